@@ -17,7 +17,17 @@ from mitmproxy import connection, http
 
 from ..store import RunInfo, StoreError, StoreUnwritable
 from ..tape.diff.divergence_types import Divergence
-from ..tape.exchange import Close, Ending, Exchange, Message, MessageKind, Seq, WebSocketSummary
+from ..tape.exchange import (
+    Close,
+    Ending,
+    Exchange,
+    Headers,
+    Message,
+    MessageKind,
+    Seq,
+    VerdictKind,
+    WebSocketSummary,
+)
 from ..tape.playback.websocket import (
     ABRUPT,
     MessageCursor,
@@ -30,11 +40,13 @@ from ..tape.playback.websocket import (
     explain_left,
     explain_stray,
     explain_unheard,
+    find_first,
+    is_same,
 )
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import mark_message
-from .run.pending_exchange import PendingExchange, WebSocket, find_pending
+from .run.pending_exchange import PendingExchange, WebSocket, find_pending, note_verdict
 from .run.registry import RunRegistry
 from .wire.http import make_head
 from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
@@ -159,13 +171,16 @@ class WebSocketPlayer(WebSocket):
         masks = open_run.rules.of(pending.request).masks.json
 
         def read(after: int) -> Iterator[Message]:
-            return store.messages(tape, exchange.seq, after)
+            return store.messages(tape, self.exchange.seq, after)
 
-        self._pending = pending
-        self._exchange = exchange
+        self.exchange = exchange
+        self.pending = pending
         self._pace = open_run.config.playback.pace
+        self._masks = masks
         self._cursor = MessageCursor(read, exchange, self._pace, masks, self._arrived)
         self._tape = tape
+        self._begun = False
+        """Whether either side has said something: from then on it is known which one of the tape it is."""
         self._stray: Stray | None = None
         self._broken = ""
         self._closed: tuple[int, str] | None = None
@@ -177,19 +192,19 @@ class WebSocketPlayer(WebSocket):
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
         """Header fields of the handshake's answer as it was played."""
-        assert self._pending.flow.response is not None
-        return self._pending.flow.response.data.headers.fields
+        assert self.pending.flow.response is not None
+        return self.pending.flow.response.data.headers.fields
 
     @property
     def close(self) -> Close:
         """The recorded end."""
-        assert self._exchange.websocket is not None
-        return self._exchange.websocket.close or Close(0, False, ABRUPT, "")
+        assert self.exchange.websocket is not None
+        return self.exchange.websocket.close or Close(0, False, ABRUPT, "")
 
     @property
     def ending(self) -> Ending:
         """How the upstream's connection ended, where it did so without a closing frame."""
-        fault = self._exchange.fault
+        fault = self.exchange.fault
         return fault.ending if fault is not None else Ending.FIN
 
     def begin(self) -> None:
@@ -201,7 +216,9 @@ class WebSocketPlayer(WebSocket):
 
         Raises: StoreError, where the tape cannot be read on.
         """
-        return Turn.LISTEN if self._ended else self._cursor.step(_now_us())
+        turn = Turn.LISTEN if self._ended else self._cursor.step(_now_us())
+        self._begun = self._begun or isinstance(turn, Send)
+        return turn
 
     def hear(self, kind: MessageKind, data: bytes) -> bool:
         """Take a message of the client; False where it is not the one on the tape, which ends all.
@@ -210,9 +227,70 @@ class WebSocketPlayer(WebSocket):
         """
         if self._ended:
             return True
-        heard = self._pending.open_run.redactor.message(Message(0, True, kind, data))
-        self._stray = self._cursor.hear(_now_us(), kind, mark_message(heard))
+        heard = mark_message(self.pending.open_run.redactor.message(Message(0, True, kind, data)))
+        self._stray = self._cursor.hear(_now_us(), kind, heard)
+        if self._stray is not None and not self._begun and self._choose(kind, heard):
+            self._stray = self._cursor.hear(_now_us(), kind, heard)
+        self._begun = True
         return self._stray is None
+
+    def _choose(self, kind: MessageKind, heard: bytes) -> bool:
+        """Go on as another WebSocket of the tape to the same URL, one that begins with this message; False where there is none."""
+        pending = self.pending
+        cursor, fingerprint = pending.open_run.cursor, pending.fingerprint
+        if cursor is None or fingerprint is None:
+            return False
+        holders = {
+            one.websocket.exchange.seq: one.websocket
+            for one in pending.open_run.pending_exchanges
+            if isinstance(one.websocket, WebSocketPlayer) and one is not pending
+        }
+        for seq in cursor.uses(fingerprint):
+            holder = holders.get(seq)
+            if seq == self.exchange.seq or (cursor.served(seq) and holder is None):
+                continue
+            if holder is not None and holder._begun:
+                continue
+            other = pending.open_run.read_recorded(seq)
+            if other is None or not self._may_become(other, kind, heard):
+                continue
+            mine = self.exchange
+            if holder is None:
+                cursor.exchange(fingerprint, mine.seq, seq)
+            else:
+                holder.become(mine)
+            self.become(other)
+            return True
+        return False
+
+    def _may_become(self, other: Exchange, kind: MessageKind, heard: bytes) -> bool:
+        """Say whether another WebSocket of the tape has the same handshake and begins with this message of the client."""
+        if other.websocket is None or _handshake(other) != _handshake(self.exchange):
+            return False
+        first = find_first(self.pending.open_run.store.messages(self._tape, other.seq, -1))
+        return (
+            first is not None
+            and first.kind is kind
+            and is_same(kind, mark_message(first), heard, self._masks)
+        )
+
+    def become(self, other: Exchange) -> None:
+        """Play another exchange of the tape from its beginning, in the place of this one."""
+        pending, store, tape = self.pending, self.pending.open_run.store, self._tape
+        self.exchange = other
+
+        def read(after: int) -> Iterator[Message]:
+            return store.messages(tape, self.exchange.seq, after)
+
+        self._cursor = MessageCursor(read, other, self._pace, self._masks, self._arrived)
+        self.begin()
+        logged, request = pending.logged or {}, pending.request
+        if request is not None:
+            reason = "on tape: the WebSocket to this URL that begins with this message"
+            match = logged.get("match", "canonical")
+            note_verdict(
+                pending, request, VerdictKind.SERVED, reason, tape_seq=other.seq, match=match
+            )
 
     def crossed(self) -> Iterator[Message]:
         """Give what the server said across the client's closing frame, once that has come.
@@ -233,7 +311,7 @@ class WebSocketPlayer(WebSocket):
 
     def closed(self, code: int, reason: str) -> None:
         """Note how the client ended it: as a closing frame says, or 1006 without one."""
-        self._closed = code, self._pending.open_run.redactor.redact_text(reason)
+        self._closed = code, self.pending.open_run.redactor.redact_text(reason)
 
     def broke(self, text: str) -> None:
         """Note why it cannot go on."""
@@ -246,7 +324,7 @@ class WebSocketPlayer(WebSocket):
         if self._ended:
             return
         self._ended = True
-        pending = self._pending
+        pending = self.pending
         try:
             found = await asyncio.to_thread(self._explain)
             if found is not None:
@@ -257,10 +335,10 @@ class WebSocketPlayer(WebSocket):
             pending.finish()
 
     def _explain(self) -> Divergence | None:
-        seq, tape_seq, request = self._pending.seq, self._exchange.seq, self._pending.request
+        seq, tape_seq, request = self.pending.seq, self.exchange.seq, self.pending.request
         assert request is not None
         if self._stray is not None:
-            rules = self._pending.open_run.rules
+            rules = self.pending.open_run.rules
             return explain_stray(seq, tape_seq, request, self._stray, rules)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
@@ -272,7 +350,7 @@ class WebSocketPlayer(WebSocket):
             return explain_left(seq, tape_seq, request, *left)
         if self._unheard:
             return explain_unheard(seq, tape_seq, request)
-        recorded, closed = self._exchange.websocket, self._closed
+        recorded, closed = self.exchange.websocket, self._closed
         close = recorded.close if recorded is not None else None
         if close is None or not close.by_client or closed in (None, (close.code, close.reason)):
             return None
@@ -281,10 +359,10 @@ class WebSocketPlayer(WebSocket):
     @property
     def _was_broken(self) -> bool:
         """Whether the client broke the protocol while recording too."""
-        return self._exchange.fault is not None and self.close.by_client
+        return self.exchange.fault is not None and self.close.by_client
 
     def _arrived(self, seqs: range) -> bool:
-        open_run = self._pending.open_run
+        open_run = self.pending.open_run
         assert open_run.cursor is not None
         served, holds = open_run.cursor.served, open_run.store.holds
         # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
@@ -292,11 +370,23 @@ class WebSocketPlayer(WebSocket):
 
     async def answer(self) -> None:
         """Wait until the handshake's answer is due."""
-        assert self._exchange.response is not None
-        due_s = self._exchange.response.head_us * self._pace / 1e6
-        wait_s = due_s - (time.monotonic() - self._pending.t0)
+        assert self.exchange.response is not None
+        due_s = self.exchange.response.head_us * self._pace / 1e6
+        wait_s = due_s - (time.monotonic() - self.pending.t0)
         if wait_s > 0:
             await asyncio.sleep(wait_s)
+
+
+_OF_ONE_HANDSHAKE = (b"sec-websocket-accept", b"date")
+
+
+def _handshake(exchange: Exchange) -> tuple[int, Headers] | None:
+    """Give what a handshake's answer said to the client, but for what is of that one handshake alone."""
+    answer = exchange.response
+    if answer is None:
+        return None
+    fields = (one for one in answer.headers if one[0].lower() not in _OF_ONE_HANDSHAKE)
+    return answer.status, tuple(fields)
 
 
 def _now_us() -> int:

@@ -7,7 +7,7 @@ thread. What cannot be found out within `_LIMIT_S` is let through: the answer is
 
 import threading
 import time
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Set
 
 from ...config import Classes
@@ -90,6 +90,12 @@ class Order:
             at = bisect_left(left, seq)
             if at < len(left) and left[at] == seq:
                 del left[at]
+
+    def give_back(self, seq: Seq) -> None:
+        """Note that an exchange is not served after all. Any thread."""
+        with self._lock:
+            if self._left is not None and seq not in self._left:
+                insort(self._left, seq)
 
     def find_earlier(self, seq: Seq) -> tuple[Seq, ...] | None:
         """Find the exchanges before this one that were not served; None before the list has been read.

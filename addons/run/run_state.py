@@ -121,7 +121,10 @@ class OpenRun:
             if tape is not None
             else None
         )
-        self.cursor = Cursor(self._next_use, self.order.take) if self.order is not None else None
+        order = self.order
+        self.cursor = (
+            Cursor(self._next_use, order.take, order.give_back) if order is not None else None
+        )
         self.reindexed: dict[Fingerprint, list[Seq]] | None = None
         """Uses of each fingerprint under the rules of now, where the tape was indexed under others."""
         self._raws: dict[bytes, Fingerprint] = {}

@@ -44,13 +44,20 @@ class Unknown:
 class Cursor:
     """Position of one playback, per fingerprint."""
 
-    def __init__(self, next_use: NextUse, taken: Callable[[Seq], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        next_use: NextUse,
+        taken: Callable[[Seq], None] = lambda _: None,
+        given_back: Callable[[Seq], None] = lambda _: None,
+    ) -> None:
         """Start at the beginning of the tape that `next_use` reads.
 
         taken: told of each exchange that is about to be served.
+        given_back: told of one that is not served after all.
         """
         self._next_use = next_use
         self._taken = taken
+        self._given_back = given_back
         self._last: dict[Fingerprint, Seq] = {}
         self._behind: dict[Fingerprint, Seq] = {}
         """Up to which every exchange has been served."""
@@ -94,6 +101,14 @@ class Cursor:
             behind = following
         self._behind[fingerprint] = behind
         self._taken(hit.seq)
+
+    def exchange(self, fingerprint: Fingerprint, served: Seq, other: Seq) -> None:
+        """Serve another exchange of a fingerprint in the place of one that was taken, which is to be served later."""
+        self._served.discard(served)
+        self._behind[fingerprint] = min(self._behind.get(fingerprint, Seq(0)), Seq(served - 1))
+        self._times[fingerprint] -= 1
+        self._given_back(served)
+        self.take(fingerprint, Hit(other))
 
     def uses(self, fingerprint: Fingerprint) -> Iterator[Seq]:
         """Give the exchanges that carry a fingerprint, served or not, in recorded order; the first of many."""

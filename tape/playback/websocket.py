@@ -229,6 +229,12 @@ class MessageCursor:
         return recorded.kind is kind and is_same(kind, mark_message(recorded), data, self._masks)
 
 
+def find_first(messages: Iterator[Message]) -> Message | None:
+    """Give the first message of a WebSocket where the client said it; None where the server did, or nobody."""
+    first = next(messages, None)
+    return first if first is not None and first.from_client else None
+
+
 def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Sequence[JsonPath] = ()) -> bool:
     """Say whether two messages of a kind count as the same."""
     if one == other:

@@ -453,7 +453,9 @@ class _Fold:
         self.receipt = receipt
         self.store = store
         self.info = info
-        self.served: set[int] = set()
+        self.served_as: dict[int, int] = {}
+        """By seq, what of the tape was served last for it: a WebSocket is chosen anew by its first message."""
+        self.served: frozenset[int] = frozenset()
         self.spared: list[tuple[Match, str | None]] = []
         """The run's live rules, each with the class it is limited to, and what is telemetry in it."""
         self.ledger = Ledger(info.mode, _LISTED)
@@ -574,8 +576,11 @@ class _Fold:
         receipt.counts[data["verdict"]] += 1
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
         if data["verdict"] == VerdictKind.SERVED.value:
-            self.served.add(data["tape_seq"])
-            receipt.matched[data["match"]] += 1
+            if data["seq"] in self.served_as:  # another one in its place
+                receipt.counts[data["verdict"]] -= 1
+            else:
+                receipt.matched[data["match"]] += 1
+            self.served_as[data["seq"]] = data["tape_seq"]
             for allowed in data.get("allowed", ()):
                 opt_in = self._opt_in(allowed)
                 opt_in.served += 1
@@ -721,6 +726,7 @@ class _Fold:
     def _find_unused(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
+        self.served = frozenset(self.served_as.values())
         last = 0
         begun: dict[int, Mapping[str, Any]] = {}
         gaps: list[GapRow] = []

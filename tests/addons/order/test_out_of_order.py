@@ -54,3 +54,20 @@ def test_what_was_not_served_before_a_request_is_found(seqs: list[Seq], data: An
         assert order.find_earlier(seq) == _earlier(seqs, seq, served)
         served.add(seq)
         order.take(seq)
+
+
+@given(_SEQS, st.data())
+def test_what_is_given_back_was_not_served(seqs: list[Seq], data: Any) -> None:
+    """As if it had never been taken; twice is once."""
+    order, other = _order(seqs), _order(seqs)
+    back = data.draw(st.sampled_from(seqs))
+    for one in (order, other):
+        one.read(lambda: ())
+    for seq in data.draw(st.sets(st.sampled_from(seqs))):
+        order.take(seq)
+        if seq != back:
+            other.take(seq)
+    for _ in range(2):
+        order.give_back(back)
+    for seq in seqs:
+        assert order.find_earlier(seq) == other.find_earlier(seq)

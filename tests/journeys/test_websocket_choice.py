@@ -1,0 +1,92 @@
+"""WebSockets to one URL are told apart by the first message of their client."""
+
+import contextlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from playhead.config import Config, Mode
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.websocket import WebsocketOrigin
+from playhead.timeline import Receipt, build
+
+
+async def _ask(running: Running, url: str, words: list[str], *, at_once: bool) -> dict[str, Any]:
+    """Open a WebSocket for each word, say it and one more; give what each heard.
+
+    at_once: all are open before the first one says anything.
+    """
+    heard: dict[str, Any] = {}
+    async with aiohttp.ClientSession() as session, contextlib.AsyncExitStack() as stack:
+        proxy = running.url_for("r")
+        opened = []
+        for word in words:
+            if at_once:
+                opened.append(await stack.enter_async_context(session.ws_connect(url, proxy=proxy)))
+                continue
+            async with session.ws_connect(url, proxy=proxy) as one:
+                heard[word] = await _talk(one, word)
+        for word, one in zip(words, opened, strict=False):
+            heard[word] = await _talk(one, word)
+    return heard
+
+
+async def _talk(one: aiohttp.ClientWebSocketResponse, word: str) -> list[Any]:
+    found = []
+    for text in (word, f"more {word}"):
+        if one.closed:
+            break
+        await one.send_str(text)
+        found.append((await one.receive()).data)
+    await one.close(code=1000)
+    return found
+
+
+async def _replay(
+    store: Path, recorded: list[str], played: list[str], *, at_once: bool
+) -> tuple[dict[str, Any], dict[str, Any], Receipt]:
+    config = Config(mode=Mode.RECORD, store=store)
+    with WebsocketOrigin({}) as origin:
+        async with running_engine(config) as running:
+            url = f"{origin.url}/rates"
+            then = await _ask(running, url, recorded, at_once=at_once)
+            await running.end("r")
+            origin.stop()
+            running.play()
+            now = await _ask(running, url, played, at_once=at_once)
+            await running.end("r@1")
+            return then, now, build(running.store, running.store.get_run("r@1"))
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["in-turn", "at-once"])
+@pytest.mark.parametrize(
+    "played", [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"], ["c", "a", "b"]], ids="".join
+)
+async def test_each_is_played_to_who_begins_as_it_did(
+    tmp_path: Path, played: list[str], at_once: bool
+) -> None:
+    """In whatever order they are opened: nobody hears what another one heard."""
+    then, now, receipt = await _replay(tmp_path, ["a", "b", "c"], played, at_once=at_once)
+    assert now == then
+    assert receipt.faithful, receipt.to_json()
+    assert receipt.counts["served"] == 3
+    assert Counter(receipt.matched).total() == 3
+
+
+async def test_one_that_was_not_opened_again_is_unused(tmp_path: Path) -> None:
+    """The one that the tape has first is given back when another one turns out to be meant."""
+    _, now, receipt = await _replay(tmp_path, ["a", "b"], ["b"], at_once=False)
+    assert now["b"] == ["b", "more b"]
+    assert receipt.faithful is False
+    assert [row["seq"] for row in receipt.unused] == [1]
+
+
+async def test_one_that_begins_as_none_did_has_changed(tmp_path: Path) -> None:
+    """It is compared with the first that was not served."""
+    _, _, receipt = await _replay(tmp_path, ["a", "b"], ["x"], at_once=False)
+    root = receipt.root
+    assert root is not None
+    assert (root["kind"], root["differences"][0]["recorded"]) == ("changed", "a")
