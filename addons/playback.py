@@ -9,8 +9,10 @@ from typing import Any
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.canonical.canonical_request import same_bytes
+from ..tape.canonical.canonical_request import DEFAULT_IGNORE, same_bytes
+from ..tape.diff.difference import differences
 from ..tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
+from ..tape.diff.suggest_rule import is_content
 from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, Seq, VerdictKind
 from ..tape.matching.agreement import Drift
 from ..tape.playback.delivery import is_terminal
@@ -23,8 +25,11 @@ from .contract import check_recorded, lay_refusal
 from .faults.inject import lay_fault, note_injected
 from .run.exchange_events import idempotency_key
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
+from .run.run_state import OpenRun
 from .wire.http import make_head
 
+_MOST_IGNORED = 100
+"""Ignored differences of a request that are looked at."""
 _TAIL_BYTES = 4096
 """Where the last event of a stream is looked for."""
 
@@ -161,6 +166,8 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
         if noted.merged:
             found["merged"] = list(noted.merged)
         drifts += noted.drifts
+    if _rests_on_ignored(open_run, request, recorded):
+        found["ignored_content"] = True
     if drifts:
         text = "; ".join(one.what for one in drifts)
         found["drifted"] = text
@@ -178,6 +185,22 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
     if _gave_up(recorded) and pending.injection is None:
         found["waits"] = True
     return found
+
+
+def _rests_on_ignored(open_run: OpenRun, request: Request, recorded: Exchange) -> bool:
+    """Say whether what a request is about differs from the tape, where a rule of the configuration has it ignored."""
+    rules, kind = open_run.rules, recorded.request_class
+    own = rules.ignore[len(DEFAULT_IGNORE) :]
+    if not own or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
+        return False
+    if rules.of(request).masks == open_run.shipped_rules.of(request).masks:
+        return False
+    secret = open_run.redactor.redacted_query
+    hidden = secret(request) | secret(recorded.request)
+    found = differences(
+        recorded.request, request, open_run.shipped_rules, kind, hidden, _MOST_IGNORED
+    )
+    return any(is_content(one, kind) for one in found)
 
 
 def _alike(pending: PendingExchange) -> Iterator[Seq]:

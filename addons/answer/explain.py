@@ -13,7 +13,7 @@ from ...tape.canonical.masks import slow
 from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import Cause, Dependence, Difference, Divergence, DivergenceKind
 from ...tape.diff.nearest import nearest
-from ...tape.diff.suggest_rule import note_on, propose_rule
+from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
 from ...tape.exchange import Exchange, Request, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.provenance import Answer, find_origin, find_texts, sought
@@ -30,6 +30,7 @@ _COMPARED = 40
 _TRACED = 3
 """Differences whose values are looked for in answers."""
 _LIMIT_S = 0.5
+_DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again"
 
 
 def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Divergence:
@@ -117,9 +118,18 @@ def _changed(
     kind = pending.request_class
     secret = open_run.redactor.redacted_query(recorded) | open_run.redactor.redacted_query(request)
     found = differences(recorded, request, open_run.rules, kind, secret, _COMPARED)
+    cause = _find_cause(open_run, pending, seq, recorded, request, found)
+    exchange = _read(open_run, seq)
+    then_s = (exchange.started_ns if exchange is not None else pending.started_ns) / 1e9
+    now_s = pending.started_ns / 1e9
     rule = ""
-    if len(found) < _COMPARED:
+    # Nothing is proposed for content, nor for a value that an answer has brought: `learn` would not either.
+    if cause is None and len(found) < _COMPARED and is_volatile(found, then_s, now_s):
         rule = propose_rule(recorded, request, found, open_run.rules, kind, secret)
+    text = [f"nearest on the tape is seq {seq}", *slow(open_run.rules.of(request).masks.regex)]
+    full = open_run.config.determinism == "full"
+    if cause is None and not full and has_clock(found, then_s, now_s):
+        text.append(_DETERMINISM)
     return Divergence(
         DivergenceKind.CHANGED,
         pending.seq,
@@ -127,10 +137,8 @@ def _changed(
         request.url,
         seq,
         found[:_SHOWN],
-        "; ".join(
-            [f"nearest on the tape is seq {seq}", *slow(open_run.rules.of(request).masks.regex)]
-        ),
-        cause=_find_cause(open_run, pending, seq, recorded, request, found),
+        "; ".join(text),
+        cause=cause,
         rule=rule,
         note=note_on(kind) if rule else "",
     )

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from ...tape.canonical.canonical_request import (
     Canonical,
     Rules,
     canonical,
+    compile_rules,
     effect_key,
     fingerprint,
     raw_key,
@@ -181,6 +183,11 @@ class OpenRun:
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @cached_property
+    def shipped_rules(self) -> Rules:
+        """The rules without those of the configuration's `ignore`."""
+        return compile_rules((), thread_time, self.rules.fields)
 
     @property
     def named(self) -> bool:

@@ -14,6 +14,7 @@ from ...config.values import check_json_path, parse_header_name, parse_parameter
 from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, compile_rules
 from ..exchange import Request, RequestClass
 from .divergence_types import Difference
+from .volatile import Seen, ValueClass, classify_values
 
 _MOST_PLACES = 32
 _EFFECT_NOTE = "this is an effect: with the rule, a request that differs there gets the recorded answer all the same"
@@ -52,6 +53,45 @@ def propose_rule(
         canonical(request, request_class, more, redacted_query) for request in (recorded, asked)
     )
     return _yaml(match.text, places) if count and old == new else ""
+
+
+def is_volatile(found: Iterable[Difference], recorded_s: float, asked_s: float) -> bool:
+    """Say whether every difference is of values that a program makes anew each time, as `learn` has it.
+
+    recorded_s, asked_s: when either request was made, in seconds since the epoch.
+    """
+    return all(_volatile_class(one, recorded_s, asked_s) is not ValueClass.CONTENT for one in found)
+
+
+def has_clock(found: Iterable[Difference], recorded_s: float, asked_s: float) -> bool:
+    """Say whether a difference is one of times, or of ids or numbers that were drawn."""
+    drawn = (ValueClass.TIME, ValueClass.ID, ValueClass.RANDOM)
+    return any(_volatile_class(one, recorded_s, asked_s) in drawn for one in found)
+
+
+def _volatile_class(one: Difference, recorded_s: float, asked_s: float) -> ValueClass:
+    return classify_values([Seen(one.recorded, one.asked, recorded_s, asked_s)])[0]
+
+
+_CONTENT_KEYS = (
+    *("messages", "system", "tools", "functions", "input", "instructions", "prompt", "contents"),
+    *("systemInstruction", "system_instruction", "toolConfig", "message", "chat_history"),
+    *("documents", "inputs", "texts"),
+)
+"""Members of a model call that are its question, over all dialects."""
+
+
+def is_content(one: Difference, request_class: RequestClass) -> bool:
+    """Say whether a place is what a request is about: anything of an effect, and what a model is asked."""
+    if request_class is RequestClass.EFFECT:
+        return True
+    if request_class is not RequestClass.INFERENCE:
+        return False
+    what, _, path = one.place.partition(" $")
+    if what != "body":
+        return one.place.startswith("body")
+    top = path.lstrip(".[").partition(".")[0].partition("[")[0]
+    return top in _CONTENT_KEYS
 
 
 def note_on(request_class: RequestClass) -> str:

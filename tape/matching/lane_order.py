@@ -5,7 +5,8 @@ Of two exchanges A and B of the tape, A is before B if
 1. both are of one lane: they came from one client process; in the playback, too, as far as that can be seen;
 2. B was asked for when A had been answered, and no other request of the lane overlapped A or B;
 3. in the default order one of them is an effect and the other an effect, a read or a model call; in the strict one any two
-   are compared. Telemetry never counts, nor do WebSockets and streams of pushed events, which overlap everything;
+   are compared. Telemetry never counts, nor do WebSockets, streams of pushed events and calls that are answered on one, which
+   overlap everything;
 4. in the default order not both were asked for between an answer of a model with several calls of tools and the next model
    call: tools that run side by side race, whether or not they overlapped;
 5. in the default order no two model calls of the lane overlapped up to B: several agents share such a process.
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 from ..exchange import Exchange, Lane, RequestClass, Seq
 
+_ACCEPTED = 202
 _LOOKED_AT = 64
 """Most exchanges that one late request is compared with: the ones that are nearest behind it."""
 
@@ -31,7 +33,7 @@ class Placed(NamedTuple):
     overlaps: frozenset[Seq]
     request_class: RequestClass
     counts: bool
-    """False where it overlaps whatever comes: telemetry, a WebSocket, a stream of pushed events."""
+    """False where it overlaps whatever comes: telemetry, a WebSocket, a stream of pushed events, a call that is answered on one."""
 
 
 def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
@@ -46,6 +48,9 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     pushed = (
         response is not None and response.is_events and request_class is RequestClass.READ
     ) or exchange.websocket is not None
+    # What JSON-RPC says to a 202 comes on a stream: whether it had come by then is not known.
+    elsewhere = response is not None and response.status == _ACCEPTED
+    pushed = pushed or (elsewhere and b'"jsonrpc"' in exchange.request.body)
     counts = request_class is not RequestClass.TELEMETRY and not pushed
     return Placed(exchange.seq, lane.number, frozenset(lane.overlaps), request_class, counts)
 

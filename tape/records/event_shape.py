@@ -167,6 +167,7 @@ MAY: dict[str, _Is] = {
     "gone_us": _int,
     "taken": _row(_int, _int),
     "late": _flag,
+    "ignored_content": _flag,
     "stdout": _row(_text, _int),
     "files": _map_of(_text),
     "compare": _each(_text),

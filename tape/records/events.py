@@ -10,6 +10,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
               allowed                         opt-ins without which it would have been refused: RECORDED=NEW
+              ignored_content                 what it is about differs, where a rule has that ignored
               answered_by                     of a stub: `template`, `tape` or `synthetic`
               after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key or a linked value differs from the tape's, in words

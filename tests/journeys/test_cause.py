@@ -39,11 +39,10 @@ async def test_a_value_is_traced_to_the_answers_it_stood_in(store_dir: Path) -> 
         "recorded": {"seq": 2, "tape_seq": 1, "place": "body $.orders[0].id"},
         "asked": {"seq": 2, "tape_seq": 1, "place": "body $.orders[1].id"},
     }
-    assert told["rule"].endswith('json: ["$.order"]')
-    assert "effect" in told["note"]
+    assert told["rule"] is None  # a value that an answer has brought is no noise
+    assert told["note"] is None
     text = render_receipt(receipt)
     assert "the asked value came from body $.orders[1].id of the answer to seq 1" in text
-    assert '- match: "POST http://127.0.0.1:' in text
     assert "body $.order" in render_divergences(receipt)
     listed = playhead("receipt", "tape@1", "--all", "--store", store_dir)
     assert listed.stdout.rstrip().endswith(render_divergences(receipt))

@@ -190,6 +190,8 @@ class Receipt:
     drifted: list[dict[str, Any]] = field(default_factory=list)
     """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
     a linked value stands for another than before."""
+    ignored_content: list[int] = field(default_factory=list)
+    """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
     background: list[dict[str, Any]] = field(default_factory=list)
     """Reads at the end of the tape that an SDK sends from a thread, perhaps too late, and that were not asked for."""
     late: list[int] = field(default_factory=list)
@@ -279,6 +281,8 @@ class Receipt:
             return []
         allowed = [one.allowed for one in self.model_drift if one.served]
         allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
+        if self.ignored_content:
+            allowed.append("ignored content")
         if self.late:
             allowed.append("late answers served")
         if (self.sandbox or {}).get("pipes_open"):
@@ -369,6 +373,7 @@ class Receipt:
             ],
             "drifted": self.drifted,
             "background": self.background,
+            "ignored_content": self.ignored_content,
             "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
             "credentials_merged": dict(sorted(self.credentials_merged.items())),
@@ -586,6 +591,8 @@ class _Fold:
                 opt_in.served += 1
                 if len(opt_in.seqs) < _SEQS:
                     opt_in.seqs.append(data["seq"])
+            if data.get("ignored_content"):
+                _bounded(receipt.ignored_content, data["seq"])
             receipt.headers_differ.update(data.get("headers", ()))
             receipt.credentials_merged.update(data.get("merged", ()))
             if "drifted" in data:

@@ -1,0 +1,56 @@
+"""What advice takes for noise, and what for content."""
+
+import pytest
+
+from playhead.tape.diff.divergence_types import Difference
+from playhead.tape.diff.suggest_rule import has_clock, is_content, is_volatile
+from playhead.tape.exchange import RequestClass
+
+EFFECT, INFERENCE, READ = RequestClass.EFFECT, RequestClass.INFERENCE, RequestClass.READ
+THEN_S, NOW_S = 1_760_000_000.0, 1_760_086_400.0
+UUIDS = ('"6f1c0b5e-8d2b-4b7e-9b43-0c1f5d8a7e21"', '"0b9d2c44-53a1-4f0e-8a9c-f2b7d6e1c3a5"')
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked", "volatile", "clock"),
+    [
+        (*UUIDS, True, True),
+        ('"2025-10-09T08:53:20Z"', '"2025-10-10T08:53:20Z"', True, True),
+        ("1760000000", "1760086400", True, True),
+        ('"may I refund the mug"', '"may I refund the car"', False, False),
+        ("4900", "9400", False, False),
+        (UUIDS[0], "(absent)", False, False),
+        (UUIDS[0], '"2025-10-10T08:53:20Z"', False, False),
+    ],
+)
+def test_what_is_made_anew_is_volatile(
+    recorded: str, asked: str, volatile: bool, clock: bool
+) -> None:
+    """As `learn` has it; everything else is content."""
+    found = [Difference("body $.x", recorded, asked)]
+    assert is_volatile(found, THEN_S, NOW_S) is volatile
+    assert has_clock(found, THEN_S, NOW_S) is clock
+    content = Difference("body $.y", '"a"', '"b"')
+    assert not is_volatile([*found, content], THEN_S, NOW_S)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "content"),
+    [
+        ("body $.messages[0].content", INFERENCE, True),
+        ("body $.system", INFERENCE, True),
+        ("body $.tools[2].name", INFERENCE, True),
+        ("body $.input[0]", INFERENCE, True),
+        ("body $.contents[0].parts", INFERENCE, True),
+        ("body byte 12", INFERENCE, True),
+        ("body $.metadata.user_id", INFERENCE, False),
+        ("body $.messages_id", INFERENCE, False),
+        ("header x-request-id", INFERENCE, False),
+        ("query at", EFFECT, True),
+        ("body $.metadata.user_id", EFFECT, True),
+        ("body $.messages[0]", READ, False),
+    ],
+)
+def test_content_is_what_a_request_is_about(place: str, kind: RequestClass, content: bool) -> None:
+    """Any place of an effect, and the question of a model call."""
+    assert is_content(Difference(place, "1", "2"), kind) is content
