@@ -63,6 +63,8 @@ class Lanes:
     def look(self, client: connection.Client, find: Find) -> None:
         """Begin to look for the process of a client that has connected. Loop."""
         peer, local = client.peername, client.sockname
+        if not peer or not local:  # it has left already
+            return
         looking = asyncio.get_running_loop().run_in_executor(
             None, find, (peer[0], peer[1]), (local[0], local[1])
         )

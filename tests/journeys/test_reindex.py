@@ -88,7 +88,8 @@ async def test_a_tape_that_was_indexed_anew_is_played_from_its_index(tmp_path: P
     async with running_engine(settings) as running:
         said, receipt = await play(running, b'{"id": 9, "t": "b"}', b'{"id": 1, "t": "a"}')
     assert said == [b"answer 2", b"answer 1"]
-    assert receipt.faithful
+    assert receipt.divergences == []
+    assert receipt.faithful_but_for == ["ignored content"]
     assert dict(receipt.matched) == {"canonical": 1, "exact": 1}
     assert receipt.warnings == []
 
@@ -102,7 +103,8 @@ async def test_a_tape_that_is_indexed_as_it_is_played_matches_as_one_that_was_in
     async with running_engine(config(tmp_path, ignore=MASK)) as running:
         said, receipt = await play(running, bodies[0], b'{"id": 9, "t": "a"}', bodies[2])
     assert said == [b"answer 1", b"answer 2", b"answer 3"]
-    assert receipt.faithful
+    assert receipt.divergences == []
+    assert receipt.faithful_but_for == ["ignored content"]
     assert dict(receipt.matched) == {"canonical": 1, "exact": 2}
 
 

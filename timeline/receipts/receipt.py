@@ -18,6 +18,8 @@ from typing import Any
 
 from ...config import Match, Mode, parse_match
 from ...store import RunInfo, RunStatus, Store
+from ...config import Match, parse_match
+from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.classify.background_reads import find_background_read
 from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
@@ -764,9 +766,14 @@ class _Fold:
         receipt = self.receipt
         while receipt.unused and receipt.counts["unused"] == len(receipt.unused):
             row = receipt.unused[-1]
-            recorded = self.store.find_exchange(tape, row["seq"])
+            if row["seq"] != last:
+                return
+            try:
+                recorded = self.store.find_exchange(tape, row["seq"])
+            except LogCorrupt:  # then nobody knows what it was
+                return
             found = find_background_read(recorded.request) if recorded is not None else None
-            if row["seq"] != last or found is None:
+            if found is None:
                 return
             receipt.background.insert(0, {**row, "sdk": found.sdk})
             receipt.unused.pop()
