@@ -7,7 +7,7 @@ before it writes an outcome, and a playback only where a request comes later tha
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from mitmproxy import connection
 
@@ -62,8 +62,9 @@ class Lanes:
 
     def look(self, client: connection.Client, find: Find) -> None:
         """Begin to look for the process of a client that has connected. Loop."""
-        peer, local = client.peername, client.sockname
-        if not peer or not local:  # it has left already
+        peer: tuple[Any, ...] | None = client.peername  # None where it has left already
+        local: tuple[Any, ...] | None = client.sockname
+        if peer is None or local is None:
             return
         looking = asyncio.get_running_loop().run_in_executor(
             None, find, (peer[0], peer[1]), (local[0], local[1])

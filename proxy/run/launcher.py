@@ -185,8 +185,6 @@ async def _run(config: Config, wanted: _Wanted) -> int:
                 code = await child.wait()
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
-            if watching:
-                await asyncio.to_thread(_stop_watch, watch)
         stdout.close()
         open_run = runtime.registry.sole_run
         if open_run is None:

@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...config import Match, Mode, parse_match
-from ...store import RunInfo, RunStatus, Store
-from ...config import Match, parse_match
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.classify.background_reads import find_background_read
