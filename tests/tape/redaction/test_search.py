@@ -8,7 +8,7 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from playhead.config import KeepRule, RedactRule
@@ -181,6 +181,7 @@ _around = st.text("abc XYZ,.:{}[]", max_size=20)
 
 @pytest.mark.parametrize("coding", CODINGS)
 @given(_keys, _around, _around)
+@example("00000000001X", "", "")
 def test_a_known_key_is_found_in_every_coding(
     coding: str, key: str, before: str, after: str
 ) -> None:
@@ -192,7 +193,9 @@ def test_a_known_key_is_found_in_every_coding(
     assert len(out) == len(text)
     assert code(key) not in out
     placeholder = redactor.placeholder("authorization", key.encode()).decode()
-    assert code(placeholder) in out
+    shown = code(placeholder)
+    # Digits alone are written alike in both hexadecimal codings.
+    assert shown in out or (code(key).isdigit() and shown.lower() in out)
 
 
 @given(_keys, st.binary(max_size=10), st.binary(max_size=10), st.booleans())
