@@ -11,6 +11,7 @@ says for which state of the installation that was done.
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
@@ -56,9 +57,11 @@ def separate(report: Report = lambda _done, _of: None) -> int:
     known = not found and _read_stamp() == _describe_installation()
     if not known:
         found.update(os.path.realpath(path) for path in _installed() if _is_shared(path))
-    for done, path in enumerate(sorted(found)):
-        report(done, len(found))
-        _replace(path)
+    with _one_at_a_time() if found else contextlib.nullcontext():
+        for done, path in enumerate(sorted(found)):
+            report(done, len(found))
+            if _is_shared(path):  # still: another process may have been here first
+                _replace(path)
     if not known:
         _write_stamp()
     return len(found)
@@ -197,6 +200,21 @@ def _is_shared(path: str, *, anybody: bool = False) -> bool:
     if not stat.S_ISREG(found.st_mode) or found.st_nlink < 2:
         return False
     return anybody or found.st_uid == os.geteuid() or os.access(path, os.W_OK)
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Wait until no other process replaces files.
+
+    A file that is replaced a second time would be another one for a run that began between the two.
+    """
+    descriptor = os.open(package_path[0], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _replace(path: str) -> None:

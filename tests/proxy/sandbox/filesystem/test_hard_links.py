@@ -42,6 +42,18 @@ def test_a_file_with_two_names_is_replaced_by_a_copy(linked: Path) -> None:
     assert hard_links.separate() == 0
 
 
+def test_a_file_that_another_process_has_replaced_is_left_as_it_is(linked: Path) -> None:
+    """A run that began after the first copy would find another file after the second."""
+    inodes = []
+
+    def be_first(_done: int, _of: int) -> None:
+        hard_links._replace(str(linked))
+        inodes.append(linked.stat().st_ino)
+
+    assert hard_links.separate(be_first) == 1
+    assert inodes == [linked.stat().st_ino]
+
+
 def test_an_installation_is_looked_at_once(linked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And again once something was installed; what was loaded is looked at each time."""
     hard_links.separate()
