@@ -85,13 +85,19 @@ def _uncover_and_cover() -> None:
         _cover_one(number)
 
 
+def _may_mount() -> bool:
+    """Say whether this process has CAP_SYS_ADMIN on its machine: as root, or as whoever made the machine's users."""
+    status = Path("/proc/self/status").read_text()
+    return bool(int(status.partition("CapEff:")[2].split()[0], 16) & 1 << 21)
+
+
 def _mount_proc() -> None:
     _libc("mount", b"proc", b"/proc", b"proc", 0, None)
 
 
 def _alone() -> None:
-    """Be the first process of a namespace: whatever an attack ends, it ends nothing outside. For root."""
-    os.unshare(os.CLONE_NEWPID)
+    """Be the first process of a namespace: whatever an attack ends, it ends nothing outside."""
+    machine.unshare_as_ourselves(os.CLONE_NEWPID)
     child = os.fork()
     if child:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -288,7 +294,7 @@ def _agent(attacks: list[Attack]) -> str:
 
 def _fresh() -> None:
     """Have the environment, store and settings as they were made, and the system as it was."""
-    if os.geteuid() == 0:
+    if _may_mount():
         _uncover_and_cover()
     subprocess.run(["rm", "-rf", *map(str, HOME.iterdir())], check=True)
     subprocess.run(["cp", "-a", f"{_KEPT_COPY}/.", str(HOME)], check=True)
@@ -420,21 +426,19 @@ def _checked(path: Path) -> dict[str, Any]:
 
 def _main(uid: int) -> None:
     is_root = os.geteuid() == 0
-    if is_root:
-        try:
-            _alone()
-        except OSError as error:
-            print(f"no machine of one's own: {error}", file=sys.stderr)
-            sys.exit(machine.NONE)
+    try:
+        _alone()
+    except OSError as error:
+        print(f"no machine of one's own: {error}", file=sys.stderr)
+        sys.exit(machine.NONE)
     os.environ["HOME"] = str(HOME)
 
     def prepare() -> None:
         _cover()
-        if os.getpid() == 1:
-            _mount_proc()
+        _mount_proc()
         Path("/srv/kept").mkdir()
         for folder in (HOME, Path("/srv/kept")):
-            os.chown(folder, uid or os.geteuid(), -1)
+            os.chown(folder, os.geteuid() or uid, -1)
         # What root has there to listen at, whoever the agent is.
         _libc("mount", b"tmpfs", b"/run", b"tmpfs", 0, b"mode=777")
         Path("/run/dbus").mkdir(mode=0o777)

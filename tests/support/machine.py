@@ -54,14 +54,7 @@ def enter(
     Raises: OSError, where the kernel or the machine does not allow it.
     """
     if os.geteuid() != 0:
-        ours, group = os.geteuid(), os.getegid()
-        os.unshare(os.CLONE_NEWUSER | _NEW)
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{ours} {ours} 1"),
-            ("gid_map", f"{group} {group} 1"),
-        ):
-            Path("/proc/self", name).write_text(text)
+        unshare_as_ourselves(_NEW)
         _loopback_up()
         _replace(files)
         prepare()
@@ -78,6 +71,24 @@ def enter(
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
+
+
+def unshare_as_ourselves(kinds: int) -> None:
+    """Leave namespaces, as root or as an ordinary user, who stays who it is and gets a namespace of users for it.
+
+    kinds: flags of clone(2). Raises: OSError.
+    """
+    try:
+        os.unshare(kinds)
+    except PermissionError:
+        ours, group = os.geteuid(), os.getegid()
+        os.unshare(os.CLONE_NEWUSER | kinds)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{ours} {ours} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            Path("/proc/self", name).write_text(text)
 
 
 def _replace(files: Mapping[str, str] | None) -> None:
