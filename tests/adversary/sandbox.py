@@ -129,7 +129,7 @@ def _furnish() -> None:
         f"#!{ENV}/bin/python\nimport sys\nfrom playhead.proxy.cli import main\nsys.exit(main())\n"
     )
     script.chmod(0o755)
-    CONFIG.write_text("store: ../data/store\n")
+    CONFIG.write_text("store: ../data/store\nsandbox: {pipe_search: 0.02s}\n")
     (WORK / "tape.jsonl").write_text(json.dumps(_LINE) + "\n")
     (HOME / "precious").write_text(_PRECIOUS)
     (HOME / "precious.d").mkdir()
@@ -232,8 +232,7 @@ def _passing(path: str) -> bool:
     """Say whether a file comes and goes: a proxy's address, and what is compiled of modules that are not ours."""
     if f"{path}/".startswith(f"{STORE}/private/control/"):
         return True
-    parts = path.split("/")
-    return "__pycache__" in parts and "playhead" not in parts
+    return "/__pycache__" in path and "/site-packages/playhead/" not in path
 
 
 def _state(path: str) -> str:

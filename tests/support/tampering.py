@@ -190,7 +190,9 @@ def _main(uid: int) -> None:
     if is_root and len(flags) == 2 and not FULL:
         # One of the two for each of two users: each is a whole replay, and its check.
         del flags["contained" if uid else "with files"]
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {
+        "owns the environment": os.access(sysconfig.get_path("purelib"), os.W_OK)
+    }
     for kind, more in flags.items():
         receipt.write_text("{}")
         before = _times()

@@ -142,6 +142,7 @@ def test_a_replay_beside_pipes_that_cannot_be_closed_is_not_plainly_faithful(
     many.mkdir(parents=True)
     for number in range(300):
         os.mkfifo(many / str(number))
+    (folder / "playhead.yaml").write_text("sandbox: {pipe_search: 1s}\n")
     monkeypatch.chdir(folder)
     words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", "--"]
     asking = WRITE.split("for name")[0]
