@@ -447,7 +447,9 @@ def _main(uid: int) -> None:
     subprocess.run(["cp", "-a", f"{HOME}/.", str(_KEPT_COPY)], check=True)
     who = "somebody" if uid else "root"
     # Where nobody may be root, somebody tries them all.
-    today = TODAY[who] if is_root else [each for part in TODAY.values() for each in part]
+    replays = TODAY[who] if is_root else [each for part in TODAY.values() for each in part]
+    today = {kind: "+".join(kinds) for kinds in replays for kind in kinds}
+    order = list(today)
     groups: dict[str, list[Attack]] = defaultdict(list)
     for attack in ATTACKS:
         if (uid and attack.root) or (attack.needs and not os.path.exists(attack.needs)):
@@ -455,7 +457,10 @@ def _main(uid: int) -> None:
         if FULL:
             groups[attack.together if attack.kind == "closed" else attack.id].append(attack)
         elif attack.together in today:
-            groups[attack.together].append(attack)
+            groups[today[attack.together]].append(attack)
+    if not FULL:
+        for attacks in groups.values():
+            attacks.sort(key=lambda attack: order.index(attack.together))
     told: dict[str, Any] = {"groups": [_try(attacks) for attacks in groups.values()]}
     if FULL or uid:
         told["install"] = _install()

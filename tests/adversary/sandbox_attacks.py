@@ -125,10 +125,13 @@ _TOUCHES = {
 
 
 TODAY = {
-    "root": ("files", "settings", "moved", "probes", "receipt link"),
-    "somebody": ("receipt", "sockets"),
+    "root": (("files", "settings", "moved"), ("probes", "receipt link")),
+    "somebody": (("receipt",), ("sockets",)),
 }
-"""What is tried together, unless everything is counted: each attack once, as each is a replay of a second and more."""
+"""The replays of each user, unless everything is counted: each attack once, in this order, as a replay takes a second and more.
+
+What moves folders away comes last. `sockets` are tried alone: they have to fail a replay by themselves.
+"""
 
 ATTACKS = (
     # ---- the package and its environment -----------------------------------------------------------
