@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from hypothesis import settings
 from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
-from playhead.tests.support.collecting import COLLECTED
+from playhead.tests.support.collecting import COLLECTED, circumstances, look
 from playhead.tests.support.divergences import check_divergence
 from playhead.tests.support.fast import is_fast, refuse_processes
 from playhead.tests.support.messages import say_less
@@ -69,11 +69,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: ten thousand tests are no garbage, and would be looked at again and again."""
+    gc.disable()
+    try:
+        with circumstances(session.config):
+            return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep what was collected: out of every collection of garbage to come, and for a test that compares it."""
     gc.freeze()
     config = session.config
-    config.stash[COLLECTED] = [item.nodeid for item in session.items]
+    config.stash[COLLECTED] = look(session)
     if config.getoption("--fast") and not config.getoption("numprocesses", 0):  # we run the tests
         sys.addaudithook(refuse_processes)
 

@@ -9,11 +9,10 @@ import tomllib
 from collections import Counter
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from playhead.tests.support.collecting import COLLECTED
+from playhead.tests.support.collecting import COLLECTED, Collected
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -22,12 +21,23 @@ FOR_COLLECTION = re.compile(r"pytest|hypothesis|coverage")
 
 
 @pytest.fixture(scope="module")
-def collected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Collect in a process with other hashes, another folder, and a day later."""
+def own(request: pytest.FixtureRequest) -> Collected | None:
+    """What this process has collected, if that was everything and in that order."""
+    found = request.config.stash[COLLECTED]
+    files = {name.partition("::")[0] for name in found.ids}
+    is_all = len(files) == len(list(TESTS.rglob("test_*.py")))
+    return found if is_all and not request.config.pluginmanager.has_plugin("randomly") else None
+
+
+@pytest.fixture(scope="module")
+def collected(own: Collected | None, tmp_path_factory: pytest.TempPathFactory) -> Collected:
+    """What another worker has collected, or else a process with other hashes, another folder, and a day later."""
+    if own is not None and own.is_compared:
+        return own
     return _collect(tmp_path_factory.mktemp("collected"), days=1)
 
 
-def _collect(folder: Path, days: int) -> dict[str, Any]:
+def _collect(folder: Path, days: int) -> Collected:
     found = folder / "found.json"
     command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0"]
     command += ["-p", "no:cacheprovider", "-p", "no:randomly"]
@@ -47,45 +57,28 @@ def _collect(folder: Path, days: int) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    read: dict[str, Any] = json.loads(found.read_text())
-    return read
-
-
-@pytest.fixture(scope="module")
-def once_more(
-    request: pytest.FixtureRequest,
-    collected: dict[str, Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> list[str]:
-    """What this process has collected itself, if that was everything, in that order; else another process."""
-    own: list[str] = request.config.stash[COLLECTED]
-    if len(own) == len(collected["ids"]) and not request.config.pluginmanager.has_plugin(
-        "randomly"
-    ):
-        return own
-    again: list[str] = _collect(tmp_path_factory.mktemp("again"), days=0)["ids"]
-    return again
+    return Collected(**json.loads(found.read_text()))
 
 
 def test_the_same_tests_are_collected_each_time(
-    collected: dict[str, Any], once_more: list[str]
+    own: Collected | None, collected: Collected, tmp_path: Path
 ) -> None:
     """By the same ids in the same order: processes that share the work must agree."""
-    first, second = collected["ids"], once_more
+    first, second = collected.ids, (own or _collect(tmp_path, days=0)).ids
     assert len(first) > 1000
     assert set(first) ^ set(second) == set()
     assert first == second
     assert [name for name, count in Counter(first).items() if count > 1] == []
 
 
-def test_no_client_library_is_imported_at_collection(collected: dict[str, Any]) -> None:
+def test_no_client_library_is_imported_at_collection(collected: Collected) -> None:
     """What only some tests need is imported by those: each process that runs tests collects all of them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"].values()
     wanted = [*project["dependency-groups"]["dev"], *(each for extra in extras for each in extra)]
     required = {_normal(re.match(r"[\w.-]+", each)[0]) for each in wanted}  # type: ignore[index]
     of_tests = {name for name in required if not FOR_COLLECTION.match(name)}
-    imported = set(collected["imported"])
+    imported = set(collected.imported)
     found = {
         package
         for package, distributions in packages_distributions().items()
