@@ -28,6 +28,8 @@ def told() -> dict[str, list[dict[str, Any]]]:
 def _of_shapes() -> Iterator[Any]:
     for shape in CASES["shapes"]:
         for case, expected in _listed(shape):
+            if not is_tried(case, shape):
+                continue  # with another shape; with this one only with PLAYHEAD_FULL
             yield pytest.param(shape, case, expected, id=f"{shape}-{case['id']}")
 
 
@@ -48,8 +50,6 @@ def test_a_live_rule_lets_out_what_it_names(
     told: dict[str, list[dict[str, Any]]], shape: str, case: dict[str, Any], expected: str
 ) -> None:
     """Nothing reaches a host, path or method that the rule does not name, in any reading of the request."""
-    if not is_tried(case, shape):
-        pytest.skip("tried with this shape only with PLAYHEAD_FULL")
     rows = [row for row in told["shapes"] if (row["shape"], row["case"]) == (shape, case["id"])]
     assert rows
     for row in rows:
