@@ -234,6 +234,7 @@ def _fresh(kept: Path, folder: Path, origin: str) -> Place:
 
 def _main() -> None:
     os.umask(0)
+    prepared.stay_ready()
     with in_memory() as folder, RawOrigin(_answer) as origin:
         (folder / "all").mkdir()
         told: dict[str, Any] = {"all": _everything(Place(folder / "all", origin.url))}

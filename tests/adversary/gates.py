@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from playhead.tests.support import machine
+from playhead.tests.support import machine, prepared
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.process import Serve
@@ -98,6 +98,7 @@ def _doubled() -> list[Asked]:
 
 def _main() -> None:
     machine.enter_or_exit(0, RESOLVER)
+    prepared.stay_ready()
     with in_memory() as folder:
         trust = make_certificates(folder / "certificates", _NAMES)
         with Upstreams(trust.chain, CASES["addresses"]) as upstreams:

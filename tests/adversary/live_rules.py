@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playhead.tests.support import machine
+from playhead.tests.support import machine, prepared
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.process import Serve, playhead
@@ -218,6 +218,7 @@ _PLACES = [(mode, reach) for mode in ("playback", "record") for reach in ("127.0
 
 def _main() -> None:
     machine.enter_or_exit(0, RESOLVER)
+    prepared.stay_ready()
     with in_memory() as folder:
         trust = make_certificates(folder / "certificates", _NAMES)
         with Upstreams(trust.chain, _ADDRESSES) as upstreams:

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 
+from playhead.tests.support import prepared
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.handshakes import Acceptor
 from playhead.tests.support.process import Serve, wait_until
@@ -340,10 +341,17 @@ def _try_alone(case: dict[str, Any]) -> dict[str, Any]:
         return _try(case, folder)
 
 
+def _stay_ready() -> None:
+    """Have proxies be forked from here, with the limits that they are started with."""
+    with _usual_limit():
+        prepared.stay_ready()
+
+
 def _main() -> None:
     cases = CASES["cases"]
     # Most of a case is waiting; the full counts want the machine for themselves. A process each: limits are its own.
-    with multiprocessing.get_context("fork").Pool(1 if FULL else 2) as pool:
+    context = multiprocessing.get_context("fork")
+    with context.Pool(1 if FULL else 2, initializer=_stay_ready) as pool:
         found = pool.map(_try_alone, cases, chunksize=1)
     told = {case["id"]: one for case, one in zip(cases, found, strict=True)}
     json.dump(told, sys.stdout)

@@ -20,10 +20,11 @@ import struct
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from playhead.proxy.sandbox.filesystem.hard_links import separate
 
@@ -59,6 +60,8 @@ MCP = (
 """What clients and servers of the `mcp` package have imported."""
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
+_NAME = "playhead.tests.support.prepared"
+"""Of this module, also where it is run."""
 _NUMBER = struct.Struct("i")
 _LOCK = threading.Lock()
 _FIRST = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -176,6 +179,20 @@ class _Forked(subprocess.Popen[Any]):
         return number
 
 
+def stay_ready() -> None:
+    """Have programs be forked from this process as it is now, and not from one that would import the same again.
+
+    Call it in a program that was forked itself, before it has a second thread; in any other it does nothing.
+    """
+    if _BEGAN_WITH:
+        _READY[_BEGAN_WITH] = _ForkedTemplate()
+
+
+_BEGAN_WITH: tuple[str, ...] = ()
+"""What this process had imported when it was forked; empty in one that was not."""
+_READY: "dict[tuple[str, ...], _Template]" = {}
+
+
 class _Template:
     """The process that forks. It ends with us."""
 
@@ -183,7 +200,7 @@ class _Template:
         self._orders, theirs = socket.socketpair()
         with theirs:
             number = theirs.fileno()
-            command = [sys.executable, "-m", __name__, str(number), *imports]
+            command = [sys.executable, "-m", _NAME, str(number), *imports]
             env = {**os.environ, **_of_templates()}
             for name in _read_at_start(env).keys() - _of_templates().keys():
                 del env[name]  # of the test that is first to need this template
@@ -201,8 +218,35 @@ class _Template:
         self._process.wait(10)
 
 
-@cache
+class _ForkedTemplate(_Template):
+    """A copy of this process that forks."""
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair()
+        self._pid = os.fork()
+        if not self._pid:
+            self._orders.close()
+            atexit._clear()  # what our parent has to do at its end
+            try:
+                _become_what_is_ordered(theirs)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)  # whoever called us goes on in our parent alone
+        theirs.close()
+        atexit.register(self._close)
+
+    def _close(self) -> None:
+        self._orders.close()
+        os.waitpid(self._pid, 0)
+
+
 def _template(imports: tuple[str, ...]) -> _Template:
+    return _READY.get(imports) or _new_template(imports)
+
+
+@cache
+def _new_template(imports: tuple[str, ...]) -> _Template:
     # Else each of what is forked would start again, from files that were replaced once it had loaded them.
     separate()
     return _Template(imports)
@@ -285,14 +329,21 @@ def _standard(number: int, mode: str, old: TextIO) -> TextIO:
 
 def _main() -> None:
     orders = socket.socket(fileno=int(sys.argv[1]))
+    names = tuple(sys.argv[2:])
     gc.disable()  # nothing that imports make is garbage
-    for name in sys.argv[2:]:
+    for name in names:
         importlib.import_module(name)
+    importlib.import_module(_NAME)._BEGAN_WITH = names
     gc.freeze()
     gc.enable()
+    _become_what_is_ordered(orders)
+
+
+def _become_what_is_ordered(orders: socket.socket) -> None:
+    """Fork for as long as there are orders, and run in each child what was ordered."""
     words = _fork_for_orders(orders)
     if words is None:
-        return
+        os._exit(0)
     try:
         _run(words)
     except SystemExit as end:
@@ -302,7 +353,7 @@ def _main() -> None:
     _leave(0)
 
 
-def _leave(code: int) -> None:
+def _leave(code: int) -> NoReturn:
     """End as an interpreter does, but for taking itself apart: that would copy all the pages of the template."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
