@@ -57,12 +57,16 @@ def cases_of(file: str) -> list[dict[str, Any]]:
     return [case for case in read_cases(file) if case["name"] not in OPEN["removed"]]
 
 
-def is_tried(case: Case, cases: list[dict[str, Any]]) -> bool:
-    """Say whether a case is tried today: always, or each twelfth of its kind, but none that starts commands of ours."""
+def tried(cases: list[Case]) -> list[Case]:
+    """Give the cases that are tried today: all, or each twelfth of its kind, but none that starts commands of ours."""
     if FULL:
-        return True
-    alike = [one["name"] for one in cases if one["kind"] == case["kind"] and not needs_process(one)]
-    return case["name"] in alike and alike.index(case["name"]) % _EVERY == 0
+        return cases
+    alike: dict[str, list[Case]] = {}
+    for case in cases:
+        if not needs_process(case):
+            alike.setdefault(case["kind"], []).append(case)
+    names = {case["name"] for kind in alike.values() for case in kind[::_EVERY]}
+    return [case for case in cases if case["name"] in names]
 
 
 class Theatre:
@@ -207,10 +211,8 @@ def _main() -> None:
     chosen = [
         case
         for _, cases in every
-        for case in cases
-        if given.k in case["name"]
-        and given.kind in ("", case["kind"])
-        and (given.k or is_tried(case, cases))
+        for case in (cases if given.k else tried(cases))
+        if given.k in case["name"] and given.kind in ("", case["kind"])
     ]
     names = sorted({name for case in chosen for name in hosts_of(case)} | {"api.example.test"})
     hosts = f"127.0.0.1 localhost\n127.0.0.1 {' '.join(names)}\n"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from .place import told_by
-from .receipts import FILES, OPEN, cases_of, is_tried, read_cases
+from .receipts import FILES, OPEN, cases_of, read_cases, tried
 
 pytestmark = pytest.mark.timeout(1000)
 """Of a module's first test, which waits for all that is tried."""
@@ -27,10 +27,8 @@ def told() -> dict[str, dict[str, Any]]:
 
 def _of(*files: str) -> Iterator[Any]:
     for file in files:
-        cases = cases_of(file)
-        for case in cases:
-            if is_tried(case, cases):
-                yield pytest.param(case, id=case["name"])
+        for case in tried(cases_of(file)):
+            yield pytest.param(case, id=case["name"])
 
 
 def test_there_are_as_many_as_there_have_to_be() -> None:
