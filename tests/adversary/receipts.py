@@ -57,11 +57,11 @@ def cases_of(file: str) -> list[dict[str, Any]]:
     return [case for case in read_cases(file) if case["name"] not in OPEN["removed"]]
 
 
-def tried(cases: list[Case]) -> list[Case]:
+def tried(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the cases that are tried today: all, or each twelfth of its kind, but none that starts commands of ours."""
     if FULL:
         return cases
-    alike: dict[str, list[Case]] = {}
+    alike: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         if not needs_process(case):
             alike.setdefault(case["kind"], []).append(case)

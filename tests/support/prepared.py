@@ -333,7 +333,7 @@ def _main() -> None:
     gc.disable()  # nothing that imports make is garbage
     for name in names:
         importlib.import_module(name)
-    importlib.import_module(_NAME)._BEGAN_WITH = names
+    vars(importlib.import_module(_NAME))["_BEGAN_WITH"] = names
     gc.freeze()
     gc.enable()
     _become_what_is_ordered(orders)
