@@ -28,6 +28,7 @@ from playhead.tape.exchange import Exchange
 from playhead.tests.support import answers, prepared
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.mcp_server import McpOrigin
 from playhead.tests.support.needs import Outcomes, has
 from playhead.tests.support.origins import Origin
@@ -92,6 +93,16 @@ CASES: dict[str, tuple[str, ...]] = {
 """What curl is asked to do over each protocol, each as a run of its own under `serve`."""
 
 PROTOCOLS = {"h1": ("--http1.1",), "h2": ("--http2",), "plain": ()}
+
+
+def _is_tried(protocol: str, case: str) -> bool:
+    """Say whether curl does this over a protocol: over all, or today over HTTP/1.1 and one of the two others in turns."""
+    if (protocol, case) == ("h2", "chunked-put"):
+        return False  # HTTP/2 has no transfer codings
+    if FULL or protocol == "h1":
+        return True
+    return (protocol == "h2") == (list(CASES).index(case) % 2 == 0 or case == "large")
+
 
 OWN_PATHS = {"python": ("/httpx", "/requests/", "/aiohttp/", "/urllib/")}
 """Where a run asks at other paths than /RUN/."""
@@ -206,8 +217,8 @@ def _jobs(places: dict[str, str]) -> tuple[dict[str, list[str]], dict[str, list[
         (launched if name in LAUNCHED else served)[name] = [*script, *words[1:]]
     for protocol, chosen in PROTOCOLS.items():
         for case, (*flags, path) in CASES.items():
-            if case == "chunked-put" and protocol == "h2":
-                continue  # HTTP/2 has no transfer codings
+            if not _is_tried(protocol, case):
+                continue
             name = f"{protocol}-{case}"
             common = [
                 "curl",
@@ -317,7 +328,7 @@ RUNS = [
         f"{protocol}-{case}"
         for protocol in PROTOCOLS
         for case in CASES
-        if (protocol, case) != ("h2", "chunked-put")
+        if _is_tried(protocol, case)
     ),
     *(f"raw-{name}" for name in RAW_ANSWERS),
 ]
