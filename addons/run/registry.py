@@ -303,14 +303,17 @@ class RunRegistry:
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def _find_group(self, client: connection.Client) -> Group | None:
-        peer = (client.peername[0], client.peername[1])
-        local = (client.sockname[0], client.sockname[1])
+        there: tuple[Any, ...] | None = client.peername  # None where it has left already
+        here: tuple[Any, ...] | None = client.sockname
+        if there is None or here is None:
+            return None
+        peer, local = (there[0], there[1]), (here[0], here[1])
         return await asyncio.to_thread(self._processes.find, peer, local)
 
     def _who(self, group: Group | None, client: connection.Client) -> tuple[Any, ...]:
         """Say who a client is: its group, or its address where that cannot be seen."""
         if group is None:
-            return (client.peername[0],)
+            return (_address(client),)
         return self._known(group)
 
     def _known(self, group: Group) -> tuple[int, float]:
@@ -730,6 +733,12 @@ def name_after(word: str, now: float | None = None) -> str:
     return f"{plain or 'run'}-{stamp}"
 
 
+def _address(client: connection.Client) -> str:
+    """Give the address that a client came from; `unknown` where it has left already."""
+    peer: tuple[Any, ...] | None = client.peername
+    return str(peer[0]) if peer is not None else "unknown"
+
+
 def _run_name(group: Group | None, client: connection.Client) -> str:
-    word = group.command.split(" ")[0].rpartition("/")[2] if group else client.peername[0]
+    word = group.command.split(" ")[0].rpartition("/")[2] if group else _address(client)
     return name_after(word)
