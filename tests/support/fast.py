@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).resolve().parents[1]
 _PACKAGE = "playhead.tests"
 _LEFT_OUT = ("journeys", "docker")
 _STARTERS = frozenset(["subprocess", "multiprocessing"])
@@ -29,7 +29,7 @@ _STARTS = re.compile(r"subprocess\.Popen|os\.(?:fork|forkpty|posix_spawn|exec|sy
 
 def is_fast(path: Path) -> bool:
     """Say whether a test file starts no process."""
-    parts = path.relative_to(TESTS).parts
+    parts = path.resolve().relative_to(TESTS).parts
     return parts[0] not in _LEFT_OUT and not starts_processes(path.read_text("utf-8"), parts[:-1])
 
 
