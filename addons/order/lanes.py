@@ -1,6 +1,6 @@
 """Which lane each request comes from, and what was on its way when it came; in a playback, which come late.
 
-A lane is one client process. Its process is looked up once a connection, on a thread; a recording waits for that only
+A lane is one client process, which is looked for once a connection. A recording waits for that only
 before it writes an outcome, and a playback only where a request comes later than on the tape.
 """
 
@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import partial
 from typing import Any, NamedTuple, Protocol
-
-from mitmproxy import connection
 
 from ...config import Classes
 from ...store import RunInfo, Store
@@ -29,10 +27,6 @@ class Process(Protocol):
         """Its id."""
 
 
-Find = Callable[[tuple[str, int], tuple[str, int]], Process | None]
-"""(client's address, our address) -> its process; blocking."""
-
-
 class Served(NamedTuple):
     """One exchange of the tape that was served."""
 
@@ -47,7 +41,7 @@ class Lanes:
 
     def __init__(self) -> None:
         """Begin with no client."""
-        self._looks: dict[str, asyncio.Future[Process | None]] = {}
+        self._looks: dict[str, asyncio.Future[Any]] = {}
         """Those under way, by client id."""
         self._clients: dict[str, int] = {}
         """Number of the lane, by client id."""
@@ -60,19 +54,12 @@ class Lanes:
         """That of the tape; read when first needed."""
         self._reading = asyncio.Lock()
 
-    def look(self, client: connection.Client, find: Find) -> None:
-        """Begin to look for the process of a client that has connected. Loop."""
-        peer: tuple[Any, ...] | None = client.peername  # None where it has left already
-        local: tuple[Any, ...] | None = client.sockname
-        if peer is None or local is None:
-            return
-        looking = asyncio.get_running_loop().run_in_executor(
-            None, find, (peer[0], peer[1]), (local[0], local[1])
-        )
-        self._looks[client.id] = looking
-        looking.add_done_callback(partial(self._seen, client.id))
+    def look[P: Process | None](self, client: str, looking: "asyncio.Future[P]") -> None:
+        """Take the look for the process of a client that has connected, by its id. Loop."""
+        self._looks[client] = looking
+        looking.add_done_callback(partial(self._seen, client))
 
-    def _seen(self, client: str, looking: asyncio.Future[Process | None]) -> None:
+    def _seen[P: Process | None](self, client: str, looking: "asyncio.Future[P]") -> None:
         self._looks.pop(client, None)
         if not looking.cancelled() and looking.exception() is None and (found := looking.result()):
             number = self._numbers.setdefault(found.pid, len(self._numbers) + 1)
@@ -148,15 +135,8 @@ def _read_order(store: Store, tape: RunInfo, classes: Classes) -> LaneOrder:
 
 def _count_calls(exchange: Exchange) -> int:
     """Count the tools that the answer of a model asked for."""
-    from ...tape.dialects.reader import (
-        read_response,
-    )  # every dialect: for a late request, not for a start
+    # It reads every dialect: for a late request, not for a start.
+    from ...tape.dialects.reader import read_response
 
-    if exchange.response is None:
-        return 0
-    answer = read_response(exchange.request, exchange.response)
-    return (
-        max((len(choice.message.tool_calls) for choice in answer.choices), default=0)
-        if answer
-        else 0
-    )
+    answer = read_response(exchange.request, exchange.response) if exchange.response else None
+    return max((len(one.message.tool_calls) for one in answer.choices), default=0) if answer else 0

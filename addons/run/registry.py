@@ -57,6 +57,8 @@ SEAL = "seal"
 
 _LATE = "playhead_run"
 """Attribute of a client connection that had left before it was bound: its run."""
+_LOOK = "playhead_look"
+"""Attribute of a client connection: the look for its process group."""
 _SEALING_S = 30.0
 """Longest wait of a new playback for recordings that are just being sealed."""
 
@@ -193,7 +195,7 @@ class RunRegistry:
             self._by_client[client.id] = open_run
             open_run.clients[client.id] = client
             if open_run.mode is not Mode.PASSTHROUGH:
-                open_run.lanes.look(client, self._processes.find)
+                open_run.lanes.look(client.id, self._look_once(client))
             client.redact_text = open_run.redactor.redact_text  # type: ignore[attr-defined]  # see `find_redact_text`
         else:
             # What it sent before is still to come. It is a client of the run no more, so nothing waits for it.
@@ -214,7 +216,7 @@ class RunRegistry:
 
     async def find_process(self, client: connection.Client) -> str:
         """Find the command name of a client's process, while it is connected; empty where that cannot be seen."""
-        group = await self._find_group(client)
+        group = await asyncio.shield(self._look_once(client))
         return group.command if group is not None else ""
 
     def redactor(self) -> Redactor:
@@ -273,7 +275,7 @@ class RunRegistry:
             # No need to know the process yet; it matters once the mode changes.
             self._look_later(existing, client)
             return existing
-        group = await self._find_group(client)
+        group = await asyncio.shield(self._look_once(client))
         who = self._who(group, client)
         async with self._lock((shared,) if shared else who):
             return await self._find_or_open_for(client, name, shared, group)
@@ -301,6 +303,14 @@ class RunRegistry:
 
     def _lock(self, key: tuple[Any, ...]) -> asyncio.Lock:
         return self._locks.setdefault(key, asyncio.Lock())
+
+    def _look_once(self, client: connection.Client) -> "asyncio.Task[Group | None]":
+        """Give the look for a client's group, which is made once for a connection: it costs a look at the process table."""
+        found: asyncio.Task[Group | None] | None = getattr(client, _LOOK, None)
+        if found is None:
+            found = asyncio.get_running_loop().create_task(self._find_group(client))
+            setattr(client, _LOOK, found)
+        return found
 
     async def _find_group(self, client: connection.Client) -> Group | None:
         there: tuple[Any, ...] | None = client.peername  # None where it has left already
@@ -346,7 +356,8 @@ class RunRegistry:
                     break
                 if pause_s:
                     await asyncio.sleep(pause_s)
-                group = await self._find_group(client)
+                again = self._find_group(client) if pause_s else self._look_once(client)
+                group = await again
                 if group is not None:
                     break
             if group is not None or (client.connected and not open_run.ending):

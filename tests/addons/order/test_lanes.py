@@ -1,6 +1,8 @@
 """Which lane a client belongs to, and which request of a lane was passed by others."""
 
+import asyncio
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -27,6 +29,15 @@ def connect(port: int) -> Client:
     )
 
 
+Find = Callable[[tuple[str, int], tuple[str, int]], Seen | None]
+
+
+def look(lanes: Lanes, client: Client, find: Find) -> None:
+    """Have the process of a client looked for on a thread, as the registry does."""
+    ends = client.peername[:2], client.sockname[:2]
+    lanes.look(client.id, asyncio.get_running_loop().run_in_executor(None, find, *ends))
+
+
 class Clients:
     """Clients of made-up processes, by port."""
 
@@ -35,7 +46,7 @@ class Clients:
         self.clients = {port: connect(port) for port in processes}
         self._processes = processes
         for client in self.clients.values():
-            self.lanes.look(client, self._find)
+            look(self.lanes, client, self._find)
 
     def _find(self, peer: tuple[str, int], _: tuple[str, int]) -> Seen | None:
         pid = self._processes[peer[1]]
@@ -68,7 +79,7 @@ async def test_a_process_that_is_still_looked_for_is_waited_for() -> None:
         there.wait(5)
         return Seen(700)
 
-    lanes.look(client, find)
+    look(lanes, client, find)
     there.set()
     assert await lanes.find_number(client.id) == 1
 
@@ -80,7 +91,7 @@ async def test_a_look_that_fails_is_a_process_that_cannot_be_seen() -> None:
     def find(_peer: tuple[str, int], _local: tuple[str, int]) -> Seen:
         raise OSError
 
-    lanes.look(client, find)
+    look(lanes, client, find)
     assert await lanes.find_number(client.id) == 0
 
 
