@@ -54,16 +54,18 @@ class Lanes:
         """That of the tape; read when first needed."""
         self._reading = asyncio.Lock()
 
-    def look[P: Process | None](self, client: str, looking: "asyncio.Future[P]") -> None:
-        """Take the look for the process of a client that has connected, by its id. Loop."""
+    def look(self, client: str, looking: "asyncio.Future[Any]") -> None:
+        """Take the look for the `Process` of a client that has connected, by its id; it may give None. Loop."""
         self._looks[client] = looking
         looking.add_done_callback(partial(self._seen, client))
 
-    def _seen[P: Process | None](self, client: str, looking: "asyncio.Future[P]") -> None:
+    def _seen(self, client: str, looking: "asyncio.Future[Any]") -> None:
         self._looks.pop(client, None)
-        if not looking.cancelled() and looking.exception() is None and (found := looking.result()):
-            number = self._numbers.setdefault(found.pid, len(self._numbers) + 1)
-            self._clients[client] = number
+        if looking.cancelled() or looking.exception() is not None:
+            return
+        found: Process | None = looking.result()
+        if found is not None:
+            self._clients[client] = self._numbers.setdefault(found.pid, len(self._numbers) + 1)
 
     async def find_number(self, client: str) -> int:
         """Find the number of the lane that a client belongs to, by its id; 0 where its process cannot be seen."""
