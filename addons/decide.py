@@ -102,13 +102,12 @@ class Decide:
         names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
         facts, kind = _find_facts(message, names, open_run.config.classes)
         seq = open_run.next_seq() if open_run.info is not None else Seq(0)
-        overlaps = find_overlaps(open_run) if open_run.mode is Mode.RECORD else ()
+        lane = Lane(0, find_overlaps(open_run)) if open_run.mode is Mode.RECORD else None
         pending = PendingExchange(open_run, flow, seq, facts)
         pending.kind = kind
         pending.fields = message.data.headers.fields
         pending.tunnel = tunnel
-        if open_run.mode is Mode.RECORD:
-            pending.lane = Lane(0, overlaps)
+        pending.lane = lane
         pending.names = _hide(names, open_run)
         attach(flow, pending)
         if open_run.mode is Mode.PLAYBACK:
@@ -255,8 +254,7 @@ class Decide:
             if near is None:
                 self._settle(pending, open_run, Unknown())
             elif self._settle(pending, open_run, near.found):
-                self._take(pending, open_run, near.fingerprint, near.found.seq, needs)
-                comparing = self._check_lane(pending, open_run)
+                comparing = self._take(pending, open_run, near.fingerprint, near.found.seq, needs)
                 if comparing is not None:
                     await comparing
 
@@ -271,17 +269,8 @@ class Decide:
             assert isinstance(found, Hit)
             if not found.repeated and find_earlier(open_run, found.seq) != ():
                 return self._check_order(pending, open_run, fingerprint)
-            self._take(pending, open_run, fingerprint, found.seq, None)
-            return self._check_lane(pending, open_run)
+            return self._take(pending, open_run, fingerprint, found.seq, None)
         return None
-
-    def _check_lane(self, pending: PendingExchange, open_run: OpenRun) -> Awaitable[None] | None:
-        """Note that a request is served, and whether others of its lane that the tape has behind it came first."""
-        recorded = pending.recorded
-        if recorded is None or pending.disagrees:
-            return None
-        passed = find_passed(open_run, pending, recorded)
-        return self._compare_lane(pending, open_run, recorded, passed) if passed else None
 
     async def _compare_lane(
         self,
@@ -318,32 +307,37 @@ class Decide:
         fingerprint: Fingerprint,
         seq: Seq,
         needs: Dependence | None,
-    ) -> None:
-        """Read what is served and move the cursor past it; refuse what cannot be, or comes before what it needs."""
+    ) -> Awaitable[None] | None:
+        """Read what is served and move the cursor past it; refuse what cannot be, or comes before what it needs.
+
+        Gives what is still to be compared where others of its lane that the tape has behind it came first.
+        """
         assert open_run.cursor is not None
         if needs is not None and not open_run.cursor.served(needs.tape_seq):
             pending.needs = needs
             pending.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
-            return
+            return None
         assert open_run.tape is not None
+        recorded, problem = None, "it is missing"
         try:
-            pending.recorded = open_run.store.find_exchange(open_run.tape, seq)
-            problem = "" if pending.recorded is not None else "it is missing"
+            recorded = pending.recorded = open_run.store.find_exchange(open_run.tape, seq)
         except LogCorrupt as error:
             problem = str(error)
-        if problem:
+        if recorded is None:
             pending.unreadable = True
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
-            return
+            return None
         pending.disagrees = _find_disagreements(pending, open_run, fingerprint)
         if pending.disagrees:
             text = "; ".join(one.what for one in pending.disagrees)
             pending.decision = Decision(
                 Action.REFUSE, f"on the tape as seq {seq}, but {text}", "tape"
             )
-        else:
-            open_run.cursor.take(fingerprint, Hit(seq))
+            return None
+        open_run.cursor.take(fingerprint, Hit(seq))
+        passed = find_passed(open_run, pending, recorded)
+        return self._compare_lane(pending, open_run, recorded, passed) if passed else None
 
     def _repeats(self, pending: PendingExchange) -> bool:
         """Say whether a rule has the last answer to a request served again."""
@@ -358,8 +352,7 @@ class Decide:
             needs = await self._find_needs(pending, open_run, hit.seq)
             found, again = open_run.find_recorded(pending, found, repeat=self._repeats(pending))
             if again == hit:
-                self._take(pending, open_run, found, hit.seq, needs)
-                comparing = self._check_lane(pending, open_run)
+                comparing = self._take(pending, open_run, found, hit.seq, needs)
                 if comparing is not None:
                     await comparing
                 return
