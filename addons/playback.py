@@ -124,7 +124,8 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
     held = playback.late == "held" and pending.injection is None
     late_wait_us = int(playback.late_wait * 1e6) if held else None
     steps = script(exchange, playback.pace, pieces, late_wait_us)
-    pending.steps = Steps(steps, spelling.take if spelling is not None else None)
+    change = spelling.take if spelling is not None else None
+    pending.steps = Steps(steps, change, exchange.gone)
     pending.ragged = head.ragged
     if pending.injection is not None:
         lay_fault(pending, pending.injection)

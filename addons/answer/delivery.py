@@ -24,13 +24,13 @@ def note_left(pending: PendingExchange) -> None:
     open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=spent_us, **more)
     if steps is None or _is_not_compared(pending):
         return
-    gone, size, head = _recorded_gone(pending), steps.size, steps.head
+    # Whether it left early is found by reading on.
+    now = f"left after {steps.size:,} bytes" if steps.head else "left before it began"
     answer = pending.flow.response
     trailers = answer is not None and bool(answer.trailers)
-    if left_early(steps, gone, spent_us, trailers=trailers):
-        now = f"left after {size:,} bytes" if head else "left before it began"
-        text = f"the client left its answer {_show(gone)[0]}"
-        _note(pending, _show(gone)[1], now, text)
+    if left_early(steps, spent_us, trailers=trailers):
+        how, then = _show(steps.gone)
+        _note(pending, then, now, f"the client left its answer {how}")
 
 
 def note_late(pending: PendingExchange) -> None:
@@ -41,7 +41,8 @@ def note_late(pending: PendingExchange) -> None:
 
 def refuse_late(pending: PendingExchange) -> http.Response:
     """Log that a client waited for what its recorded self had left before it came; give the refusal."""
-    request, gone, steps = pending.request, _recorded_gone(pending), pending.steps
+    request, steps = pending.request, pending.steps
+    gone = steps.gone if steps is not None else None
     begun = steps is not None and steps.head
     after = f"{gone.at_us / 1e6:.1f} s" if gone is not None else "a while"
     what = "the rest of this answer" if begun else "this answer"
@@ -56,14 +57,6 @@ def refuse_late(pending: PendingExchange) -> http.Response:
 def _is_not_compared(pending: PendingExchange) -> bool:
     injected = pending.injection is not None or pending.withheld
     return injected or pending.request_class is RequestClass.TELEMETRY
-
-
-def _recorded_gone(pending: PendingExchange) -> Gone | None:
-    decision, open_run = pending.decision, pending.open_run
-    if decision is None or decision.seq is None:
-        return None
-    recorded = open_run.read_recorded(decision.seq)
-    return recorded.gone if recorded is not None else None
 
 
 def _show(gone: Gone | None) -> tuple[str, str]:

@@ -4,7 +4,6 @@ What a client took is what it was sent and what the buffers between did not hold
 a connection counts as taken once it has been sent.
 """
 
-from ..exchange import Gone
 from .script import StepKind, Steps
 
 _MARGIN_US = 100_000
@@ -20,18 +19,17 @@ def is_terminal(data: bytes) -> bool:
     return any(mark in data for mark in _TERMINAL)
 
 
-def left_early(steps: Steps, gone: Gone | None, spent_us: int, *, trailers: bool) -> bool:
+def left_early(steps: Steps, spent_us: int, *, trailers: bool) -> bool:
     """Say whether a client leaves before it has taken what it had taken while it was recorded.
 
     steps: those that are still to be played; read on where that is needed.
-    gone: how the recorded client had left; None where it had the whole answer.
     spent_us: since the request arrived.
     trailers: whether the answer ends with trailers, as a status of gRPC.
     """
     step = steps.next
     if step is None or step.unseen or step.kind in (StepKind.LATE, StepKind.HANG):
         return False
-    if gone is None:
+    if steps.gone is None:
         if step.kind is StepKind.END:
             return trailers
         return not (steps.head and is_terminal(steps.tail))

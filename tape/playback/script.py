@@ -67,12 +67,17 @@ class Steps:
     """Steps that are looked at before they are taken; only one is held."""
 
     def __init__(
-        self, steps: Iterable[Step], change: Callable[[bytes], bytes] | None = None
+        self,
+        steps: Iterable[Step],
+        change: Callable[[bytes], bytes] | None = None,
+        gone: Gone | None = None,
     ) -> None:
         """Begin with the first of `steps`.
 
         change: is given each piece of the body as it is taken, and gives what is played in its place.
+        gone: how the recorded client left; None where it had the whole answer.
         """
+        self.gone = gone
         self._steps = iter(steps)
         self._change = change
         self.next: Step | None = next(self._steps, None)

@@ -59,10 +59,10 @@ def test_leaving_before_it_left_then_is_early(
 ) -> None:
     """What the buffers may hold, and what was about to come, make no difference."""
     exchange = make_exchange(response=response, gone=left, end_us=1_000_000)
-    steps = Steps(script(exchange, 1.0, None, WAIT_US))
+    steps = Steps(script(exchange, 1.0, None, WAIT_US), gone=left)
     for _ in range(taken):
         steps.take()
-    assert left_early(steps, left, spent_ms * 1000, trailers=False) is early
+    assert left_early(steps, spent_ms * 1000, trailers=False) is early
 
 
 def test_the_status_of_grpc_counts() -> None:
@@ -70,7 +70,7 @@ def test_the_status_of_grpc_counts() -> None:
     steps = Steps(script(make_exchange(response=THREE, end_us=1_000_000), 1.0, None, WAIT_US))
     for _ in range(4):
         steps.take()
-    assert left_early(steps, None, 901_000, trailers=True)
+    assert left_early(steps, 901_000, trailers=True)
 
 
 HEAD, DATA, END, LATE = StepKind.HEAD, StepKind.DATA, StepKind.END, StepKind.LATE
