@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from mitmproxy import connection, http
 
@@ -167,18 +168,11 @@ class WebSocketPlayer(WebSocket):
         """Begin before the handshake is answered."""
         open_run = pending.open_run
         assert pending.request is not None
-        store = open_run.store
-        masks = open_run.rules.of(pending.request).masks.json
-
-        def read(after: int) -> Iterator[Message]:
-            return store.messages(tape, self.exchange.seq, after)
-
-        self.exchange = exchange
-        self.pending = pending
+        self._pending = pending
         self._pace = open_run.config.playback.pace
-        self._masks = masks
-        self._cursor = MessageCursor(read, exchange, self._pace, masks, self._arrived)
+        self._masks = open_run.rules.of(pending.request).masks.json
         self._tape = tape
+        self._set(exchange)
         self._begun = False
         """Whether either side has said something: from then on it is known which one of the tape it is."""
         self._stray: Stray | None = None
@@ -192,8 +186,8 @@ class WebSocketPlayer(WebSocket):
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
         """Header fields of the handshake's answer as it was played."""
-        assert self.pending.flow.response is not None
-        return self.pending.flow.response.data.headers.fields
+        assert self._pending.flow.response is not None
+        return self._pending.flow.response.data.headers.fields
 
     @property
     def close(self) -> Close:
@@ -227,7 +221,7 @@ class WebSocketPlayer(WebSocket):
         """
         if self._ended:
             return True
-        heard = mark_message(self.pending.open_run.redactor.message(Message(0, True, kind, data)))
+        heard = mark_message(self._pending.open_run.redactor.message(Message(0, True, kind, data)))
         self._stray = self._cursor.hear(_now_us(), kind, heard)
         if self._stray is not None and not self._begun and self._choose(kind, heard):
             self._stray = self._cursor.hear(_now_us(), kind, heard)
@@ -236,7 +230,7 @@ class WebSocketPlayer(WebSocket):
 
     def _choose(self, kind: MessageKind, heard: bytes) -> bool:
         """Go on as another WebSocket of the tape to the same URL, one that begins with this message; False where there is none."""
-        pending = self.pending
+        pending = self._pending
         cursor, fingerprint = pending.open_run.cursor, pending.fingerprint
         if cursor is None or fingerprint is None:
             return False
@@ -267,23 +261,24 @@ class WebSocketPlayer(WebSocket):
         """Say whether another WebSocket of the tape has the same handshake and begins with this message of the client."""
         if other.websocket is None or _handshake(other) != _handshake(self.exchange):
             return False
-        first = find_first(self.pending.open_run.store.messages(self._tape, other.seq, -1))
+        first = find_first(self._pending.open_run.store.messages(self._tape, other.seq, -1))
         return (
             first is not None
             and first.kind is kind
             and is_same(kind, mark_message(first), heard, self._masks)
         )
 
+    def _set(self, exchange: Exchange) -> None:
+        """Play an exchange from its beginning."""
+        self.exchange = exchange
+        read = partial(self._pending.open_run.store.messages, self._tape, exchange.seq)
+        self._cursor = MessageCursor(read, exchange, self._pace, self._masks, self._arrived)
+
     def become(self, other: Exchange) -> None:
         """Play another exchange of the tape from its beginning, in the place of this one."""
-        pending, store, tape = self.pending, self.pending.open_run.store, self._tape
-        self.exchange = other
-
-        def read(after: int) -> Iterator[Message]:
-            return store.messages(tape, self.exchange.seq, after)
-
-        self._cursor = MessageCursor(read, other, self._pace, self._masks, self._arrived)
+        self._set(other)
         self.begin()
+        pending = self._pending
         logged, request = pending.logged or {}, pending.request
         if request is not None:
             reason = "on tape: the WebSocket to this URL that begins with this message"
@@ -311,7 +306,7 @@ class WebSocketPlayer(WebSocket):
 
     def closed(self, code: int, reason: str) -> None:
         """Note how the client ended it: as a closing frame says, or 1006 without one."""
-        self._closed = code, self.pending.open_run.redactor.redact_text(reason)
+        self._closed = code, self._pending.open_run.redactor.redact_text(reason)
 
     def broke(self, text: str) -> None:
         """Note why it cannot go on."""
@@ -324,7 +319,7 @@ class WebSocketPlayer(WebSocket):
         if self._ended:
             return
         self._ended = True
-        pending = self.pending
+        pending = self._pending
         try:
             found = await asyncio.to_thread(self._explain)
             if found is not None:
@@ -335,10 +330,10 @@ class WebSocketPlayer(WebSocket):
             pending.finish()
 
     def _explain(self) -> Divergence | None:
-        seq, tape_seq, request = self.pending.seq, self.exchange.seq, self.pending.request
+        seq, tape_seq, request = self._pending.seq, self.exchange.seq, self._pending.request
         assert request is not None
         if self._stray is not None:
-            rules = self.pending.open_run.rules
+            rules = self._pending.open_run.rules
             return explain_stray(seq, tape_seq, request, self._stray, rules)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
@@ -362,7 +357,7 @@ class WebSocketPlayer(WebSocket):
         return self.exchange.fault is not None and self.close.by_client
 
     def _arrived(self, seqs: range) -> bool:
-        open_run = self.pending.open_run
+        open_run = self._pending.open_run
         assert open_run.cursor is not None
         served, holds = open_run.cursor.served, open_run.store.holds
         # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
@@ -372,7 +367,7 @@ class WebSocketPlayer(WebSocket):
         """Wait until the handshake's answer is due."""
         assert self.exchange.response is not None
         due_s = self.exchange.response.head_us * self._pace / 1e6
-        wait_s = due_s - (time.monotonic() - self.pending.t0)
+        wait_s = due_s - (time.monotonic() - self._pending.t0)
         if wait_s > 0:
             await asyncio.sleep(wait_s)
 
