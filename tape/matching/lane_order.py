@@ -89,23 +89,22 @@ class LaneOrder:
         for one in exchanges:
             if one.counts:
                 self._lanes.setdefault(one.lane, []).append(one)
+        self._seqs = {lane: [one.seq for one in placed] for lane, placed in self._lanes.items()}
         self._shared = {lane: _find_shared(placed) for lane, placed in self._lanes.items()}
         """By lane, the first model call that overlapped another one; of some lanes None."""
         self._calls = calls
 
     def is_before(self, first: Seq, second: Seq, lane: int, *, strict: bool) -> bool:
         """Say whether an exchange comes before another one of its lane."""
-        placed = self._lanes.get(lane, [])
-        seqs = [one.seq for one in placed]
+        placed, seqs = self._lanes.get(lane, []), self._seqs.get(lane, [])
         at, to = bisect_right(seqs, first) - 1, bisect_right(seqs, second) - 1
-        if at < 0 or placed[at].seq != first or placed[to].seq != second or at >= to:
-            return False
-        if strict:
-            return self._is_alone(placed, at) and self._is_alone(placed, to)
-        one, other = placed[at], placed[to]
-        if RequestClass.EFFECT not in (one.request_class, other.request_class):
+        if at < 0 or seqs[at] != first or seqs[to] != second or at >= to:
             return False
         if not (self._is_alone(placed, at) and self._is_alone(placed, to)):
+            return False
+        if strict:
+            return True
+        if RequestClass.EFFECT not in (placed[at].request_class, placed[to].request_class):
             return False
         shared = self._shared[lane]
         if shared is not None and shared <= second:
