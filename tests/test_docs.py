@@ -492,9 +492,9 @@ def test_receipts_in_the_pages_have_the_shape_of_todays() -> None:
     """Their head, their counts and their last line are what is printed now."""
     made = Receipt("refund@1", "refund", "playback", "sealed", requests=7)
     made.counts["served"] = made.matched["exact"] = 7
-    made.standing, made.child_exit = "sealed", 0
-    made.command = ("python", "-m", "playhead.examples.double_refund.agent")
-    made.recorded = Ended(made.child_exit, made.command)
+    made.standing = "sealed"
+    made.ended = Ended(0, ("python", "-m", "playhead.examples.double_refund.agent"))
+    made.recorded = made.ended
     made.contained, made.sandbox = True, {"strict": False, "counters": {"packets_out": 0}}
     printed = render_receipt(made).splitlines()
     for page in ("README.md", "docs/receipt.md"):

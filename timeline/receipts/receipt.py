@@ -142,11 +142,12 @@ class LimitsRow:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
+    """How a command ended, and what it left behind."""
 
     child_exit: int | None = None
-    """As `Receipt.child_exit`; None where no command was started."""
+    """Exit code; None where no command was started."""
     command: tuple[str, ...] = ()
+    """Secrets are replaced; empty where no command was started."""
     stdout: tuple[str, int] | None = None
     """Hash and bytes of what it wrote; None where stdout was a terminal, or that cannot be known."""
     files: Mapping[str, str] | None = None
@@ -161,9 +162,14 @@ class Ended:
         return cls(data["child_exit"], command, stdout and tuple(stdout), data.get("files"))
 
     def to_json(self) -> dict[str, Any]:
-        """Give what is told of it beside its exit code."""
+        """Give it as receipts have it."""
         stdout = None if self.stdout is None else {"hash": self.stdout[0], "bytes": self.stdout[1]}
-        return {"stdout": stdout, "files": None if self.files is None else dict(self.files)}
+        return {
+            "child_exit": self.child_exit,
+            "command": list(self.command),
+            "stdout": stdout,
+            "files": None if self.files is None else dict(self.files),
+        }
 
 
 def find_files(store: Store, tape: RunInfo) -> tuple[str, ...]:
@@ -247,7 +253,6 @@ class Receipt:
     """What was seen of the sandbox; None where there was none."""
     determinism: dict[str, Any] | None = None
     """What was seen of the command's clock and randomness; None where they were its own."""
-    child_exit: int | None = None
     end: str = ""
     changed: list[dict[str, str]] = field(default_factory=list)
     """What the run rests on (store, configuration, Playhead itself) and was not as before when its command had ended:
@@ -258,10 +263,8 @@ class Receipt:
     """What its tape is: `sealed`, `recovered` (its process ended abruptly) or `imported`; empty of a recording."""
     recorded: Ended = Ended()
     """How the command ended while its tape was recorded."""
-    command: tuple[str, ...] = ()
-    """Secrets are replaced; empty where no command was started."""
     ended: Ended = Ended()
-    """The same, with what it left behind."""
+    """How its own command ended."""
     compared: tuple[str, ...] = ()
     """What of that is compared."""
 
@@ -345,13 +348,9 @@ class Receipt:
             "faithful": self.faithful,
             "faithful_but_for": self.faithful_but_for,
             "exit_code": exit_code(self),
-            "child_exit": self.child_exit,
-            "command": list(self.command),
             **self.ended.to_json(),
             "tape": {
                 "standing": self.standing,
-                "child_exit": self.recorded.child_exit,
-                "command": list(self.recorded.command),
                 **self.recorded.to_json(),
             }
             if self.standing
@@ -517,8 +516,6 @@ class _Fold:
                     told = {key: data[key] for key in ("limit", "seq", "reason")}
                     receipt.limits.reached.append({**told, "at_ns": event.at_ns})
             case EventKind.NOTED:
-                receipt.child_exit = data.get("child_exit", receipt.child_exit)
-                receipt.command = tuple(data.get("command", receipt.command))
                 if "child_exit" in data:
                     receipt.ended = Ended.of(data)
                     receipt.compared = tuple(data.get("compare", ()))
@@ -698,7 +695,7 @@ class _Fold:
     def _compare_ends(self) -> None:
         """Note a command that ended otherwise than its tape says."""
         receipt = self.receipt
-        now, then = receipt.child_exit, receipt.recorded.child_exit
+        now, then = receipt.ended.child_exit, receipt.recorded.child_exit
         if receipt.stopped:
             return
         if now is not None and then is not None and now != then:
@@ -715,7 +712,7 @@ class _Fold:
 
     def _end_differs(self, differs: Difference, text: str) -> None:
         receipt = self.receipt
-        command = receipt.command[0] if receipt.command else ""
+        command = next(iter(receipt.ended.command), "")
         seq = Seq(receipt.requests + 1)
         self._diverged(
             Divergence(

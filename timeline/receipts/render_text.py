@@ -281,7 +281,7 @@ def render_receipt(receipt: Receipt) -> str:
     if receipt.mode == "playback":
         verdict = _verdict(receipt)
         lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}{_standing(receipt)}")
-        if receipt.command or receipt.recorded.command:
+        if receipt.ended.command or receipt.recorded.command:
             lines += _commands(receipt)
         how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
         lines.append(
@@ -416,8 +416,7 @@ def _standing(receipt: Receipt) -> str:
 
 def _commands(receipt: Receipt) -> list[str]:
     """Say what was run and how it ended, then and now."""
-    now = _ended(receipt.command, receipt.child_exit)
-    then = _ended(receipt.recorded.command, receipt.recorded.child_exit)
+    now, then = _ended(receipt.ended), _ended(receipt.recorded)
     lines = [f"command: {now}"]
     if now != then and receipt.recorded.command:
         lines.append(f"recorded: {then}")
@@ -434,9 +433,9 @@ def _wrote(ended: Ended) -> str:
     return f"{ended.stdout[1]} bytes, hash {ended.stdout[0]}"
 
 
-def _ended(command: tuple[str, ...], code: int | None) -> str:
-    how = "" if code is None else f", ended with {code}"
-    return f"{plain(shlex.join(command), 100)}{how}" if command else "none"
+def _ended(ended: Ended) -> str:
+    how = "" if ended.child_exit is None else f", ended with {ended.child_exit}"
+    return f"{plain(shlex.join(ended.command), 100)}{how}" if ended.command else "none"
 
 
 def _beside(receipt: Receipt) -> list[str]:
