@@ -170,10 +170,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             stack.callback(preload_bundle.close)
         sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack, search)
         child = _Child(job, runtime.registry.hurry)
-        before = await for_clock
-        folder = await asyncio.to_thread(
-            Folder, Path.cwd(), left_out=(config.store, config.public_ca_dir)
-        )
+        # What was prepared in the working folder is none of the command's.
+        before, folder = await asyncio.gather(for_clock, _look_at_folder(config))
         stdout = stack.enter_context(Stdout())
         await child.start()
         watch = SocketWatch(lambda: child.pid)
@@ -278,6 +276,12 @@ async def _look(config: Config, config_file: Path | None, file: ReceiptFile | No
     """Look at what the run rests on, before the command runs."""
     folders = [] if file is None else [file.path.absolute().parent]
     return await asyncio.to_thread(Baseline, config, config_file=config_file, folders=folders)
+
+
+async def _look_at_folder(config: Config) -> Folder:
+    """Look at the working folder, before the command runs."""
+    left_out = config.store, config.public_ca_dir
+    return await asyncio.to_thread(Folder, Path.cwd(), left_out=left_out)
 
 
 async def _prepare(
