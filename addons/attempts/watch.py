@@ -24,7 +24,7 @@ from ...config import Mode
 from ...store import StoreError
 from ...tape.diff.divergence_types import one_line
 from ...tape.policy.decide import CONTROL_HOST
-from ...tape.records.attempt import Attempt, AttemptKind
+from ...tape.records.attempt import CUT_HEAD, NOTHING_SAID, Attempt, AttemptKind
 from ...tape.records.events import EventKind
 from ..run.registry import Rejected, RunRegistry
 from ..run.run_state import OpenRun
@@ -200,17 +200,16 @@ class Attempts:
     def _over(self, watched: _Watched) -> None:
         """Note a connection that ended, or whose run did."""
         if watched.said:
-            detail = "the client left before the head of a request had ended"
             egress = "" if watched.over_loopback else _SILENT
-            self._emit(watched, AttemptKind.CUT_REQUEST, detail, egress)
+            self._emit(watched, AttemptKind.CUT_REQUEST, CUT_HEAD, egress)
         elif (watched.greeted or watched.handshaking) and not watched.established:
             self._left_handshake(watched)
         elif watched.established:
             self._emit(watched, AttemptKind.EMPTY_TUNNEL, "nothing was asked in its TLS")
         else:
             silent = watched.captured and not watched.over_loopback
-            detail, egress = "nothing was said in it", _SILENT if silent else ""
-            self._emit(watched, AttemptKind.EMPTY_TUNNEL, detail, egress, spared=True)
+            egress = _SILENT if silent else ""
+            self._emit(watched, AttemptKind.EMPTY_TUNNEL, NOTHING_SAID, egress, spared=True)
 
     def _left_handshake(self, watched: _Watched, named: str = "", *, spared: bool = True) -> None:
         detail = f"the client left before TLS was there{named}"

@@ -23,6 +23,11 @@ class AttemptKind(StrEnum):
 
 _START = Seq(0)
 
+NOTHING_SAID = "nothing was said in it"
+"""Detail of an empty tunnel in which not even TLS was begun."""
+CUT_HEAD = "the client left before the head of a request had ended"
+"""Detail of a request that was cut in its head."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

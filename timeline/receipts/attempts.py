@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from ...tape.diff.attempts import Compared, Tallies, add, compare, summarize
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, Seq
-from ...tape.records.attempt import Attempt, AttemptKind
+from ...tape.records.attempt import NOTHING_SAID, Attempt, AttemptKind
 from ...tape.records.events import Event, EventKind
 from .remedies import bypass_remedy, distrust_remedy, may_distrust_silently
 
@@ -184,7 +184,7 @@ def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]
         distrusts = first.distrusted or (
             first.kind in (AttemptKind.EMPTY_TUNNEL, AttemptKind.FAILED_HANDSHAKE)
             and _place(one) not in own.asked | own.told
-            and first.detail != _SILENT_DETAIL
+            and first.detail != NOTHING_SAID
             and may_distrust_silently(one.processes)
         )
         told.append(f"{sentence}. {_remedy(one, distrusts)}")
@@ -196,9 +196,6 @@ def _warnings(compared: list[Compared], own: Side) -> tuple[list[str], list[str]
             f"cut request: the client left before {method} {url} had ended{times}. It was not sent on, and is not on the tape"
         )
     return told, unrecorded
-
-
-_SILENT_DETAIL = "nothing was said in it"
 
 
 def _count(one: Compared) -> str:

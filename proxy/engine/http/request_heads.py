@@ -28,7 +28,7 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 from ....addons.attempts.watch import Stray
-from ....tape.records.attempt import AttemptKind
+from ....tape.records.attempt import CUT_HEAD, AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 
@@ -57,9 +57,7 @@ class PlayheadServer(MessagesMixin, Http1Server):
             self.buf.maybe_extract_lines()  # empty lines before a request (RFC 9112 section 2.2)
         reading = isinstance(event, events.DataReceived)
         if isinstance(event, events.ConnectionClosed) and self.buf.start(_PEEK_BYTES).strip():
-            yield from self._report(
-                "the client left before the head of a request had ended", AttemptKind.CUT_REQUEST
-            )
+            yield from self._report(CUT_HEAD, AttemptKind.CUT_REQUEST)
         if reading and self.buf.overlong_head():
             yield from self._end(431, _TOO_LONG)
             return
