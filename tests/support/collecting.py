@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -53,7 +53,8 @@ def look(session: pytest.Session) -> Collected:
 @contextlib.contextmanager
 def circumstances(config: pytest.Config) -> Iterator[None]:
     """Be elsewhere a day later meanwhile, in every second worker."""
-    if not _workers(config) or int(config.workerinput["workerid"][2:]) % 2 == 0:  # type: ignore[attr-defined]
+    given = _given(config)
+    if given is None or int(given["workerid"][2:]) % 2 == 0:
         yield
         return
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -68,8 +69,14 @@ def circumstances(config: pytest.Config) -> Iterator[None]:
 
 def _workers(config: pytest.Config) -> int:
     """Give how many workers there are; 0 in a process that is none."""
-    given = getattr(config, "workerinput", None)
-    return given["workercount"] if given else 0
+    given = _given(config)
+    return given["workercount"] if given is not None else 0
+
+
+def _given(config: pytest.Config) -> dict[str, Any] | None:
+    """Give what pytest-xdist has given to this worker; None in a process that is none."""
+    given: dict[str, Any] | None = getattr(config, "workerinput", None)
+    return given
 
 
 class _Clock:

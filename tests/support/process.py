@@ -99,6 +99,25 @@ def playhead(
     )
 
 
+def playhead_anew(
+    *arguments: str, cwd: Path, env: dict[str, str], first: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run one command of ours in an interpreter of its own, which starts with this environment and no other.
+
+    first: lines that it runs before anything of ours is imported.
+    """
+    started = f"{first}\nimport sys\nfrom playhead.proxy.cli import main\nmain(sys.argv[1:])"
+    return subprocess.run(
+        [sys.executable, "-c", started, *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 def read_json(*arguments: str | Path) -> Any:
     """Run a command of ours that prints JSON."""
     done = playhead(*arguments, "--json")

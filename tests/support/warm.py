@@ -23,5 +23,5 @@ def _search_briefly(
 
 # What is near is looked at first. In a home folder the search would take all of its time, in each of some hundred
 # replays; what is forked is so with reduced counts alone.
-launcher.Search = _search_briefly  # type: ignore[assignment, attr-defined]
+launcher.Search = _search_briefly  # type: ignore[assignment, attr-defined]  # imported there, not exported; a class there
 named_pipes.MOST_AGAIN_S = _AGAIN_S

@@ -127,18 +127,18 @@ def test_what_the_proxy_depends_on_is_not_the_agents_in_a_volume(tmp_path: Path)
     store.mkdir(parents=True)
     file.touch()
     depended = Depended(hidden=(str(store),), locked=(str(file),))
-    words = guard([f"{work}:/work"], depended)
+    words = guard([f"{work}:/agent"], depended)
     assert words == [
-        *mount_flag("type=tmpfs", "target=/work/deep/store"),
-        *bind(str(file), "/work/playhead.yaml"),
-        *bind(str(work / "deep"), "/work/deep", writable=True),
+        *mount_flag("type=tmpfs", "target=/agent/deep/store"),
+        *bind(str(file), "/agent/playhead.yaml"),
+        *bind(str(work / "deep"), "/agent/deep", writable=True),
     ]
     for volume in (store, store / "private"):
         with pytest.raises(EngineError, match="is the store, or in it"):
-            guard([f"{volume}:/work"], depended)
+            guard([f"{volume}:/agent"], depended)
     with pytest.raises(EngineError, match="is what Playhead runs from, or its configuration"):
-        guard([f"{file}:/work/playhead.yaml"], depended)
-    assert guard([f"{file}:/work/playhead.yaml:ro"], depended) == []
+        guard([f"{file}:/agent/playhead.yaml"], depended)
+    assert guard([f"{file}:/agent/playhead.yaml:ro"], depended) == []
 
 
 def test_an_agent_with_volumes_has_no_path_sockets(made: DockerSandbox) -> None:

@@ -280,16 +280,20 @@ UNREAD = [
 ]
 
 
-@pytest.mark.parametrize("name", [b"Helicone-Target-URL", b"X-Upstream-Host", b"X-Original-URL"])
-@pytest.mark.parametrize("value", UNREAD)
-def test_an_address_that_cannot_be_read_is_any(name: bytes, value: bytes) -> None:
-    """A gate on any host holds it, and no live rule lets it out."""
-    request = _ask(((b"host", b"a.example"), (name, value)))
+def _assert_any_host(request: Request) -> None:
+    """Have every gate hold a request, and no live rule let it out."""
     ways = Facts.of_request(request, Classes())[0].ways
     assert ways.anywhere
     assert parse_match("POST https://evil.test/*").maybe(ways)
     assert not parse_match("POST https://a.example/*").clearly(ways)
     assert not parse_match("POST https://a.example/*").surely(ways)
+
+
+@pytest.mark.parametrize("name", [b"Helicone-Target-URL", b"X-Upstream-Host", b"X-Original-URL"])
+@pytest.mark.parametrize("value", UNREAD)
+def test_an_address_that_cannot_be_read_is_any(name: bytes, value: bytes) -> None:
+    """A gate on any host holds it, and no live rule lets it out."""
+    _assert_any_host(_ask(((b"host", b"a.example"), (name, value))))
 
 
 @pytest.mark.parametrize("name", [b"X-Forwarded-Host", b"X-Host", b"X-Forwarded-Server"])
@@ -297,11 +301,7 @@ def test_an_address_that_cannot_be_read_is_any(name: bytes, value: bytes) -> Non
 def test_a_forwarded_host_that_is_no_name_is_any(name: bytes, value: bytes) -> None:
     """Two of them are two requests, whatever a server makes of them."""
     request = _ask(((b"host", b"a.example"), (name, value)))
-    ways = Facts.of_request(request, Classes())[0].ways
-    assert ways.anywhere
-    assert parse_match("POST https://evil.test/*").maybe(ways)
-    assert not parse_match("POST https://a.example/*").clearly(ways)
-    assert not parse_match("POST https://a.example/*").surely(ways)
+    _assert_any_host(request)
     other = replace(request, headers=((b"host", b"a.example"), (name, value.swapcase())))
     prints = [fingerprint(canonical(one, RequestClass.EFFECT, RULES)) for one in (request, other)]
     assert prints[0] != prints[1]

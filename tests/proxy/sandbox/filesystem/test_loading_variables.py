@@ -13,6 +13,7 @@ from playhead.proxy.sandbox.filesystem.loading_variables import FILES, VARIABLES
 from playhead.proxy.sandbox.filesystem.startup_places import find_startup_places
 from playhead.store import Store
 from playhead.tests.support.needs import need
+from playhead.tests.support.process import playhead_anew
 from playhead.tests.support.recordings import ask, record_run
 
 COMPARED = sorted(name for name, variable in VARIABLES.items() if variable.compared)
@@ -25,7 +26,6 @@ for folder in sys.argv[1:]:
     open(folder + "/cc1", "w").close()
     print(os.listdir(folder))
 """
-STARTED = "import sys; from playhead.proxy.cli import main; main(sys.argv[1:])"
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -67,15 +67,7 @@ def writing(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def replay(*words: str, folders: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", WRITE, *(str(tmp_path / name) for name in folders)]
         given = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *words]
-        return subprocess.run(
-            [sys.executable, "-c", STARTED, *given, "--", *command],
-            cwd=tmp_path / "work",
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return playhead_anew(*given, "--", *command, cwd=tmp_path / "work", env=environ)
 
     return replay
 

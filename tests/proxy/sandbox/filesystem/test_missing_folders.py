@@ -11,9 +11,9 @@ import pytest
 
 from playhead.store import Store
 from playhead.tests.support.needs import need
+from playhead.tests.support.process import playhead_anew
 from playhead.tests.support.recordings import ask, record_run
 
-STARTED = "import sys; from playhead.proxy.cli import main; main(sys.argv[1:])"
 PLANT = """
 import os, sys, urllib.request
 asked = urllib.request.Request("https://api.test/v1/runs", b"", {"content-type": "application/json"})
@@ -48,15 +48,7 @@ def planting(tmp_path: Path) -> Replay:
     def replay(*flags: str, paths: list[Path]) -> subprocess.CompletedProcess[str]:
         words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *flags, "--"]
         command = [sys.executable, "-c", PLANT, *map(str, paths)]
-        return subprocess.run(
-            [sys.executable, "-c", STARTED, *words, *command],
-            cwd=tmp_path / "work",
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return playhead_anew(*words, *command, cwd=tmp_path / "work", env=environ)
 
     return replay
 

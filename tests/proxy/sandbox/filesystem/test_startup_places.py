@@ -17,6 +17,7 @@ from playhead.proxy.sandbox.filesystem.protection import SYSTEM
 from playhead.proxy.sandbox.filesystem.startup_places import find_startup_places
 from playhead.store import Store
 from playhead.tests.support.needs import need
+from playhead.tests.support.process import playhead_anew
 from playhead.tests.support.recordings import ask, record_run
 
 _CALL = re.compile(r'^\d* *(\w+)\((?:AT_FDCWD, )?"(/[^"]+)".* = (-1 ENOENT|\d+)')
@@ -79,11 +80,9 @@ def test_other_places_are_those_of_their_variables(
     assert f"{startup_places._ask_openssl(4)}/openssl.cnf" in places
 
 
-STARTED = """
-import os, site, sys
+WITH_USER_SITE = """
+import os, site
 site.ENABLE_USER_SITE, site.USER_SITE = True, os.environ["HOME"] + "/.local/lib/packages"
-from playhead.proxy.cli import main
-main(sys.argv[1:])
 """
 INSTALL = """
 import os, urllib.request
@@ -104,15 +103,8 @@ def test_what_is_installed_for_the_user_is_written_to_a_copy(tmp_path: Path) -> 
     with Store.open(tmp_path / "store") as opened:
         record_run(opened, "tape", [ask()])
     words = ["replay", "tape", "--store", "store", "--", sys.executable, "-c", INSTALL]
-    done = subprocess.run(
-        [sys.executable, "-c", STARTED, *words],
-        cwd=tmp_path,
-        env={**os.environ, "HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environ = {**os.environ, "HOME": str(home)}
+    done = playhead_anew(*words, cwd=tmp_path, env=environ, first=WITH_USER_SITE)
     assert (done.returncode, done.stdout) == (0, "['installed.py']\n"), done.stderr
     assert list((home / ".local/lib/packages").iterdir()) == []
 
@@ -152,15 +144,7 @@ def rewriting(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 
     def replay(*flags: str) -> subprocess.CompletedProcess[str]:
         words = ["replay", "tape", "--store", "store", *flags, "--", sys.executable, "-c", REWRITE]
-        return subprocess.run(
-            [sys.executable, "-c", STARTED, *words],
-            cwd=tmp_path,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return playhead_anew(*words, cwd=tmp_path, env=environ, first=WITH_USER_SITE)
 
     return replay
 
