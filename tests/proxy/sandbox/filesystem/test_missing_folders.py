@@ -39,27 +39,33 @@ def planting(tmp_path: Path) -> Replay:
     environ = {
         **os.environ,
         "HOME": str(tmp_path / "home"),
-        "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode"),
         # So nothing but Playhead itself makes the folder.
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     environ.pop("XDG_CACHE_HOME", None)
 
-    def replay(*flags: str, paths: list[Path]) -> subprocess.CompletedProcess[str]:
+    def replay(*flags: str, paths: list[Path], **more: str) -> subprocess.CompletedProcess[str]:
         words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *flags, "--"]
         command = [sys.executable, "-c", PLANT, *map(str, paths)]
-        return playhead_anew(*words, *command, cwd=tmp_path / "work", env=environ)
+        return playhead_anew(*words, *command, cwd=tmp_path / "work", env={**environ, **more})
 
     return replay
 
 
-@pytest.mark.parametrize("name", ["home/.cache/playhead/clock-planted.so", "bytecode/x/json.pyc"])
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("home/.cache/playhead/clock-planted.so", ""),
+        ("bytecode/x/json.pyc", "PYTHONPYCACHEPREFIX"),
+    ],
+)
 def test_what_appears_in_a_missing_folder_is_written_to_a_copy(
-    tmp_path: Path, planting: Replay, name: str
+    tmp_path: Path, planting: Replay, name: str, variable: str
 ) -> None:
     """The next start would load it: Playhead makes the folder first, so that it can be copied."""
     need("a sandbox")
-    done = planting(paths=[tmp_path / name])
+    more = {variable: str(tmp_path / "bytecode")} if variable else {}
+    done = planting(paths=[tmp_path / name], **more)
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
     assert not (tmp_path / name).exists()
 

@@ -16,6 +16,7 @@ from playhead.proxy.sandbox.filesystem import startup_places
 from playhead.proxy.sandbox.filesystem.protection import SYSTEM
 from playhead.proxy.sandbox.filesystem.startup_places import find_startup_places
 from playhead.store import Store
+from playhead.tests.support.bytecode import copy_bytecode
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead_anew
 from playhead.tests.support.recordings import ask, record_run
@@ -131,6 +132,7 @@ def rewriting(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
     """Replay, in a process of its own, a command that rewrites what Playhead made and loads again."""
     (tmp_path / "home/.cache/playhead").mkdir(parents=True)
     (tmp_path / "home/.cache/playhead/clock-kept.so").write_bytes(b"library")
+    copy_bytecode(tmp_path / "bytecode")
     with Store.open(tmp_path / "store") as opened:
         record_run(opened, "tape", [ask()])
     environ = {
