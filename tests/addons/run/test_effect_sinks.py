@@ -17,6 +17,8 @@ from playhead.tests.support.origins import Origin
 
 _LONG_S = 10.0
 _SHORT_S = 0.02
+_FOR_A_FILE_S = 2.0
+"""Enough to write some lines to a file, on a machine that has much to do."""
 
 
 @asynccontextmanager
@@ -99,7 +101,7 @@ async def test_what_a_dead_receiver_did_not_get_is_counted(tmp_path: Path) -> No
         url = f"{origin.url}/hook"
     run, other = Counts(), Counts()
     path = tmp_path / "effects.jsonl"
-    async with queue_of(Sink(path, url, patience_s=_SHORT_S)) as sink_queue:
+    async with queue_of(Sink(path, url, patience_s=_FOR_A_FILE_S)) as sink_queue:
         for number in range(30):
             sink_queue.put(run.reporter, line(number))
         sink_queue.put(other.reporter, line(30))
