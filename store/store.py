@@ -3,10 +3,6 @@
 Rules: `events` is append-only and chained; an exchange is written once its outcome is known; only the writes that rule 3
 of the design names are awaited; a read transaction is open for one call. Each table has a module of its own; this module
 opens them and hands them out.
-
-Rules: `events` is append-only and chained; an exchange is written once its outcome is known; nothing is
-awaited but what rule 3 of the design asks for; a read transaction lives for one call. Each table has a part of its
-own; this is where they meet.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

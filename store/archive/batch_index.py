@@ -8,15 +8,6 @@ Rules:
    its runs are removed from the store, and again from the moment its runs leave it until its files are removed. So the
    remains of a kill are found without searching the archive.
 3. One process at a time moves runs: a lock of its own beside the store's.
-
-Rules:
-
-1. This store says where a run is; what the archive holds of it before or after counts for nothing. One transaction
-   takes a run's rows out and says that it lies there, and the other way round.
-2. A *batch* is what is written into an archive at once. It stands in `meta` as unneeded from before its first byte until
-   its runs are taken out, and again from when they no longer lie in it until its files are removed: so whatever a kill
-   left behind is found, without looking through the archive.
-3. One process at a time moves runs: a lock beside that of the store.
 """
 
 from collections.abc import Collection, Iterable, Sequence

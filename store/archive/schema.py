@@ -2,9 +2,6 @@
 
 A batch is written in one piece: one file in each folder, all of the same name. `steps` is written last, and files that no
 `steps` file lists do not count.
-
-A batch is what was written in one piece: one file in each folder, all of the same name. `steps` comes last, and what no
-file there speaks for does not count.
 """
 
 import pyarrow as pa

@@ -3,9 +3,6 @@
 If exchanges are read in order, each is unpacked once: the values that were read last are cached, up to CACHE_BYTES. A
 cached value is found by its key and its checksum, so a record that was rewritten is never mistaken for the old one.
 
-Reading one exchange after another unpacks each once: what was read last is kept, within CACHE_BYTES. A kept value is
-found by its key and its checksum, so one that was written anew is never mistaken for what it was.
-
 A record of middling size is put in parts: LMDB gives a page of its own to what is longer than half of one, and would
 leave a third of the file empty. The first part has the record's key, the others that and their number in one byte.
 """

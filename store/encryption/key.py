@@ -2,9 +2,6 @@
 
 A key is 32 random bytes, written as base64 or hex. It is read from a file that nobody else may read, or from the environment,
 which takes precedence. Each purpose uses a key of its own, derived from it (HKDF, SHA-256).
-
-A key is 32 random bytes, written as base64 or hex. It stands in a file that nobody else may read, or in the
-environment, which wins. What is used are keys derived from it (HKDF, SHA-256), one for each purpose.
 """
 
 import base64

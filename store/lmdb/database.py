@@ -2,9 +2,6 @@
 
 Every row passes through the store's cipher here and nowhere else; only `meta` is stored unencrypted. A read transaction is
 open for one call. Readers in any process see committed records only.
-
-What a row holds goes through the store's cipher on its way, here and nowhere else; `meta` alone lies as it is. A read
-transaction lives for one call. Readers in any process see committed records only.
 """
 
 import contextlib

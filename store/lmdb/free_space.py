@@ -2,9 +2,6 @@
 
 Recording stops before the disk is full, so that the log of the stop still fits. A ballast file can be removed to free space
 for deleting, because LMDB needs pages for that too.
-
-Recording stops before the disk is full, so that what is written about stopping still fits, and a ballast file can be
-removed to free space for deleting: LMDB needs pages for that too.
 """
 
 import contextlib

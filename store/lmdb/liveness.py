@@ -2,9 +2,6 @@
 
 The kernel releases the lock when the process ends, for whatever reason, and every container that shares the folder sees the
 lock. A process id does not work across containers: there it belongs to another process, or to none.
-
-The lock ends with its process, however that ends, and is seen from every container that shares the folder. A process
-id is not: elsewhere it is another process, or nobody.
 """
 
 import contextlib

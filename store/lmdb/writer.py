@@ -4,10 +4,6 @@ Operations that are handed over during a commit are the next batch; there is no 
 it is on disk whole or not at all, and other processes wait for at most one batch. Waiting callers are notified after the
 commit, never before.
 
-What is handed over while a commit runs is the next batch; there is no timer. A batch is one LMDB
-transaction, so that it is on disk whole or not at all, and other processes are only kept waiting for one
-batch. Waiting callers are told after the commit, never before.
-
 What nobody waits for (a read's intent, a playback's verdicts) begins no commit by itself: it goes with the
 next one that is waited for, or when somebody flushes, or when there is much of it. A commit costs about as
 much as forwarding a small request, so this is a third of the cost of recording one.

@@ -3,10 +3,6 @@
 LMDB reuses the pages of deleted rows, but its file does not shrink, and a page keeps deleted bytes until something else
 overwrites them. So all rows are copied in order into a new file, which replaces the old one in one step. A kill leaves
 either file, whole.
-
-LMDB uses the pages of what was deleted again, but its file does not shrink, and a page keeps the bytes of what was
-deleted from it until something else needs the place. So rows are written one after another into a new file, which
-takes the place of the old one in one step: a kill leaves the one or the other, whole.
 """
 
 import os

@@ -6,13 +6,6 @@ Rules:
    transaction puts all runs of an ingest onto the list.
 2. A run that was not published is dropped: if the ingest fails, or, if its process died, when the store is next opened.
 3. A run that could not be written, or that another process dropped, is never published as if it were whole.
-
-Rules:
-
-1. Nobody sees a run before all of it is there: its rows stand under a number that the run list does not hold, and
-   one transaction puts all of an ingest's runs onto the list.
-2. What was not published is gone: it is dropped on a failure, and when the store is opened after the process died.
-3. What could not be written, or was dropped meanwhile, is never published as if it were whole.
 """
 
 import contextlib

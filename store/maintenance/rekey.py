@@ -4,14 +4,7 @@
    `rekey.lmdb`, files into the folder of the new key. The store itself is not touched, so until the swap a kill loses
    nothing. The next attempt continues from there, unless the store was written to meanwhile.
 2. The new database replaces the old one in one step. It is made from nothing, so no page of it contains old bytes.
-3. The data under the old key is removed; until that is done a row of `meta` says so.
-
-1. The store is held alone. Its rows and body files are decrypted and encrypted again beside it: rows into `rekey.lmdb`, files
-   into the folder of the new key. The store itself is not touched, so until the swap a kill loses nothing, and whoever
-   begins again goes on where it ended, unless the store was written to meanwhile.
-2. The new database takes the place of the old one in one step. It is made from nothing, so no page of it holds what an
-   old one did.
-3. What lay under the old key is removed, backups too; until that is done a row of `meta` says so.
+3. The data under the old key is removed, backups too; until that is done a row of `meta` says so.
 """
 
 import bisect
