@@ -97,7 +97,7 @@ class Match:
 
     def clearly(self, ways: Ways) -> bool:
         """Say whether a request is meant in every way that it can be taken, however it was written."""
-        if self.websocket and not ways.websocket:
+        if self.websocket and not ways.handshake:
             return False
         if self.methods and not self.methods.issuperset(ways.methods):
             return False

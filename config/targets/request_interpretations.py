@@ -28,6 +28,8 @@ class More(NamedTuple):
     """Whether a name is spelled so that it may be any."""
     websocket: bool = False
     """Whether it asks for a WebSocket."""
+    handshake: bool = False
+    """Whether every server takes it for the handshake of one."""
 
 
 NO_MORE = More()
@@ -63,6 +65,8 @@ class Ways(NamedTuple):
     """Whether a name is spelled so that it may be any."""
     websocket: bool = False
     """Whether it asks for a WebSocket."""
+    handshake: bool = False
+    """Whether every server takes it for the handshake of one."""
 
 
 def find_ways(
@@ -112,4 +116,5 @@ def _find(method: str, scheme: str, host: str, port: int, path: str, more: More)
         agreed,
         more.anywhere,
         more.websocket,
+        more.handshake,
     )

@@ -22,7 +22,7 @@ others and the signatures of `aws-chunked` uploads. Version 6 has the names of a
 has all that its head says of host, method, path and scheme beside; version 8 has every header field and trailer that is not
 noise, marks in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that
 a field names for a gateway, without the secrets of a query in a field; version 9 has the boundary of a multipart body that
-readers may read in several ways.
+readers may read in several ways; version 10 has every `upgrade` but an offer of HTTP/2.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -67,7 +67,7 @@ from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 9
+CANONICAL_VERSION = 10
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""

@@ -81,6 +81,10 @@ class Claim(NamedTuple):
 Claims = tuple[Claim, ...]
 _UNNAMED = Claim(ClaimKind.UNNAMED, "")
 _WEBSOCKET = Claim(ClaimKind.WEBSOCKET, "")
+"""Of a head that speaks of a WebSocket, and that a server answers as a plain request."""
+_HANDSHAKE = Claim(ClaimKind.WEBSOCKET, "handshake")
+_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
+"""Of a handshake: 16 bytes in base64. Source: RFC 6455 section 4.1."""
 
 _METHODS = frozenset(
     {"ACL", "BIND", "CONNECT", "COPY", "DELETE", "GET", "HEAD", "LINK", "LOCK", "MERGE", "MKCOL"}
@@ -281,7 +285,7 @@ def _in_fields(
                 yield Claim(kind, value)
         elif kind is ClaimKind.WEBSOCKET:
             if "websocket" in value.lower():
-                yield _WEBSOCKET
+                yield _HANDSHAKE if _is_handshake(headers) else _WEBSOCKET
         elif kind is ClaimKind.GATEWAY:
             yield from _urls_in(kind, value, scheme, host, port)
             if not _ADDRESS.search(name):
@@ -366,6 +370,22 @@ def read_claims(rows: Iterable[tuple[str, str]]) -> Claims:
     """Read claims from an event; those of kinds that are not known are left out."""
     known = frozenset(ClaimKind)
     return tuple(Claim(ClaimKind(kind), text) for kind, text in rows if kind in known)
+
+
+def _is_handshake(headers: Headers) -> bool:
+    """Say whether any server takes a head for the handshake of a WebSocket. Source: RFC 6455 section 4.2.1."""
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        found.setdefault(name.lower(), []).append(value.strip())
+    options = b",".join(found.get(b"connection", [])).lower().split(b",")
+    keys = found.get(b"sec-websocket-key", [])
+    return (
+        [value.lower() for value in found.get(b"upgrade", [])] == [b"websocket"]
+        and b"upgrade" in {option.strip() for option in options}
+        and found.get(b"sec-websocket-version") == [b"13"]
+        and len(keys) == 1
+        and _KEY.fullmatch(keys[0]) is not None
+    )
 
 
 def find_body_claims(method: str, headers: Headers, body: bytes | None) -> Claims:
@@ -521,7 +541,7 @@ def claimed(claims: Claims, scheme: str, port: int) -> More:
     found: list[Place] = []
     paths: list[str] = []
     schemes: list[str] = []
-    anywhere = websocket = False
+    anywhere = websocket = handshake = False
     for kind, text in claims:
         if kind is ClaimKind.METHOD:
             methods.append(text)
@@ -530,7 +550,7 @@ def claimed(claims: Claims, scheme: str, port: int) -> More:
         elif kind is ClaimKind.SCHEME:
             schemes.append(text)
         elif kind is ClaimKind.WEBSOCKET:
-            websocket = True
+            websocket, handshake = True, text == _HANDSHAKE.text
         elif kind is ClaimKind.UNNAMED:
             found.append(Place("", NO_PORT))
         else:
@@ -539,7 +559,9 @@ def claimed(claims: Claims, scheme: str, port: int) -> More:
                 found += [Place(one, port) for one in host_readings(text)]
             else:
                 found += places(text, scheme)
-    return More(tuple(methods), tuple(found), tuple(paths), tuple(schemes), anywhere, websocket)
+    return More(
+        tuple(methods), tuple(found), tuple(paths), tuple(schemes), anywhere, websocket, handshake
+    )
 
 
 def names_of(request: Request) -> tuple[str, ...]:

@@ -154,6 +154,8 @@ class FieldRules:
         return _Kind.REPORTED if name in _CONDITIONS else _Kind.DECISIVE
 
 
+_OFFER = b"h2c"
+"""What curl and others offer beside a plain request. Source: RFC 7540 section 3.2."""
 _SECRETS = {"authorization": _Kind.AUTHORIZATION, "cookie": _Kind.COOKIE}
 _FIXED: dict[bytes, _Kind] = {
     **dict.fromkeys(NOISE, _Kind.NOISE),
@@ -199,9 +201,9 @@ def count_fields(
         elif kind is _Kind.CONTENT:
             counted.append((name, value))
         elif kind is _Kind.UPGRADE:
-            # To HTTP/2 it is an offer that may be ignored; a WebSocket is another question.
+            # To HTTP/2 it is an offer that may be ignored; anything else is another question.
             value = value.strip().lower()
-            if value == b"websocket":
+            if value != _OFFER:
                 counted.append((name, value))
         elif kind is _Kind.KEY:
             reported.append((name, value))  # whether there is one is for `idempotency_keys.py`

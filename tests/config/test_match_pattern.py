@@ -143,7 +143,8 @@ ANY = parse_match("https://a.example/v1/*")
 @pytest.mark.parametrize(
     ("rule", "ways", "surely", "maybe"),
     [
-        (SOCKET, _ways("GET", "/v1/x", websocket=True), True, True),
+        (SOCKET, _ways("GET", "/v1/x", websocket=True, handshake=True), True, True),
+        (SOCKET, _ways("GET", "/v1/x", websocket=True), False, True),
         (SOCKET, _ways("GET", "/v1/x"), False, False),
         (READ, _ways("GET", "/v1/x", websocket=True), False, True),
         (READ, _ways("GET", "/v1/x"), True, True),

@@ -260,6 +260,37 @@ def test_a_field_is_known_by_the_words_in_its_name(
     assert names_of(late) == names_of(request)
 
 
+_KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
+_WHOLE = {
+    b"Upgrade": b"websocket",
+    b"Connection": b"keep-alive, Upgrade",
+    b"Sec-WebSocket-Version": b"13",
+    b"Sec-WebSocket-Key": _KEY,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "whole"),
+    [
+        ({}, True),
+        ({b"Upgrade": b"WebSocket"}, True),
+        ({b"Upgrade": b"websocket, h2c"}, False),
+        ({b"Connection": b"keep-alive"}, False),
+        ({b"Connection": b""}, False),
+        ({b"Sec-WebSocket-Version": b"8"}, False),
+        ({b"Sec-WebSocket-Key": b"short"}, False),
+        ({b"Sec-WebSocket-Key": _KEY + b", " + _KEY}, False),
+    ],
+)
+def test_a_handshake_is_whole_or_may_be_taken_for_a_plain_request(
+    changed: dict[bytes, bytes], whole: bool
+) -> None:
+    """Either way it asks for a WebSocket; what lets one out needs all of it."""
+    request = _ask(((b"host", b"a.example"), *(_WHOLE | changed).items()))
+    more = claimed(claims_of(request), "https", 443)
+    assert (more.websocket, more.handshake) == (True, whole)
+
+
 UNREAD = [
     b"http:evil.test",
     b"https:\\\\evil.test",
