@@ -113,7 +113,7 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
     """Have a recorded outcome played by the pending exchange's stream."""
     open_run, flow = pending.open_run, pending.flow
     spelling = None
-    if exchange.response is not None and exchange.response.secrets:
+    if exchange.response is not None:
         open_run.agreement.give(open_run.redactor.learn(exchange.response))
     if pending.request is not None:
         exchange, spelling = open_run.id_rewriting.answer(pending.request, exchange)

@@ -49,6 +49,8 @@ class LinkedValues:
     _recorded: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     _given: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Recorded by present value, of what an answer of the tape gave: it stands for nothing else."""
+    _came: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    """Present by recorded value, of the same: nothing else stands for it."""
 
     def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
         """Compare two requests' values; both have them in the same places."""
@@ -56,8 +58,11 @@ class LinkedValues:
         for old, new in _pairs(recorded, present):
             then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
             given = self._given.get(_key(new))
-            if given is not None:
+            if given is not None and not _is_cookie(new):
                 split += [(old, new)] if given != old.value else ()
+                continue
+            if given is None and _key(old) in self._came and new.value not in (old.value, now):
+                split.append((old, new))
                 continue
             known = then in (None, old.value) and (now in (None, new.value) or new.follows)
             if known and (old.value == new.value or then == old.value):
@@ -86,24 +91,35 @@ class LinkedValues:
 
         It is the tape's own, was given by an answer of the tape, or stands for another one, while each of these has its own.
         """
-        recorded = {old.value: self._recorded.get(_key(old)) for old in olds}
+        found = [(old, self._recorded.get(_key(old))) for old in olds]
+        recorded = {old.value: now for old, now in found}
         given, then = self._given.get(_key(new)), self._present.get(_key(new))
         if given is not None:
             return given not in recorded
         if then in recorded or (then is None and new.value in recorded):
             return False
+        stands = self._recorded.get(_key(new), new.value)
         if then == new.value or _key(new) in self._recorded:
-            return self.account(new.value)
+            # Another one stands for it, or it stands for itself and may be a word for all.
+            return stands != new.value or self.account(new.value)
+        if then is None and all(now is None and _key(old) in self._came for old, now in found):
+            return True
         return then is not None and all(now not in (None, new.value) for now in recorded.values())
+
+    def is_merged(self, olds: Iterable[Linked], new: Linked) -> bool:
+        """Say whether a present value stands for another one than several recorded ones, or for another one too."""
+        then = self._present.get(_key(new))
+        return then is not None and then not in {old.value for old in olds}
 
     def give(self, recorded: Linked, present: bytes) -> None:
         """Remember what a value of a recorded answer is when it comes back."""
         _note(self._given, _key(recorded._replace(value=present)), recorded.value)
+        _note(self._came, _key(recorded), present)
 
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which values stand for which; what is known already stays."""
         for old, new in _pairs(recorded, present):
-            if not new.follows and _key(new) not in self._given:
+            if not new.follows and (_is_cookie(new) or _key(new) not in self._given):
                 _note(self._present, _key(new), old.value)
                 _note(self._recorded, _key(old), new.value)
 
@@ -120,9 +136,14 @@ def _pairs(recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
     return found
 
 
+def _is_cookie(linked: Linked) -> bool:
+    """Say whether a value is that of a cookie: answers at one time may each set one, and the last to come counts."""
+    return linked.place.startswith("cookie ")
+
+
 def _key(linked: Linked) -> _Value:
     # Cookies are full of settings: a `1` in one is no `1` in another.
-    scope = linked.place if linked.place.startswith("cookie ") else ""
+    scope = linked.place if _is_cookie(linked) else ""
     return linked.space, scope, linked.value
 
 

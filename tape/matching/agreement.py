@@ -95,13 +95,14 @@ class Agreement:
 
         return rank
 
-    def give(self, values: Iterable[tuple[bytes, bytes]]) -> None:
+    def give(self, values: Iterable[tuple[str, bytes, bytes]]) -> None:
         """Note which credentials an answer of the tape gives to the agent.
 
-        values: as recorded, and as they are when they come back.
+        values: name of the cookie that one is, empty for others; as recorded; and as it is when it comes back.
         """
-        for recorded, present in values:
-            self._links.give(Linked(Space.CREDENTIAL, "", recorded), present)
+        for cookie, recorded, present in values:
+            place = f"cookie {cookie}" if cookie else ""
+            self._links.give(Linked(Space.CREDENTIAL, place, recorded), present)
 
     def note(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
@@ -114,9 +115,11 @@ class Agreement:
         names = _differing(old.reported, new.reported)
         names += _new_conditions(recorded.request, request)
         merged, wrong = self._disagreements(old, new, alike)
-        self._links.note(old.linked, new.linked)
         if old.inner:
-            self._inner.note(old.inner, self._find_inner(request))
+            inner = self._find_inner(request)
+            merged += self._inner.find_merged(old.inner, inner)
+            self._inner.note(old.inner, inner)
+        self._links.note(old.linked, new.linked)
         return Noted(tuple(names), tuple(merged), tuple(wrong))
 
     def find_disagreements(
@@ -130,6 +133,7 @@ class Agreement:
         wrong = self._disagreements(old, new, alike)[1]
         if old.inner:
             wrong += self._find_mistaken(old.inner, request)
+            wrong += self._find_merged(old.inner, request, alike)
         return wrong
 
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
@@ -139,15 +143,33 @@ class Agreement:
 
     def _find_mistaken(self, recorded: tuple[Linked, ...], request: Request) -> Iterator[Drift]:
         """Give the places outside of header fields with a key of the tape that is recorded elsewhere."""
-        masks = self._rules.of(request).masks
         for place in self._inner.find_mistaken(recorded, self._find_inner(request)):
-            part, _, name = place.partition(" ")
-            masked = (
-                masks.json or masks.form or masks.regex if part == "body" else name in masks.query
-            )
-            if not masked:
-                told = f"its {_SHOWN[part]} has another secret than the one that is recorded there"
-                yield Drift(told, Difference(_SHOWN[part], "(recorded)", "(another)"))
+            if not self._is_masked(request, place):
+                shown = _SHOWN[place.partition(" ")[0]]
+                told = f"its {shown} has another secret than the one that is recorded there"
+                yield Drift(told, Difference(shown, "(recorded)", "(another)"))
+
+    def _find_merged(
+        self, recorded: tuple[Linked, ...], request: Request, alike: Callable[[], Iterable[Seq]]
+    ) -> Iterator[Drift]:
+        """Give the places outside of header fields with a word for all, where the answer depends on which is meant."""
+        for place in self._inner.find_merged(recorded, self._find_inner(request)):
+            then = {one.value for one in recorded if one.place == place}
+            others = (self._find_beside(seq) for seq in alike())
+            if not self._is_masked(request, place) and any(
+                other is None or {o.value for o in other.inner if o.place == place} != then
+                for other in others
+            ):
+                shown = _SHOWN[place.partition(" ")[0]]
+                told = f"its {shown} {_MERGED}, and the answer depends on which"
+                yield Drift(told, Difference(shown, "(recorded)", "(one for several)"))
+
+    def _is_masked(self, request: Request, place: str) -> bool:
+        masks = self._rules.of(request).masks
+        part, _, name = place.partition(" ")
+        if part == "body":
+            return bool(masks.json or masks.form or masks.regex)
+        return name in masks.query
 
     def _find_inner(self, request: Request) -> tuple[Linked, ...]:
         return read_inner(request, self._find)

@@ -37,6 +37,18 @@ class InnerSecrets:
 
     def find_mistaken(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[str]:
         """Find the places with a secret that is the tape's own, or stands for another one than is recorded there."""
+        return self._places(LinkedValues.is_mistaken, recorded, present)
+
+    def find_merged(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[str]:
+        """Find the places with a secret that stands for another one as well, as a word for all does."""
+        return self._places(LinkedValues.is_merged, recorded, present)
+
+    def _places(
+        self,
+        judge: Callable[[LinkedValues, Iterable[Linked], Linked], bool],
+        recorded: Iterable[Linked],
+        present: Iterable[Linked],
+    ) -> list[str]:
         olds: dict[str, list[Linked]] = {}
         for old in recorded:
             olds.setdefault(old.place, []).append(old)
@@ -44,7 +56,7 @@ class InnerSecrets:
         places = (
             new.place
             for new in present
-            if new.place in olds and any(one.is_mistaken(olds[new.place], new) for one in tables)
+            if new.place in olds and any(judge(one, olds[new.place], new) for one in tables)
         )
         return list(dict.fromkeys(places))
 

@@ -34,6 +34,7 @@ from ..exchange import (
     Secret,
     WebSocketSummary,
 )
+from ..headers.authorization import is_empty
 from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
 from .inner_secrets import find_inner_secrets
@@ -181,16 +182,24 @@ class Redactor:
             return None
         return Stream(self._search, _kind(headers)._replace(answer=answer))
 
-    def learn(self, response: Response) -> list[tuple[bytes, bytes]]:
+    def learn(self, response: Response) -> list[tuple[str, bytes, bytes]]:
         """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back.
 
-        Gives each with the placeholder that stands for it then.
+        Gives each with the placeholder that stands for it then, behind the name of the cookie that it is, or an empty one.
         """
         found = []
+        for name, value in response.headers:
+            if len(name) == 10 and name.lower() == b"set-cookie":
+                new = self._heads.field(name, value, in_request=False)[0]
+                (cookie, _, old), (_, _, now) = (
+                    one.partition(b";")[0].strip().partition(b"=") for one in (value, new)
+                )
+                if not is_empty(old):
+                    found.append((cookie.decode("latin-1"), old, now))
         for secret in response.secrets if response.body else ():
             value = response.body[secret.at : secret.at + secret.size]
             self._learned.add(value)
-            found.append((value, self._placeholders.in_text(value)))
+            found.append(("", value, self._placeholders.in_text(value)))
         return found
 
     # ---- the rest ------------------------------------------------------------------------------

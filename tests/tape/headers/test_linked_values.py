@@ -103,12 +103,75 @@ def test_what_follows_has_to_be_known() -> None:
 
 
 def test_what_an_answer_gave_stands_for_nothing_else() -> None:
-    """A token that was issued to one is not another's, even where neither was used before."""
+    """A token that was issued to one is not another's, even where neither was used before; nor is one that nobody issued."""
     links = LinkedValues(is_credential)
     for old, new in (("a", "x"), ("b", "y")):
         links.give(*key(old), new.encode())
     assert not links.compare(key("a"), key("x")).rank
     assert links.compare(key("a"), key("y")).split
-    assert not links.compare(key("a"), key("own")).split
+    assert links.compare(key("a"), key("own")).split
     links.note(key("a"), key("own"))
     assert not links.compare(key("a"), key("x")).rank
+
+
+def give(links: LinkedValues, recorded: str, present: str, place: str = "") -> None:
+    links.give(Linked(Space.CREDENTIAL, place, recorded.encode()), present.encode())
+
+
+@pytest.mark.parametrize("place", ["authorization", "cookie session"])
+@pytest.mark.parametrize(
+    ("present", "agrees"), [("given", True), ("token", True), ("invented", False)]
+)
+def test_what_an_answer_gave_is_sent_back(place: str, present: str, agrees: bool) -> None:
+    """As it came, or as the tape has it; a value that nobody gave is somebody else's."""
+    links = LinkedValues(is_credential)
+    give(links, "token", "given", place if place.startswith("cookie") else "")
+    assert bool(links.compare(key("token", place), key(present, place)).split) is not agrees
+
+
+def test_a_credential_that_was_used_before_an_answer_named_it_stays_linked() -> None:
+    """As an account's answer may name its own key, and a replay goes with another one."""
+    links = LinkedValues(is_credential)
+    links.note(key("recorded"), key("other"))
+    give(links, "recorded", "given")
+    assert not links.compare(key("recorded"), key("other")).split
+
+
+def test_of_cookies_that_were_given_at_one_time_any_may_be_sent() -> None:
+    """Which answer came last is another thing in each run."""
+    links = LinkedValues(is_credential)
+    for number in ("1", "2"):
+        give(links, f"then{number}", f"now{number}", "cookie balance")
+    found = links.compare(key("then2", "cookie balance"), key("now1", "cookie balance"))
+    assert not found.split
+
+
+@pytest.mark.parametrize("account", ["sk1live2key3of4a5tape6", "short"])
+def test_inner_values_that_changed_places_are_mistaken(account: str) -> None:
+    """Whether they read like credentials or not; one for all does so only where it reads like one."""
+    links = LinkedValues(is_credential)
+    links.note(key(account), key("other"))
+    assert links.is_mistaken(key("other"), *key(account))
+    for_all = LinkedValues(is_credential)
+    for_all.note(key(account), key(account))
+    assert for_all.is_mistaken(key("other"), *key(account)) is (account != "short")
+
+
+def test_an_inner_value_that_nobody_gave_is_mistaken() -> None:
+    """Where an answer of the tape gave the recorded one; unless it stands for that one already."""
+    links = LinkedValues(is_credential)
+    give(links, "token", "given")
+    assert not links.is_mistaken(key("token"), *key("given"))
+    assert not links.is_mistaken(key("token"), *key("token"))
+    assert links.is_mistaken(key("token"), *key("invented"))
+    links.note(key("token"), key("own"))
+    assert not links.is_mistaken(key("token"), *key("own"))
+
+
+def test_one_inner_value_for_several_recorded_ones_is_merged() -> None:
+    """A word for all is no mistake, and is named."""
+    links = LinkedValues(is_credential)
+    assert not links.is_merged(key("one"), *key("dummy"))
+    links.note(key("one"), key("dummy"))
+    assert not links.is_merged(key("one"), *key("dummy"))
+    assert links.is_merged(key("two"), *key("dummy"))
