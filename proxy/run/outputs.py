@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from ...timeline.receipts.receipt import UNWRITTEN
+
 MOST_FILES = 20_000
 """Files and folders of the working folder that are looked at."""
 _MOST_HASHED = 1000
@@ -22,6 +24,8 @@ _MOST_BYTES = 256 * 1024 * 1024
 """Of files that are hashed in all."""
 _LEFT_OUT = frozenset((".git", ".hg", "node_modules", "__pycache__", ".venv", ".playhead"))
 """Folders that hold no output of a command, or more than anybody compares."""
+_PROGRAM = 0o7111
+"""Of a mode: who may run it, and as whom. Who may read it depends on the umask of each machine."""
 _DIGEST_BYTES = 16
 _PIECE_BYTES = 65536
 _STDOUT = 1
@@ -132,6 +136,7 @@ class _Look(NamedTuple):
     inode: int
     size: int
     changed_ns: int
+    mode: int
 
 
 class Folder:
@@ -149,7 +154,8 @@ class Folder:
     def changed(self, also: tuple[str, ...] = ()) -> dict[str, str] | None:
         """Give the files that are others now, with the hash of each; empty where it is gone. Blocking.
 
-        also: further ones, by their paths from the folder.
+        also: further ones, by their paths from the folder; `UNWRITTEN` where one is there and was not touched, so that what an
+            earlier run has left there does not count as written.
         None where there are too many to say.
         """
         if self._before is None or (after := self._look()) is None:
@@ -160,6 +166,9 @@ class Folder:
             return None
         found, size = {}, 0
         for name in sorted(names):
+            if name in after and self._before.get(name) == after[name]:
+                found[name] = UNWRITTEN
+                continue
             size += after[name].size if name in after else 0
             if size > _MOST_BYTES:
                 return None
@@ -175,7 +184,7 @@ class Folder:
                 told = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(told.st_mode):
                     name = os.path.relpath(entry.path, self._folder)
-                    found[name] = _Look(told.st_ino, told.st_size, told.st_mtime_ns)
+                    found[name] = _Look(told.st_ino, told.st_size, told.st_mtime_ns, told.st_mode)
         return found
 
     def _walk(self, folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -193,11 +202,13 @@ class Folder:
 
 
 def _hash(path: Path) -> str:
+    """Give a file's hash, with the bits of its mode behind it that make it a program."""
     try:
         with path.open("rb") as file:
             found = blake2b(digest_size=_DIGEST_BYTES)
             while data := file.read(_PIECE_BYTES):
                 found.update(data)
-            return found.hexdigest()
+            mode = os.fstat(file.fileno()).st_mode & _PROGRAM
+            return f"{found.hexdigest()}:{mode:o}" if mode else found.hexdigest()
     except OSError:
         return ""

@@ -80,9 +80,12 @@ def test_a_reader_that_leaves_ends_the_command_as_without_playhead(tmp_path: Pat
 PROGRAM = """
 import pathlib, sys
 pathlib.Path("made").mkdir(exist_ok=True)
-pathlib.Path("made/report.txt").write_text(sys.argv[1])
+if sys.argv[1] != "nothing":
+    pathlib.Path("made/report.txt").write_text(sys.argv[1])
 if len(sys.argv) > 3:
     pathlib.Path("made/more.txt").write_text(sys.argv[3])
+if sys.argv[2] == "program":
+    pathlib.Path("made/report.txt").chmod(0o755)
 print(sys.argv[2])
 """
 
@@ -97,12 +100,14 @@ print(sys.argv[2])
         (("open", "refunded"), "stdout", []),
         (("open", "denied"), "stdout,files", ["stdout", "files"]),
         (("paid", "refunded", "more"), "files", ["files"]),
+        (("nothing", "refunded"), "files", ["files"]),
+        (("paid", "program"), "files", ["files"]),
     ],
 )
 def test_stdout_and_files_are_compared_where_that_is_asked_for(
     tmp_path: Path, now: tuple[str, ...], compare: str, places: list[str]
 ) -> None:
-    """Each names what it was then and is now; a file that is as it was is no difference."""
+    """Each names what it was then and is now; a file that is as it was is no difference, where the command has written it."""
     store = tmp_path / "store"
     work = tmp_path / "work"
     work.mkdir()

@@ -140,6 +140,10 @@ class LimitsRow:
         }
 
 
+UNWRITTEN = "unwritten"
+"""In the place of a file's hash: it was there before, and the command did not touch it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended, and what it left behind."""
@@ -882,4 +886,6 @@ def _compare_files(then: Ended, now: Ended) -> tuple[Difference, str] | None:
     ]
     more = f" and {len(other) - 1} more" if len(other) > 1 else ""
     text = f"a file that the command made differs from the recording: {one_line(first)}{more}"
+    if now.files.get(first) == UNWRITTEN:
+        text += "; it was there before and was not written: replay in a folder as it was before the recording"
     return Difference("files", *shown), text
