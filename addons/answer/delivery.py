@@ -6,7 +6,7 @@ from mitmproxy import http
 
 from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ...tape.exchange import Gone, RequestClass, VerdictKind
-from ...tape.playback.delivery import left_early
+from ...tape.playback.delivery import left_early, left_late
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, note_verdict
 from .refuse import refusal
@@ -28,9 +28,15 @@ def note_left(pending: PendingExchange) -> None:
     now = f"left after {steps.size:,} bytes" if steps.head else "left before it began"
     answer = pending.flow.response
     trailers = answer is not None and bool(answer.trailers)
+    late = left_late(steps, spent_us)  # before it is read on
     if left_early(steps, spent_us, trailers=trailers):
         how, then = _show(steps.gone)
         _note(pending, then, now, f"the client left its answer {how}")
+    elif late:
+        then = _show(steps.gone)[1]
+        text = f"the client left later than while recording, when it would have been answered; {_ADVICE}"
+        after = f"left after {spent_us / 1e6:.1f} s"
+        _note(pending, then, after if steps.head else f"{after}, before it began", text)
 
 
 def note_late(pending: PendingExchange) -> None:

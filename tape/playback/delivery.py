@@ -19,6 +19,20 @@ def is_terminal(data: bytes) -> bool:
     return any(mark in data for mark in _TERMINAL)
 
 
+def left_late(steps: Steps, spent_us: int) -> bool:
+    """Say whether a client leaves after it would have been sent what its recorded self had left before.
+
+    steps, spent_us: as for `left_early`.
+    """
+    step = steps.next
+    return (
+        step is not None
+        and step.kind is StepKind.LATE
+        and bool(step.due_us)
+        and spent_us > step.due_us
+    )
+
+
 def left_early(steps: Steps, spent_us: int, *, trailers: bool) -> bool:
     """Say whether a client leaves before it has taken what it had taken while it was recorded.
 

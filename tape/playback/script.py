@@ -19,8 +19,8 @@ from ..exchange import Chunk, Ending, Exchange, Gone, RequestClass, Response
 LATE_MARGIN_US = 500_000
 """An answer that arrived after the client had left is offered this much later than it came, so that a
 client that leaves at about the same moment as then leaves first again."""
-
-
+_SLACK = 4
+"""A client that leaves a quarter later than its recorded self left leaves when that did: machines are slow at times."""
 _WHOLE = 1 << 63
 """Bytes of a request that ends before its answer does."""
 CAUSE_MARGIN_US = 1_000_000
@@ -57,6 +57,8 @@ class Step(NamedTuple):
     """Of an RST_STREAM."""
     unseen: bool = False
     """Whether the recorded client had left by then."""
+    due_us: int = 0
+    """Of LATE: by then a client that is still there would have been sent what is held back; 0 where nothing came."""
 
 
 _TAIL_BYTES = 4096
@@ -131,18 +133,26 @@ def script(
     gone = exchange.gone
     if gone is None or late_wait_us is None:
         return steps
-    late = Step(int(gone.at_us * max(pace, 1)) + late_wait_us, StepKind.LATE)
-    return _until_late(steps, late, open_ended=gone.head and _is_open_ended(exchange))
+    left_us = int(gone.at_us * max(pace, 1))
+    late = Step(left_us + late_wait_us, StepKind.LATE)
+    least_due_us = left_us + left_us // _SLACK + LATE_MARGIN_US
+    open_ended = gone.head and _is_open_ended(exchange)
+    return _until_late(steps, late, least_due_us, open_ended=open_ended)
 
 
-def _until_late(steps: Iterator[Step], late: Step, *, open_ended: bool) -> Iterator[Step]:
-    """End steps before the first that the recorded client did not see; the end of what it had whole is none."""
+def _until_late(
+    steps: Iterator[Step], late: Step, least_due_us: int, *, open_ended: bool
+) -> Iterator[Step]:
+    """End steps before the first that the recorded client did not see; the end of what it had whole is none.
+
+    least_due_us: a client that leaves by then leaves when its recorded self did.
+    """
     for step in steps:
         if step.kind is StepKind.HANG:
             yield step if open_ended else late
             return
         if step.unseen and step.kind is not StepKind.END:
-            yield late
+            yield late._replace(due_us=max(step.at_us, least_due_us))
             close = getattr(steps, "close", None)
             if close is not None:
                 close()

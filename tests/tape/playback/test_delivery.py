@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from playhead.tape.exchange import Chunk, Fault, FaultKind, Gone, Phase, RequestClass, Response
-from playhead.tape.playback.delivery import left_early
+from playhead.tape.playback.delivery import left_early, left_late
 from playhead.tape.playback.script import StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_response
 
@@ -107,3 +107,32 @@ def test_a_stream_of_pushed_events_that_was_left_stays_open() -> None:
     assert [step.kind for step in script(read, 1.0, None, WAIT_US)][-1] is StepKind.HANG
     model = replace(exchange, request_class=RequestClass.INFERENCE)
     assert [step.kind for step in script(model, 1.0, None, WAIT_US)][-1] is LATE
+
+
+@pytest.mark.parametrize(
+    ("came_ms", "left_ms", "spent_ms", "late"),
+    [
+        (3000, 1000, 1000, False),
+        (3000, 1000, 2900, False),
+        (3000, 1000, 3600, True),
+        (3000, 1000, 30_000, True),
+        (1050, 1000, 1400, False),
+        (10_050, 10_000, 12_900, False),
+        (10_050, 10_000, 13_100, True),
+    ],
+)
+def test_leaving_after_the_answer_would_have_come_is_late(
+    came_ms: int, left_ms: int, spent_ms: int, late: bool
+) -> None:
+    """Its recorded self had left before; a client that left a little later than that would have left first again."""
+    response = replace(THREE, head_us=came_ms * 1000)
+    exchange = make_exchange(response=response, gone=gone(left_ms, 0, head=False))
+    steps = Steps(script(exchange, 1.0, late_wait_us=WAIT_US), gone=exchange.gone)
+    assert left_late(steps, spent_ms * 1000) is late
+
+
+def test_without_an_answer_no_leaving_is_late() -> None:
+    """What never came would not have come now."""
+    exchange = make_exchange(response=None, gone=gone(1000, 0, head=False))
+    steps = Steps(script(exchange, 1.0, late_wait_us=WAIT_US), gone=exchange.gone)
+    assert not left_late(steps, 30_000_000)
