@@ -23,7 +23,7 @@ from ..tape.canonical.target_overrides import (
 )
 from ..tape.classify.by_body import reads_by_body
 from ..tape.classify.by_method_and_url import Kind
-from ..tape.diff.divergence_types import Dependence
+from ..tape.diff.divergence_types import Dependence, Difference
 from ..tape.exchange import NO_TUNNEL, Exchange, Fingerprint, Lane, Request, RequestClass, Seq
 from ..tape.matching.agreement import Drift
 from ..tape.matching.cursor import Hit, Unknown
@@ -385,7 +385,11 @@ def _find_disagreements(
     if pending.request_class is RequestClass.TELEMETRY:
         return ()
     alike = partial(cursor.uses, fingerprint)
-    return tuple(open_run.agreement.find_disagreements(request, recorded, alike))
+    wrong = open_run.agreement.find_disagreements(request, recorded, alike)
+    if open_run.id_rewriting.cancels_another(request, recorded.request):
+        place = Difference("body $.params.requestId", "(of one call)", "(of another)")
+        wrong.append(Drift("it cancels another call than the recorded one", place))
+    return tuple(wrong)
 
 
 def _find_facts(

@@ -5,7 +5,7 @@ Rules:
 1. The first reading is the normal form: lower case, no trailing dot, IDN as A-labels, IP addresses as `ipaddress`
    writes them, an IPv4 address inside an IPv6 one (RFC 4291 section 2.5.5.2) by itself, no zone.
 2. A text has more readings where programs differ about it: `127.1`, `0x7f.0.0.1` and `2130706433` are names to some and
-   127.0.0.1 to `inet_aton`, `010.0.0.1` begins with 8 or 10, `a%2eexample` is decoded or not, `ß` is `ss` (IDNA 2003) or
+   127.0.0.1 to `inet_aton`, 0.0.0.0 leads there, `010.0.0.1` begins with 8 or 10, `a%2eexample` is decoded or not, `ß` is `ss` (IDNA 2003) or
    itself (IDNA 2008), and in `a@b` either may be meant.
 
 Source: RFC 3986 section 3.2, RFC 5891, UTS #46, inet_aton(3), RFC 6874.
@@ -45,6 +45,7 @@ _ODD = re.compile(
 )
 """A character that no host name, address or list of them has: quotes, backslashes, brackets, what is no ASCII,
 percent-encoded or not. Nobody knows what a program makes of it."""
+_UNSPECIFIED = frozenset({"0.0.0.0", "::", "[::]"})
 _LISTS = re.compile(r"[,/\\?#@\s]+")
 
 
@@ -170,6 +171,8 @@ def _otherwise(text: str) -> Iterator[str]:
         if not _DEVIATIONS.isdisjoint(text):
             yield ".".join(_to_ascii(label, keep=True) for label in labels)
         yield unicodedata.normalize("NFKC", text).lower()
+    if text in _UNSPECIFIED:
+        yield from ("127.0.0.1", "::1")  # where a connection to it leads
     if _NUMBERS.fullmatch(text):
         with suppress(OSError, UnicodeError):
             yield socket.inet_ntoa(socket.inet_aton(text))

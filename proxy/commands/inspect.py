@@ -25,10 +25,11 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
         with open_store(config, readonly=True) as opened:
             listed = opened.runs()
     except StoreError as error:
-        if str(error).startswith("no store"):
-            listed = []
-        else:
+        if not str(error).startswith("no store") or (
+            config.store.exists() and not config.store.is_dir()
+        ):
             raise
+        listed = []
     if as_json:
         print_json(
             [

@@ -30,6 +30,7 @@ MAX_ID = 256
 _MAX_WRITTEN = 12 * MAX_ID + 2
 """Bytes of one as it is written: a character may take two escapes."""
 _MAX_MEMBERS = 10_000
+_CANCELLED = b"notifications/cancelled"
 _MAX_LINES = 200_000
 MAX_MESSAGES = 1000
 """Messages of a batch beyond which it is compared as any list."""
@@ -112,6 +113,9 @@ class _Meta(msgspec.Struct):
 
 class _Params(msgspec.Struct):
     meta: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="_meta")
+    cancelled: msgspec.Raw | msgspec.UnsetType = msgspec.field(
+        default=msgspec.UNSET, name="requestId"
+    )
 
 
 class _Asked(msgspec.Struct):
@@ -142,6 +146,33 @@ def find_names(recorded: bytes, asked: bytes) -> Names | None:
                 if key is not None and parse_id(now) is not None:
                     known[key] = now
     return names
+
+
+def find_cancelled(recorded: bytes, asked: bytes) -> list[tuple[Key, Key]]:
+    """Give the ids of the requests that a recorded body of the same fingerprint cancelled, and those that this one does."""
+    if _CANCELLED not in asked:
+        return []
+    pairs = zip(_cancelled_by(recorded), _cancelled_by(asked), strict=False)
+    return [(then, now) for then, now in pairs if then is not None and now is not None]
+
+
+def _cancelled_by(body: bytes) -> list[Key | None]:
+    try:
+        found = _read_asked(body)
+        messages = found if isinstance(found, list) else [found]
+        return [_cancels(one) for one in messages]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _cancels(message: _Asked) -> Key | None:
+    params, method = _written(message.params), _written(message.method)
+    if method is None or params is None or params[:1] != b"{":
+        return None
+    if json.loads(method) != _CANCELLED.decode():
+        return None
+    written = _written(_read_params(params).cancelled)
+    return None if written is None else parse_id(written)
 
 
 def _own_names(body: bytes) -> list[tuple[bytes | None, bytes | None]] | None:

@@ -97,9 +97,9 @@ _AROUND_METHOD = re.compile(r"^[^A-Za-z]+|[^A-Za-z]+$", re.ASCII)
 _METHOD_NAME = re.compile(r"method|verb(?!os)")
 _PREFLIGHT = "accesscontrolrequestmethod"
 _PARAMETER = re.compile(r"_+(?:http_?)?method_*|_*x_(?:http_)?method(?:_override)?_*")
-_PLACED = re.compile(r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy")
+_PLACED = re.compile(r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy|tunnel")
 _PATH_WORDS = re.compile(
-    r"overrid.*(?:path|url|uri|route)$|(?:path|url|uri|route)overrid|^x?(?:path|url|uri|route)$"
+    r"overrid.*(?:path|url|uri|route)$|(?:path|url|uri|route)overrid|^x?(?:path|url|uri|route|rewrite)$"
     r"|(?:proxy|dest|remote|encoded).*path$|encodedur[li]$"
 )
 """Names that say nothing else than that they are the path, in any order of their words."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ..canonical.canonical_request import MAX_PARSED, BodyKind, open_body
-from ..canonical.json_rpc import Names, Place, find_names, find_places, parse_id
+from ..canonical.json_rpc import Names, Place, find_cancelled, find_names, find_places, parse_id
 from ..exchange import Chunk, Exchange, Headers, Request, RequestClass, Response
 from ..records.content_coding import undo_what_came
 
@@ -107,6 +107,15 @@ class IdRewriting:
         if asked.method == "GET":
             return exchange, self._follow(origin, exchange)
         return exchange, None
+
+    def cancels_another(self, asked: Request, recorded: Request) -> bool:
+        """Say whether a request cancels another one than the recorded request that would answer it did."""
+        known = self._known.get(_origin(asked))
+        for then, now in find_cancelled(recorded.body, asked.body):
+            written = known.ids.get(then) if known is not None else None
+            if now != (then if written is None else parse_id(written)):
+                return True
+        return False
 
     def _note(self, origin: _Origin, names: Names) -> None:
         known = self._known.setdefault(origin, Names({}, {}))

@@ -105,7 +105,9 @@ def _message(request: Request, divergence: Divergence | None, reason: str) -> st
     if divergence is not None and divergence.kind is DivergenceKind.DRIFTED:
         whole = one_line(divergence.text, _MAX_ADVICE + 1)
         told = whole if len(whole) <= _MAX_ADVICE else told
-    message = f"Playhead refused {one_line(f'{request.method} {request.url}')}: {told}"
+    # Of a request whose deciding failed nothing is known for sure.
+    asked = one_line(f"{request.method} {request.url}") if request.method else "this request"
+    message = f"Playhead refused {asked}: {told}"
     if divergence is not None and divergence.nearest_seq is not None:
         message += f". Nearest on the tape is exchange {divergence.nearest_seq}"
     if divergence is not None and divergence.differences:

@@ -107,6 +107,7 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "replay --no-sandbx tape -- true": (125, "No such option", "--no-sandbox"),
     "show --store {good} tape first": (2, "'first' is not a valid integer", "show --help"),
     # runs
+    "runs --store {file}": (2, "no store at", "name another with --store"),
     "show --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
     "receipt --store {good} tap": (2, "unknown run 'tap'", "nearest: tape"),
     "seal --store {good} xtape": (2, "unknown run 'xtape'", "nearest: tape"),

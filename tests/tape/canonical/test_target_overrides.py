@@ -212,6 +212,8 @@ def test_a_coded_form_is_read_or_claims_anything(coding: bytes, claims: list[str
         (b"X-Verbose", b"DELETE", None),
         (b"X-Envoy-Original-Path", b"/y", "path"),
         (b"X-Forwarded-Uri", b"/y", "path"),
+        (b"X-Rewrite", b"/y", "path"),
+        (b"X-Tunnel-Host", b"b.example", "forwarded"),
         (b"X-Forwarded-Prefix", b"/y", "path"),
         (b"HTTP-Referer", b"https://b.example/y", None),
         (b"X-Callback-Url", b"https://b.example/y", "url"),

@@ -264,3 +264,26 @@ def test_sessions_of_mcp_do_not_know_of_each_other() -> None:
         _, spelling = id_rewriting.answer(asked, exchange)
         assert spelling is not None
         assert spelling.take(event) == expected
+
+
+def cancel(which: object, method: str = "notifications/cancelled") -> bytes:
+    message = {"jsonrpc": "2.0", "method": method, "params": {"requestId": which}}
+    return json.dumps(message).encode()
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "another"),
+    [(1, 7, False), (1, 8, True), (2, 8, False), (2, 1, True), (3, 3, False), (3, 4, True)],
+)
+def test_a_cancelled_call_is_the_one_that_was_cancelled(then: int, now: int, another: bool) -> None:
+    """By what its id stands for: 1 is 7 now and 2 is 8; an id of which nothing is known stands for itself."""
+    rewriting = IdRewriting()
+    for old, new in ((1, 7), (2, 8)):
+        played(recorded(call(old), b"{}", JSON), asking(call(new)), rewriting)
+    assert rewriting.cancels_another(asking(cancel(now)), asking(cancel(then))) is another
+
+
+def test_an_id_in_another_method_is_no_cancelled_call() -> None:
+    """Its value counts as any does."""
+    asked = asking(cancel(2, "notifications/progress"))
+    assert not IdRewriting().cancels_another(asked, asking(cancel(1, "notifications/progress")))
