@@ -22,7 +22,8 @@ others and the signatures of `aws-chunked` uploads. Version 6 has the names of a
 has all that its head says of host, method, path and scheme beside; version 8 has every header field and trailer that is not
 noise, marks in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that
 a field names for a gateway, without the secrets of a query in a field; version 9 has the boundary of a multipart body that
-readers may read in several ways; version 10 has every `upgrade` but an offer of HTTP/2.
+readers may read in several ways; version 10 has every `upgrade` but an offer of HTTP/2, and not the names of blocks
+(`block_names.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -61,6 +62,7 @@ from ..redaction.places import is_credential, kind_of_header
 from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
+from .block_names import find_block_names, without_block_names
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .multipart_delimiters import is_plain_boundary, replace_delimiters
@@ -213,6 +215,8 @@ class Canonical(NamedTuple):
     body: bytes
     names: tuple[str, ...] = ()
     """What its head says beside: names of its host that do not agree with `authority`, and fields that override."""
+    blocks: tuple[str, ...] = ()
+    """Names of blocks, which count for the effect key alone: a block that is sent under another name is no duplicate."""
 
 
 def compile_rules(
@@ -316,6 +320,9 @@ def canonical(
     redacted_query: lower-case names whose values count by their kind alone.
     """
     request = compared(request)
+    blocks = find_block_names(request)
+    if blocks is not None:
+        request = without_block_names(request)
     endpoint = rules.of(request)
     authority, path, masks = endpoint
     scheme, names = request.scheme.lower(), names_of(request)
@@ -348,7 +355,10 @@ def canonical(
     )
     if request.trailers:
         headers += _count_trailers(request, rules.fields, masks.header)
-    return Canonical(request.method, scheme, authority, path, query, headers, kind, body, names)
+    told = (blocks.sent, *blocks.listed) if blocks is not None else ()
+    return Canonical(
+        request.method, scheme, authority, path, query, headers, kind, body, names, told
+    )
 
 
 def _without_linked(body: bytes, linked: Sequence[Linked]) -> bytes:
@@ -384,7 +394,9 @@ def effect_key(form: Canonical) -> bytes:
     Header fields do not count, so an idempotency key never does, and neither does another `accept`. The path counts in
     normal form, so that another spelling of an effect is that effect.
     """
-    key = _fingerprint(form._replace(path=without_trailing(normal_path(form.path))), ())
+    query = (*form.query, *form.blocks)
+    path = without_trailing(normal_path(form.path))
+    key = _fingerprint(form._replace(path=path, query=query), ())
     return key + blake3(form.kind.encode() + b"\n" + form.body).digest(16)
 
 

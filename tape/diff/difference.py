@@ -15,6 +15,7 @@ from typing import Any
 
 from blake3 import blake3
 
+from ..canonical.block_names import without_block_names
 from ..canonical.canonical_request import (
     BOUNDARY,
     MARKER,
@@ -55,7 +56,7 @@ def differences(
     redacted_query: names of query keys that count by their kind, of either request.
     limit: most differences returned.
     """
-    recorded, asked = compared(recorded), compared(asked)
+    recorded, asked = (without_block_names(compared(one)) for one in (recorded, asked))
     old = canonical(recorded, request_class, rules, redacted_query)
     new = canonical(asked, request_class, rules, redacted_query)
     found: list[Difference] = []

@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 from ...config.match_pattern import parse_match
 from ...config.schema import IgnoreRule
 from ...config.values import check_json_path, parse_header_name, parse_parameter
+from ..canonical.block_names import without_block_names
 from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, compile_rules
 from ..exchange import Request, RequestClass
 from .divergence_types import Difference
@@ -50,7 +51,8 @@ def propose_rule(
     clock = rules.searched[0].clock if rules.searched else None
     more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule), clock, rules.fields)
     old, new = (
-        canonical(request, request_class, more, redacted_query) for request in (recorded, asked)
+        canonical(without_block_names(request), request_class, more, redacted_query)
+        for request in (recorded, asked)
     )
     return _yaml(match.text, places) if count and old == new else ""
 

@@ -16,6 +16,7 @@ from ..headers.linked_values import LinkedValues, Pair
 from ..headers.shipped_lists import NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, InnerSecrets, read_inner
+from .sent_blocks import SentBlocks
 
 _MOST = 4096
 """Recorded requests whose fields are remembered."""
@@ -77,6 +78,7 @@ class Agreement:
         self._read = read
         self._links = LinkedValues(rules.fields.account)
         self._inner = InnerSecrets(self._links)
+        self._blocks = SentBlocks()
         self._beside: dict[Seq, _Beside] = {}
         self._present: tuple[Headers, tuple[str, str], CountedFields] | None = None
         """Of the request that was read last, which is ranked, compared and noted: its fields, method and URL."""
@@ -115,6 +117,7 @@ class Agreement:
         names = _differing(old.reported, new.reported)
         names += _new_conditions(recorded.request, request)
         merged, wrong = self._disagreements(old, new, alike)
+        self._blocks.note(request, recorded)
         if old.inner:
             inner = self._find_inner(request)
             merged += self._inner.find_merged(old.inner, inner)
@@ -134,6 +137,8 @@ class Agreement:
         if old.inner:
             wrong += self._find_mistaken(old.inner, request)
             wrong += self._find_merged(old.inner, request, alike)
+        for difference in self._blocks.find_mistaken(request, recorded.request):
+            wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
 
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:

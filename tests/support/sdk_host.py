@@ -217,26 +217,29 @@ async def answer_asgi(scope: Any, receive: Any, send: Any) -> None:
 
 
 def serve_repository(repository: Path) -> Any:
-    """Give a handler that serves a repository over git's smart HTTP protocol."""
+    """Give a handler that serves a repository over git's smart HTTP protocol, for fetches and pushes."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
         asked = await request.read()
         if request.headers.get("content-encoding") == "gzip":
             asked = gzip.decompress(asked)
         advertise = request.path.endswith("/info/refs")
+        service = request.query["service"] if advertise else request.path.rpartition("/")[2]
         flags = ("--advertise-refs",) if advertise else ()
         process = await asyncio.create_subprocess_exec(
-            *("git", "upload-pack", "--stateless-rpc", *flags, str(repository)),
+            *("git", service.removeprefix("git-"), "--stateless-rpc", *flags, str(repository)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "GIT_PROTOCOL": request.headers.get("git-protocol", "")},
         )
         told, _ = await process.communicate(asked)
         kind = "advertisement" if advertise else "result"
-        if advertise and "git-protocol" not in request.headers:
-            told = b"001e# service=git-upload-pack\n0000" + told
-        return web.Response(
-            body=told, content_type=f"application/x-git-upload-pack-{kind}", charset=None
-        )
+        if advertise and (service, request.headers.get("git-protocol")) != (
+            "git-upload-pack",
+            "version=2",
+        ):
+            line = f"# service={service}\n"
+            told = f"{len(line) + 4:04x}{line}0000".encode() + told
+        return web.Response(body=told, content_type=f"application/x-{service}-{kind}", charset=None)
 
     return serve

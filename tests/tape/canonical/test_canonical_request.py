@@ -489,6 +489,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
         BodyKind.JSON,
         b'{"a":"x","b":[1.0]}',
         (),
+        (),
     )
 
 
