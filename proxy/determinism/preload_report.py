@@ -26,6 +26,8 @@ class Report:
     """Contexts that read the clock more often than was recorded."""
     kernel_randomness: set[str] = field(default_factory=set)
     """What asked for randomness and got the kernel's, as it may speak TLS: program, and library of it."""
+    sources: set[str] = field(default_factory=set)
+    """Sources of time and chance that were used, and cannot be repeated."""
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -46,6 +48,7 @@ class Report:
             "uncovered": self.uncovered[:_MOST_ROWS],
             "exhausted": self.exhausted[:_MOST_ROWS],
             "kernel_randomness": sorted(self.kernel_randomness)[:_MOST_ROWS],
+            "sources": sorted(self.sources)[:_MOST_ROWS],
             "problems": self.problems[:_MOST_ROWS],
         }
 
@@ -79,6 +82,9 @@ def read_report(folder: Path, program: str) -> Report:
                     report.started[child] = name
                 case "exhausted", [text]:
                     report.exhausted.append(f"{context}|{text}")
+                case "source", [name]:
+                    runtime = report.processes.get(context, "").partition(" ")[0]
+                    report.sources.add(f"{runtime}: {name}")
                 case "problem", [text]:
                     report.problems.append(f"process {context}: {text}")
     for context in replaced | hosted:

@@ -29,6 +29,7 @@ from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..open_files import usual_limit
 from ..processes.connections import SocketWatch
+from ..processes.fixed_addresses import fixed_addresses
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
@@ -542,7 +543,7 @@ class _Process:
     def _spawn(self) -> subprocess.Popen[bytes]:
         try:
             # Not the loop's own: uvloop's cannot set a process group without a preexec function.
-            with usual_limit():
+            with usual_limit(), fixed_addresses(self._variables):
                 return subprocess.Popen(self._command, env=self._variables, process_group=0)
         except (OSError, ValueError) as error:
             text = getattr(error, "strerror", None) or str(error)

@@ -14,6 +14,7 @@ from ... import __path__ as package_path
 from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
 from ..open_files import usual_limit
+from ..processes.fixed_addresses import fixed_addresses
 from .channel import Channel, Message, pair, write_variables
 from .filesystem.masking import Plan
 from .init import START
@@ -128,7 +129,7 @@ class Sandbox:
         passed = (theirs.socket.fileno(), held)
         flags = [sys.executable, "-E", "-P", "-s", "-c", START]
         try:
-            with usual_limit():
+            with usual_limit(), fixed_addresses(self._environ):
                 self._process = subprocess.Popen(
                     [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
                     env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},

@@ -334,7 +334,10 @@ class Receipt:
             return "3: tools, state and model from the tape, the clock live"
         if not told["preloaded"] or any(
             told.get(key)
-            for key in ("missing", "uncovered", "exhausted", "kernel_randomness", "problems")
+            for key in (
+                *("missing", "uncovered", "exhausted"),
+                *("kernel_randomness", "sources", "problems"),
+            )
         ):
             return "3: tools, state and model from the tape, the clock in part"
         return "4: everything from the tape, the clock too"

@@ -535,6 +535,7 @@ def _determinism(told: Mapping[str, Any] | None) -> list[str]:
     lines += _rows(
         "drew randomness of their own, as they may speak TLS", told.get("kernel_randomness", ())
     )
+    lines += _rows("used, and not the same again", told.get("sources", ()))
     if told.get("libc") and told["uncovered"]:
         lines += _rows("programs other than Python and Node are not covered", [told["libc"]])
     return lines + _rows("failed in the preload", told["problems"])

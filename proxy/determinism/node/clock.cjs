@@ -1,5 +1,5 @@
 // The wall clock in milliseconds: real and written down, or as it was written down. So is the time from which
-// `performance` counts; that itself, `hrtime` and timers stay real. Laid out as `../python/playhead_preload/clock.py` says.
+// `performance` counts; for that itself and `hrtime` see `sources.cjs`, and timers stay real. Laid out as `../python/playhead_preload/clock.py` says.
 'use strict';
 
 const { existsSync, openSync, readFileSync, writeSync } = require('fs');
@@ -17,8 +17,7 @@ function writer() {
   const record = Buffer.alloc(RECORD_BYTES);
   const numbers = new Map();
   let written = 0;
-  return (called, now = realNow()) => {
-    const context = contexts.here(called);
+  const put = (context, nanoseconds) => {
     let number = numbers.get(context);
     if (number === undefined) {
       number = numbers.size + 1;
@@ -28,18 +27,27 @@ function writer() {
     written += 1;
     if (written > MOST) {
       if (written === MOST + 1) notes.write('problem', `the journal is full: ${MOST} reads`);
-      return now;
+      return;
     }
     record.writeUInt32LE(number, 0);
-    record.writeBigUInt64LE(BigInt(Math.round(now * 1000)) * 1000n, 4);
+    record.writeBigUInt64LE(nanoseconds, 4);
     try {
       writeSync(descriptor, record);
     } catch (error) {
       if (written < MOST) notes.write('problem', `the journal cannot be written: ${error.code}`);
       written = MOST + 1;
     }
+  };
+  const wall = (called, now = realNow()) => {
+    put(contexts.here(called), BigInt(Math.round(now * 1000)) * 1000n);
     return now;
   };
+  const only = (context, real) => {
+    const now = real();
+    put(context, now);
+    return now;
+  };
+  return { wall, only };
 }
 
 function reader() {
@@ -53,27 +61,41 @@ function reader() {
     place = end;
   }
   let last = Number(BigInt(process.env.PLAYHEAD_START) / MILLION);
-  return (called) => {
-    const context = contexts.here(called);
+  const take = (context) => {
     let known = reads.get(context);
     if (known === undefined) {
       known = { place: 0, end: 0 };
       reads.set(context, known);
     }
     if (known.place < known.end) {
-      last = Number(data.readBigUInt64LE(known.place) / 1000n) / 1000;
+      known.last = data.readBigUInt64LE(known.place);
       known.place += 8;
-    } else {
-      if (!known.told) notes.write('exhausted', context);
-      known.told = true;
-      last = Math.floor(last) + 1;
+      return [known, false];
     }
+    if (!known.told) notes.write('exhausted', context);
+    known.told = true;
+    return [known, true];
+  };
+  const wall = (called) => {
+    const [known, over] = take(contexts.here(called));
+    last = over ? Math.floor(last) + 1 : Number(known.last / 1000n) / 1000;
     return last;
   };
+  const only = (context, real) => {
+    const [known, over] = take(context);
+    if (!over) return known.last;
+    // It goes on as the real one does: somebody may wait by it.
+    const now = real();
+    if (known.begun === undefined) known.begun = now;
+    return (known.last === undefined ? known.begun : known.last) + now - known.begun;
+  };
+  return { wall, only };
 }
 
 exports.start = () => {
-  const readClock = process.env.PLAYHEAD_CLOCK === 'write' ? writer() : reader();
+  const { wall: readClock, only } = process.env.PLAYHEAD_CLOCK === 'write' ? writer() : reader();
+  // Give nanoseconds of a clock that only goes on, which has contexts of its own; real: reads it.
+  exports.read = (called, name, real) => only(`${contexts.here(called)}|${name}`, real);
   const RealDate = Date;
   const now = function now() {
     return readClock(now);

@@ -9,6 +9,7 @@ const DEPTH = 8;
 const KEPT = 3; // folders and file of a path: the rest depends on where the program is installed
 const MAKE_KEYS =
   /[\\/]node_modules[\\/](?:@noble|@peculiar|@stablelib|brorand|elliptic|jose|jsrsasign|libsodium[^\\/]*|node-forge|openpgp|secp256k1|sodium[^\\/]*|ssh2|tweetnacl)[\\/]/;
+const INSTALLED = /[\\/]node_modules[\\/]/;
 const names = new Map();
 
 const sites = (_error, callSites) => callSites;
@@ -49,6 +50,24 @@ function named(found) {
   }
   return name;
 }
+
+// Say whether the program's own code calls, and no library: neither Node's nor one that is installed.
+exports.isOwn = (called) => {
+  const { stackTraceLimit, prepareStackTrace } = Error;
+  const held = {};
+  try {
+    Error.prepareStackTrace = sites;
+    Error.stackTraceLimit = 1;
+    Error.captureStackTrace(held, called);
+    const name = held.stack.length ? held.stack[0].getFileName() : undefined;
+    return Boolean(name) && !name.startsWith(OURS) && !name.startsWith('node:') && !INSTALLED.test(name);
+  } catch {
+    return false; // a frozen Error, say
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+    Error.prepareStackTrace = prepareStackTrace;
+  }
+};
 
 exports.here = (called) => named(caller(called));
 

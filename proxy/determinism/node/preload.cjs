@@ -16,7 +16,7 @@ function start() {
   if ((env.PLAYHEAD_CLOCK || 'off') !== 'off') parts.push('clock');
   if (env.PLAYHEAD_SEED) parts.push('entropy');
   if (env.PLAYHEAD_SLEEPS === 'short') parts.push('sleeps');
-  for (const part of [...parts, 'processes', 'proxy', 'agents']) {
+  for (const part of [...parts, 'sources', 'processes', 'proxy', 'agents']) {
     try {
       require(`./${part}.cjs`).start();
     } catch (error) {

@@ -50,6 +50,9 @@ def start():
         from . import sleeps
 
         parts.append(sleeps)
+    from . import sources
+
+    parts.append(sources)
     for part in [contexts, thread_pools, process_pools, *parts, processes, proxy, tunnel, roots]:
         try:
             part.start()

@@ -1,4 +1,4 @@
-"""The wall clock: real and recorded, or replayed. Monotonic clocks and sleeps stay real.
+"""The wall clock: real and recorded, or replayed. Sleeps stay real; for monotonic clocks see `sources.py`.
 
 A record of the journal: number of the context (4 bytes), nanoseconds since 1970 (8), little-endian. What contexts the
 numbers stand for is among the notes. It is written through a mapping of the file: quick, there after a kill, and
@@ -48,9 +48,8 @@ class _Writer:
         self._contexts = count(1)
         self._records = count()
 
-    def read_clock(self):
-        now = _real_ns()
-        context = contexts.for_clock()
+    def read(self, context, real_ns):
+        now = real_ns()
         number = self._numbers.get(context)
         if number is None:
             if len(self._numbers) >= contexts.MOST:
@@ -98,7 +97,8 @@ class _Reader:
     def __init__(self):
         self._values = {}
         self._last = _START_NS
-        self._missing = set()
+        self._missing = {}
+        self._monotonic = {}
         self._pools_read = False
         self._load(notes.context())
 
@@ -117,8 +117,7 @@ class _Reader:
             text = data[begin - length : begin].decode("utf-8", "surrogatepass")
             self._values[text] = _VALUE.iter_unpack(data[begin:place])
 
-    def read_clock(self):
-        context = contexts.for_clock()
+    def read(self, context, real_ns):
         values = self._values.get(context)
         if values is None:
             text = contexts.text(context)
@@ -128,14 +127,23 @@ class _Reader:
                 self._pools_read = True
             values = self._values[context] = self._values.pop(text, iter(()))
         found = next(values, None)
+        wall = real_ns is _real_ns
         if found is not None:
-            self._last = found[0]
-        else:
-            if context not in self._missing:
-                self._missing.add(context)
-                notes.write("exhausted", contexts.text(context))
+            if wall:
+                self._last = found[0]
+            else:
+                self._monotonic[context] = found[0]
+            return found[0]
+        real = 0 if wall else real_ns()
+        if context not in self._missing:
+            self._missing[context] = real
+            notes.write("exhausted", contexts.text(context))
+        if wall:
             self._last += 1000
-        return self._last
+            return self._last
+        # It goes on as the real one does: somebody may wait by it.
+        begun = self._missing[context]
+        return self._monotonic.get(context, begun) + real - begun
 
 
 class _Now:
@@ -146,10 +154,22 @@ class _Now:
 
 def _now_ns():
     try:
-        return _Now.clock.read_clock()
+        return _Now.clock.read(contexts.for_clock(), _real_ns)
     except Exception as error:
         notes.write("problem", "a read of the real clock: %s" % (error,))
         return _real_ns()
+
+
+def read(name, real_ns):
+    """Give nanoseconds of a clock that only goes on, which has contexts of its own.
+
+    real_ns: reads it.
+    """
+    try:
+        return _Now.clock.read((*contexts.for_clock(), name), real_ns)
+    except Exception as error:
+        notes.write("problem", "a read of the real clock: %s" % (error,))
+        return real_ns()
 
 
 def real_ns():

@@ -15,6 +15,8 @@ _OURS = frozenset(
         "entropy",
         "hooks",
         "processes",
+        "sleeps",
+        "sources",
         "patch_builtins",
         "thread_pools",
         "process_pools",
@@ -36,6 +38,9 @@ _modules = sys.modules
 _frame = sys._getframe
 
 
+_STANDARD = sys.modules["os"].__file__[: -len("os.py")]
+_own = {}
+"""By the path of a file: whether it is the program's own."""
 RUNNING = {}
 """The job that a thread is at, by the thread's ident."""
 
@@ -118,6 +123,25 @@ def for_randomness():
         frame = frame.f_back
         name = frame.f_globals.get("__name__")
     return (*here(), via, name)
+
+
+def is_own():
+    """Say whether the program's own code asks, and no library: what is neither installed nor Python's."""
+    frame = _frame(1)
+    while frame.f_globals.get("__name__") in _OURS and frame.f_back is not None:
+        frame = frame.f_back
+    path = frame.f_code.co_filename
+    found = _own.get(path)
+    if found is None:
+        found = not (
+            path.startswith("<frozen ")
+            or path.startswith(_STANDARD)
+            or "site-packages" in path
+            or "dist-packages" in path
+        )
+        if len(_own) < MOST:
+            _own[path] = found
+    return found
 
 
 def digest(text):
