@@ -323,6 +323,11 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
     return made
 
 
+def test_there_are_as_many_ways_to_answer_as_there_have_to_be() -> None:
+    """Sixty on which every byte of a socket is compared: over HTTP/1 in a tunnel and without one, and over HTTP/2."""
+    assert len(CASES) * len(WAYS) + len(FRAMED) >= 60
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_the_origin_says_is_what_the_client_gets(story: Story, name: str) -> None:
     """Every byte of head and body; framing and what is not carried as the table says."""

@@ -28,6 +28,7 @@ from playhead.tape.matching.cursor import Cursor, Hit
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.asgi import AsgiOrigin
 from playhead.tests.support.certificates import Certificates, make_leaf
+from playhead.tests.support.cloud_host import CloudHost
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.grpc_server import GrpcOrigin
@@ -86,6 +87,7 @@ AGENTS = {
     "slack": 5,
     "slack_async": 6,
 }
+CLOUDS = {"azure_download": 16, "azure_upload": 10, "s3": 5}
 SOCKETS = {
     "websockets": 1,
     "websockets_sync": 1,
@@ -110,6 +112,7 @@ CLIENTS: dict[str, Client] = {
     **_tasks("sdks", "sdk_tasks.py", {"httpx_h2": 11}, "{h2}"),
     "sdks-plain_http": Client("sdks", ("sdk_tasks.py", "requests", "{http}"), 4),
     **_tasks("sdks", "sdk_agents.py", AGENTS, ""),
+    **_tasks("sdks", "sdk_clouds.py", CLOUDS, "{cloud}"),
     **_tasks("sdks", "sdk_sockets.py", SOCKETS, "{wss}"),
     **_tasks("sdks", "sdk_sockets.py", {"grpc": 5, "grpc_bidi": 1}, "{grpc}"),
     **_tasks("sdks", "sdk_mcp.py", {"mcp": 8, "mcp_legacy": 8}, "{mcp}"),
@@ -147,6 +150,9 @@ DAILY = ("python-openai", "python-boto3")
 
 PACKAGES = {
     "google": "google/genai",
+    "azure_download": "azure/storage/blob",
+    "azure_upload": "azure/storage/blob",
+    "s3": "boto3",
     "httpx_h2": "httpx",
     "aiohttp_ws": "aiohttp",
     "openai_async": "openai",
@@ -211,6 +217,9 @@ def origins(client: Client, certificates: Certificates, folder: Path) -> Iterato
         places = {"https": secure.url, "wss": secure.url.replace("https", "wss")}
         if "{http}" in told:
             places["http"] = stack.enter_context(Origin({"/{path:.*}": answer})).url
+        if "{cloud}" in told:
+            clouds = {"/{path:.*}": CloudHost().answer}
+            places["cloud"] = stack.enter_context(Origin(clouds, certificates)).url
         if "{h2}" in told:
             places["h2"] = stack.enter_context(AsgiOrigin(answer_asgi, certificates)).url
         if "{grpc}" in told:
@@ -361,7 +370,7 @@ async def test_the_second_recording_matches_the_first(
             await work("first", tmp_path / "third")
             await running.end("first@1")
             receipt = build(running.store, running.store.get_run("first@1"))
-            assert receipt.faithful, receipt.to_json()
+            assert receipt.faithful, receipt.to_json()["divergences"]
             assert not receipt.egress
 
 
