@@ -87,6 +87,8 @@ class Playback:
             if wrong:
                 flow.response = refusal(request, None, wrong)
                 verdict, reason = VerdictKind.REFUSED, wrong
+            else:
+                pending.interim = list(exchange.interim)
         else:
             play(pending, exchange)
             withheld = pending.contract_state.withheld if pending.contract_state is not None else ""

@@ -19,6 +19,7 @@ from ..tape.canonical.canonical_request import raw_key
 from ..tape.contracts.can_hold_back import can_hold
 from ..tape.diff.divergence_types import one_line
 from ..tape.exchange import (
+    Alpn,
     Chunk,
     Ending,
     Exchange,
@@ -457,6 +458,7 @@ class _Maker:
         "counting_meter",
         "end_us",
         "head",
+        "interim",
         "make_event",
         "pending",
         "pieces",
@@ -502,6 +504,7 @@ class _Maker:
         self.conversation = (
             websocket.snapshot() if isinstance(websocket, WebSocketRecorder) else None
         )
+        self.interim = tuple(pending.interim)
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
             data = answer.data
@@ -545,6 +548,8 @@ class _Maker:
                 held = self.contract_state.holds and pending.gone is None
                 redact_text = open_run.redactor.redact_text
                 self.contract_state.check_answer(request, came, response, redact_text, held=held)
+        interim, more = open_run.redactor.interim(self.interim)
+        redactions = (*redactions, *more)
         live = open_run.mode is Mode.PLAYBACK
         decision = pending.decision
         assert decision is not None
@@ -564,12 +569,12 @@ class _Maker:
             gone=pending.gone,
             redactions=redactions,
             warnings=(*warnings, *noted(pending.flow)),
-            alpn_offers=tuple(client.alpn_offers) if client.tls else (),
-            alpn=client.alpn,
+            alpn=Alpn(tuple(client.alpn_offers) if client.tls else (), client.alpn),
             repeat=pending.repeat,
             withheld=pending.contract_state.withheld if pending.contract_state is not None else "",
             tunnel=pending.tunnel,
             lane=pending.lane,
+            interim=interim,
             websocket=open_run.redactor.websocket(self.conversation),
         )
         if open_run.sink_queue is not None:

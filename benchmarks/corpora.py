@@ -19,6 +19,7 @@ from traffic import Passed
 
 from playhead.store import Record, RunInfo, Store
 from playhead.tape.exchange import (
+    Alpn,
     Exchange,
     Fingerprint,
     Request,
@@ -126,8 +127,7 @@ def _exchange(one: Passed, seq: int) -> Exchange:
         end_us=head_us + rng.randrange(10_000_000),
         fingerprint=Fingerprint(blake3(one.asked).digest(16)),
         response=Response(200, b"OK", "HTTP/1.1", tuple(one.said_head), one.said, head_us),
-        alpn_offers=(b"h2", b"http/1.1"),
-        alpn=b"http/1.1",
+        alpn=Alpn((b"h2", b"http/1.1"), b"http/1.1"),
     )
 
 

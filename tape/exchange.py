@@ -194,6 +194,18 @@ class Tunnel(NamedTuple):
 NO_TUNNEL = Tunnel(0)
 
 
+class Alpn(NamedTuple):
+    """The protocol of a client's connection, as it was negotiated in TLS."""
+
+    offers: tuple[bytes, ...] = ()
+    """What the client offered; the key under which the negotiated protocol is found again."""
+    chosen: bytes | None = None
+    """What was negotiated between client and proxy, mirroring the upstream."""
+
+
+NO_ALPN = Alpn()
+
+
 class Lane(NamedTuple):
     """The agent or sub-agent that a request came from, and what of its run was on its way when it came."""
 
@@ -259,6 +271,16 @@ def find_header(headers: Headers, name: bytes) -> bytes | None:
         if len(key) == size and key.lower() == name:
             return value
     return None
+
+
+class Interim(NamedTuple):
+    """One interim answer (1xx): a head that comes before the response, and has no body."""
+
+    at_us: int
+    """When it arrived."""
+    status: int
+    reason: bytes
+    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,10 +387,7 @@ class Exchange:
     gone: Gone | None = None
     redactions: tuple[Redaction, ...] = ()
     warnings: tuple[str, ...] = ()
-    alpn_offers: tuple[bytes, ...] = ()
-    """What the client offered; the key under which the negotiated protocol is found again."""
-    alpn: bytes | None = None
-    """What was negotiated between client and proxy, mirroring the upstream."""
+    alpn: Alpn = NO_ALPN
     websocket: WebSocketSummary | None = None
     """Of a WebSocket; `response` is the end of its handshake."""
     repeat: Repeat | None = None
@@ -377,6 +396,8 @@ class Exchange:
     tunnel: Tunnel = NO_TUNNEL
     lane: Lane | None = None
     """None where that was not written down, as on tapes of older versions and imported ones."""
+    interim: tuple[Interim, ...] = ()
+    """Interim answers, in order; there may be some without a response, as before a fault."""
 
     @property
     def spilled(self) -> tuple[Spilled, ...]:

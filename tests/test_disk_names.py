@@ -19,12 +19,14 @@ from playhead.store import keys as store_keys
 from playhead.store.encryption import encrypted_files
 from playhead.store.maintenance import leftovers, rekey
 from playhead.tape.exchange import (
+    Alpn,
     Chunk,
     Close,
     Ending,
     Fault,
     FaultKind,
     Gone,
+    Interim,
     Phase,
     Redaction,
     Repeat,
@@ -214,11 +216,11 @@ def test_exchanges_keep_their_keys() -> None:
         gone=Gone(4, 0, True),
         redactions=(Redaction("request.header.authorization", "authorization"),),
         warnings=("careful",),
-        alpn_offers=(b"h2",),
-        alpn=b"h2",
+        alpn=Alpn((b"h2",), b"h2"),
         repeat=Repeat(Seq(1), RepeatKind.SAFE_RETRY, False),
         withheld="no",
         tunnel=Tunnel(1, 0),
+        interim=(Interim(1, 103, b"Early Hints", ((b"link", b"</a.css>"),)),),
         websocket=WebSocketSummary(2, 6, Close(5, True, 1000, "")),
     )
     value: Any = unpack(encode_exchange(full))

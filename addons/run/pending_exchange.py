@@ -25,6 +25,7 @@ from ...tape.exchange import (
     Fingerprint,
     Gone,
     Headers,
+    Interim,
     Lane,
     Phase,
     Redaction,
@@ -171,6 +172,8 @@ class PendingExchange:
         """Whether it may be sent on: its intent is logged."""
         self.sent_on = False
         """Whether an upstream has been given its head, and so may act on it."""
+        self.interim: list[Interim] = []
+        """Interim answers that have come; of a WebSocket that is played, those to be sent before its handshake ends."""
         self.head_us = 0
         self.head_need: int | None = None
         self.end_need: int | None = None
@@ -286,6 +289,12 @@ class PendingExchange:
             self.open_run.miss(error)
             self.unsaved = True
             self.pieces, self.chunks = [], []
+
+    def take_interim(self, response: http.Response) -> None:
+        """Note an interim answer."""
+        data = response.data
+        one = Interim(self.now_us(), data.status_code, data.reason, data.headers.fields)
+        self.interim.append(one)
 
     def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
         is_too_large = self.size > HELD_BYTES or self.taken > HELD_PIECES

@@ -4,7 +4,7 @@ from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
 from ...tape.canonical.target_overrides import ClaimKind, agrees, agrees_without_port
-from ...tape.exchange import Headers, Request, Response, Spilled
+from ...tape.exchange import Headers, Interim, Request, Response, Spilled
 
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
@@ -111,6 +111,25 @@ def make_head(response: Response, request: http.Request) -> http.Response:
         timestamp_start=0.0,
         timestamp_end=0.0,
     )
+
+
+def make_interim(interim: Interim) -> http.Response:
+    """Give a recorded interim answer for a client."""
+    return http.Response(
+        http_version=b"HTTP/1.1",
+        status_code=interim.status,
+        reason=interim.reason,
+        headers=http.Headers(interim.headers),
+        content=b"",
+        trailers=None,
+        timestamp_start=0.0,
+        timestamp_end=0.0,
+    )
+
+
+def is_interim(response: http.Response) -> bool:
+    """Say whether an answer is an interim one; 101 switches protocols and is an answer."""
+    return response.status_code < 200 and response.status_code != 101
 
 
 def make_answer(status: int, headers: Headers, body: bytes) -> http.Response:

@@ -156,6 +156,8 @@ class LineImport:
     def _save(self, run: _Run, seq: Seq, parsed: ParsedLine) -> None:
         kind = parsed.request_class or class_now(parsed.request, self._config.classes)
         request, response, redactions, warnings = self._without_secrets(run, parsed)
+        interim, more = run.redactor.interim(parsed.interim)
+        redactions = (*redactions, *more)
         form = canonical(request, kind, self._rules, run.redactor.redacted_query(request))
         repeat = None
         if kind is RequestClass.EFFECT:
@@ -180,6 +182,7 @@ class LineImport:
             websocket=parsed.websocket,
             repeat=repeat,
             withheld=run.redactor.redact_text(parsed.withheld),
+            interim=interim,
         )
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000

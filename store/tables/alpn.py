@@ -19,15 +19,17 @@ class Origins:
 
     def find_new(self, run: int, exchange: Exchange) -> bytes | None:
         """Give the key of what an exchange negotiated, unless it is there already. Writer's thread."""
-        if not exchange.alpn_offers:
+        if not exchange.alpn.offers:
             return None
         request = exchange.request
-        key = origin_key(run, request.host, request.port, exchange.alpn_offers)
+        key = origin_key(run, request.host, request.port, exchange.alpn.offers)
         return None if key in self._known else key
 
     def put(self, transaction: lmdb.Transaction, key: bytes, exchange: Exchange) -> None:
         """Write what an exchange negotiated, inside a transaction."""
-        self._database.put(transaction, "origins", key, exchange.alpn or b"", overwrite=False)
+        self._database.put(
+            transaction, "origins", key, exchange.alpn.chosen or b"", overwrite=False
+        )
         self._known.add(key)
 
     def forget(self, run: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from ..exchange import Chunk, Ending, Exchange, Gone, RequestClass, Response
+from ..exchange import Chunk, Ending, Exchange, Gone, Interim, RequestClass, Response
 
 LATE_MARGIN_US = 500_000
 """An answer that arrived after the client had left is offered this much later than it came, so that a
@@ -30,6 +30,8 @@ CAUSE_MARGIN_US = 1_000_000
 class StepKind(StrEnum):
     """What to do next with the client's connection or stream."""
 
+    INTERIM = "interim"
+    """An answer of 1xx, before the head."""
     HEAD = "head"
     DATA = "data"
     END = "end"
@@ -59,6 +61,8 @@ class Step(NamedTuple):
     """Whether the recorded client had left by then."""
     due_us: int = 0
     """Of LATE: by then a client that is still there would have been sent what is held back; 0 where nothing came."""
+    interim: Interim | None = None
+    """Of INTERIM."""
 
 
 _TAIL_BYTES = 4096
@@ -169,6 +173,9 @@ def _steps(
     exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None
 ) -> Iterator[Step]:
     response, gone = exchange.response, exchange.gone
+    for one in exchange.interim:
+        unseen = gone if gone is not None and one.at_us > gone.at_us else None
+        yield _step(StepKind.INTERIM, one.at_us, b"", pace, unseen)._replace(interim=one)
     if response is not None:
         unseen = gone if gone is not None and not gone.head else None
         head = _step(StepKind.HEAD, response.head_us, b"", pace, unseen)

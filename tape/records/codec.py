@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import msgpack
 
 from ..exchange import (
+    NO_ALPN,
     NO_TUNNEL,
+    Alpn,
     Chunk,
     Close,
     Ending,
@@ -23,6 +25,7 @@ from ..exchange import (
     Fingerprint,
     Gone,
     Headers,
+    Interim,
     Lane,
     Message,
     MessageKind,
@@ -122,8 +125,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["secrets"] = exchange.request.secrets
     if exchange.warnings:
         meta["warnings"] = exchange.warnings
-    if exchange.alpn_offers or exchange.alpn is not None:
-        meta["alpn"] = (exchange.alpn_offers, exchange.alpn)
+    if exchange.alpn != NO_ALPN:
+        meta["alpn"] = exchange.alpn
     if exchange.request.spilled is not None:
         meta["spilled"] = _spilled_row(exchange.request.spilled)
     if exchange.websocket is not None:
@@ -137,6 +140,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["tunnel"] = exchange.tunnel
     if exchange.lane is not None:
         meta["lane"] = exchange.lane
+    if exchange.interim:
+        meta["interim"] = exchange.interim
     body = response.body if response else b""
     asked = exchange.request.body
     # Put together here: a packer copies what is in a body twice.
@@ -200,13 +205,16 @@ def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exc
                 Redaction(_text(place), _text(kind)) for place, kind in meta.get("redactions", ())
             ),
             warnings=tuple(_text(warning) for warning in meta.get("warnings", ())),
-            alpn_offers=tuple(_bytes(offer) for offer in offers),
-            alpn=_bytes(alpn) if alpn is not None else None,
+            alpn=Alpn(
+                tuple(_bytes(offer) for offer in offers),
+                _bytes(alpn) if alpn is not None else None,
+            ),
             websocket=_websocket(websocket) if websocket is not None else None,
             repeat=_repeat(repeat) if repeat is not None else None,
             withheld=_text(meta.get("withheld", "")),
             tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
             lane=_lane(*meta["lane"]) if "lane" in meta else None,
+            interim=tuple(_interim(*one) for one in meta.get("interim", ())),
         )
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise BadRecord(f"not an exchange: {str(error)[:200]}") from error
@@ -427,6 +435,10 @@ def _lane(number: object, overlaps: object) -> Lane:
     if not isinstance(overlaps, (list, tuple)):
         raise TypeError("a lane's overlaps are a list")
     return Lane(_int(number), tuple(Seq(_int(seq)) for seq in overlaps))
+
+
+def _interim(at_us: object, status: object, reason: object, headers: object) -> Interim:
+    return Interim(_int(at_us), _int(status), _bytes(reason), _pairs(headers))
 
 
 def _repeat(value: Any) -> Repeat:

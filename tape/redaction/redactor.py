@@ -27,6 +27,7 @@ from ...config.values import compile_regex
 from ..exchange import (
     Chunk,
     Headers,
+    Interim,
     Message,
     Redaction,
     Request,
@@ -131,6 +132,24 @@ class Redactor:
         """
         return self._fields.response(headers, place)
 
+    def interim(
+        self, answers: tuple[Interim, ...]
+    ) -> tuple[tuple[Interim, ...], tuple[Redaction, ...]]:
+        """Give interim answers without their secrets, and where they were."""
+        kept: list[Interim] = []
+        found: list[Redaction] = []
+        for one in answers:
+            headers, places = self.response_headers(one.headers, "response.interim.")
+            reason = self._reason(one.reason)
+            if reason != one.reason:
+                places = (*places, Redaction("response.reason", SECRET))
+            kept.append(one._replace(headers=headers, reason=reason))
+            found += places
+        return tuple(kept), tuple(found)
+
+    def _reason(self, reason: bytes) -> bytes:
+        return reason if reason in _PHRASES else self.text(reason)
+
     def response(
         self, response: Response
     ) -> tuple[Response, tuple[Redaction, ...], tuple[str, ...]]:
@@ -139,9 +158,9 @@ class Redactor:
         trailers, more = response.trailers, tuple[Redaction, ...]()
         if trailers:
             trailers, more = self.response_headers(trailers, "response.trailer.")
-        reason = response.reason
-        if reason not in _PHRASES and (said := self.text(reason)) != reason:
-            reason, more = said, (*more, Redaction("response.reason", SECRET))
+        reason = self._reason(response.reason)
+        if reason != response.reason:
+            more = (*more, Redaction("response.reason", SECRET))
         found = (*found, *more)
         if found:
             response = replace(response, reason=reason, headers=headers, trailers=trailers)

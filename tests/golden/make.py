@@ -34,6 +34,7 @@ from playhead.store import RunInfo, Store, StoreKey
 from playhead.store.archive import VERSION as ARCHIVE_VERSION
 from playhead.store.keys import FORMAT, OLDEST_FORMAT
 from playhead.tape.exchange import (
+    Alpn,
     Chunk,
     Close,
     Ending,
@@ -111,8 +112,7 @@ async def _exchanges(store: Store) -> list[Exchange]:
             kind=RequestClass.EFFECT,
             response=make_response(b"in two", chunks=(Chunk(1, 3), Chunk(2, 3))),
             gone=Gone(3, 1, True),
-            alpn_offers=(b"h2", b"http/1.1"),
-            alpn=b"h2",
+            alpn=Alpn((b"h2", b"http/1.1"), b"h2"),
         ),
         make_exchange(10, response=replace(make_response(b""), spilled=spilled)),
         make_exchange(
@@ -195,8 +195,8 @@ def _exchange(store: Store, run: RunInfo, exchange: Exchange) -> dict[str, Any]:
         made["fault"] = [fault.kind.value, fault.phase.value, fault.text, fault.ending.value]
     if gone is not None:
         made["gone"] = [gone.at_us, gone.chunks, gone.head]
-    if exchange.alpn is not None:
-        made["alpn"] = exchange.alpn.decode()
+    if exchange.alpn.chosen is not None:
+        made["alpn"] = exchange.alpn.chosen.decode()
     if talk is not None:
         assert talk.close is not None
         made["close"] = [talk.close.code, talk.close.by_client, talk.close.answer]

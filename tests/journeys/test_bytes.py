@@ -13,6 +13,7 @@ import threading
 import zlib
 from base64 import b64encode
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import brotli
 import pytest
@@ -43,6 +44,8 @@ class Case:
     asked: bytes = b""
     """More lines of the request's head."""
     warnings: tuple[str, ...] = ()
+    interim: tuple[bytes, ...] = ()
+    """Heads of 1xx that the origin says before, and a client gets."""
     ends: bool = False
     """Whether the connection ends with it."""
 
@@ -72,10 +75,6 @@ _PARTS = (
 )
 _EXTENSIONS = "chunk extensions of the answer were left out"
 _REST = "bytes after the end of the answer were left out"
-
-
-def _interim(*statuses: str) -> tuple[str, ...]:
-    return tuple(f"an interim answer was left out: {status}" for status in statuses)
 
 
 CASES: dict[str, Case] = {
@@ -127,18 +126,30 @@ CASES: dict[str, Case] = {
     "empty": Case(_whole(b"")),
     "empty-chunked": Case(_chunked()),
     "empty-until-the-end": Case(_HEAD + b"X-A: b\r\n\r\n", ends=True),
-    # Interim answers are left out, and it is said.
-    "100": Case(b"HTTP/1.1 100 Continue\r\n\r\n" + _whole(b"final"), _whole(b"final")),
+    # Interim answers come before the answer.
+    "100": Case(_whole(b"final"), interim=(b"HTTP/1.1 100 Continue\r\n\r\n",)),
     "103": Case(
-        b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n" + _whole(b"final"),
         _whole(b"final"),
-        warnings=_interim("103"),
+        interim=(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",),
     ),
     "interim": Case(
-        b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103\r\nLink: a\r\n\r\nHTTP/1.1 103 Again\r\n\r\n"
-        b"HTTP/1.1 199 Odd\r\n\r\n" + _chunked(b"final"),
         _chunked(b"final"),
-        warnings=_interim("102", "103", "199"),
+        interim=(
+            b"HTTP/1.1 102 Processing\r\n\r\n",
+            b"HTTP/1.1 103 \r\nLink: a\r\nlink: b\r\nX-Long: c\r\n d\r\n\r\n",
+            b"HTTP/1.1 103 Again\r\n\r\n",
+            b"HTTP/1.1 199 Odd\r\n\r\n",
+        ),
+    ),
+    "interim-head": Case(
+        _HEAD + b"Content-Length: 9\r\n\r\n",
+        interim=(b"HTTP/1.1 103 Early Hints\r\n\r\n",),
+        method="HEAD",
+    ),
+    "expected-100": Case(
+        _whole(b"final"),
+        asked=b"Expect: 100-continue\r\n",
+        interim=(b"HTTP/1.1 100 Continue\r\n\r\n",),
     ),
     # Heads: order, case, duplicates and bytes of fields.
     "fields": Case(
@@ -235,7 +246,7 @@ async def _say(conversation: Conversation) -> None:
     path = re.sub(r"^https?://[^/]*", "", conversation.path)
     _, _, kind, name = path.split("/")
     case = CASES[name] if kind == "case" else Case(_AFTER)
-    await conversation.say(case.sent)
+    await conversation.say(b"".join(case.interim) + case.sent)
     conversation.over = case.ends
 
 
@@ -335,7 +346,7 @@ def test_what_the_origin_says_is_what_the_client_gets(story: Story, name: str) -
     for way in WAYS:
         answer, _ = story.recorded[way, name]
         assert answer.head + answer.body == (case.sent if case.came is None else case.came), way
-        assert (answer.ending, answer.interim) == ("whole", ()), way
+        assert (answer.ending, answer.interim) == ("whole", case.interim), way
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -355,7 +366,7 @@ def test_a_connection_goes_on_unless_the_answer_ends_it(story: Story, name: str)
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_tape_holds_the_body_and_what_was_not_carried(story: Story, name: str) -> None:
-    """The body without its framing, the statuses left out, what else is missing, and nothing more."""
+    """The body without its framing, what is missing, and nothing more."""
     exchange = story.tape[f"/tls/case/{name}"]
     answer, _ = story.recorded["tls", name]
     assert exchange.response is not None
@@ -380,7 +391,19 @@ _OF_A_CONNECTION = {b"connection", b"keep-alive", b"transfer-encoding", b"upgrad
 def test_an_http2_client_gets_what_was_recorded_over_http1(story: Story, name: str) -> None:
     """Names in lower case, folded lines in one, chunks as pieces, trailers as trailers."""
     answer, _ = story.recorded["tls", name]
-    (kind, fields), *rest = story.over_h2[name]
+    interim = [
+        (
+            "interim",
+            (
+                (b":status", b"%d" % one.status),
+                *((key.lower(), value) for key, value in one.fields),
+            ),
+        )
+        for one in (Answer(head.replace(b"\r\n ", b" "), b"") for head in CASES[name].interim)
+    ]
+    count = len(interim)
+    assert story.over_h2[name][:count] == interim
+    (kind, fields), *rest = story.over_h2[name][count:]
     assert kind == "head"
     flat = answer.head.replace(b"\r\n ", b" ")
     expected = [
@@ -418,7 +441,9 @@ class Framed:
     @property
     def frames(self) -> list[Frame]:
         """What a client of HTTP/2 is to get."""
+        hint = (b"link", b"</style.css>")
         return [
+            *(("interim", ((b":status", b"%d" % status), hint)) for status in self.interim),
             ("head", ((b":status", b"%d" % self.status), *self.fields)),
             *(("data", piece) for piece in self.pieces),
             *([("trailers", self.trailers)] if self.trailers else []),
@@ -475,7 +500,7 @@ def _say_frames(stream: Stream) -> bool:
     framed = FRAMED[name] if kind == "case" else Framed(_of_length(8), (b"and then",))
     for status in framed.interim:
         stream.head((b"link", b"</style.css>"), status=status)
-    stream.head(*framed.fields, status=framed.status, end=framed.frames[1:] == [("end",)])
+    stream.head(*framed.fields, status=framed.status, end=framed.frames[-2][0] == "head")
     for index, piece in enumerate(framed.pieces, 1):
         last = index == len(framed.pieces) and not framed.trailers
         for start in range(0, len(piece), 16_000):
@@ -555,10 +580,11 @@ def test_frames_pass_and_are_played_as_they_were(framed_story: FramedStory, name
 
 
 @pytest.mark.parametrize("name", FRAMED)
-def test_the_tape_of_frames_says_what_was_not_carried(framed_story: FramedStory, name: str) -> None:
-    """Interim answers by their status, each once; the hop's own 100 is none of them."""
-    statuses = sorted({str(status) for status in FRAMED[name].interim} - {"100"})
-    assert framed_story.tape[f"/case/{name}"].warnings == _interim(*statuses)
+def test_the_tape_of_frames_has_interim_answers(framed_story: FramedStory, name: str) -> None:
+    """Each in its place, with its status; nothing is left out."""
+    exchange = framed_story.tape[f"/case/{name}"]
+    assert tuple(one.status for one in exchange.interim) == FRAMED[name].interim
+    assert exchange.warnings == ()
 
 
 def test_every_replay_of_frames_is_faithful(framed_story: FramedStory) -> None:
@@ -588,6 +614,11 @@ def test_an_http1_client_gets_what_was_recorded_over_http2(
     else:
         assert answer.body == b"".join(framed.pieces)
     assert answer.head.startswith(b"HTTP/1.1 %d " % framed.status)
+    assert answer.interim == tuple(
+        b"HTTP/1.1 %d %s\r\nlink: </style.css>\r\n\r\n"
+        % (status, HTTPStatus(status).phrase.encode())
+        for status in framed.interim
+    )
     assert answer.fields == own
     assert (after.status, after.body) == (200, b"and then")
 

@@ -127,13 +127,9 @@ RAW_ANSWERS = {
     "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
     b"3\r\nabc\r\n0\r\nX-Sum: 7\r\nx-second: b\r\n\r\n",
     "error": b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nbusy",
-    # Interim answers are left out.
-    "interim": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfinal",
-}
-INTERIM = {
     "interim": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfinal",
 }
-"""What the origin says before that."""
 
 
 # ---- running it --------------------------------------------------------------------------------------
@@ -202,7 +198,7 @@ def _raw_head(name: str, authority: str) -> str:
 
 async def _say_raw(conversation: Conversation) -> None:
     name = conversation.path.rpartition("/")[2]
-    await conversation.say(INTERIM.get(name, b"") + RAW_ANSWERS[name])
+    await conversation.say(RAW_ANSWERS[name])
 
 
 def _jobs(places: dict[str, str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

@@ -446,7 +446,7 @@ def _answers(held: Stored) -> list[Response]:
         ("sse", lambda held: held.exchanges[0].request_class is RequestClass.INFERENCE),
         ("websocket", lambda held: any(one.frames for one in held.messages[0])),
         ("grpc", lambda held: dict(_answers(held)[2].trailers)[b"grpc-status"] != b"0"),
-        ("h2", lambda held: held.exchanges[1].fault and held.exchanges[1].alpn == b"h2"),
+        ("h2", lambda held: held.exchanges[1].fault and held.exchanges[1].alpn.chosen == b"h2"),
         (
             "large",
             lambda held: all(one.spilled for one in held.exchanges) and len(held.bodies) == 2,

@@ -37,7 +37,7 @@ from playhead.store import (
 )
 from playhead.store.keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.store.lmdb.liveness import create_liveness_file
-from playhead.tape.exchange import Exchange, Fingerprint
+from playhead.tape.exchange import Alpn, Exchange, Fingerprint
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash, with_hashes
 from playhead.tests.support.counts import tries
@@ -192,9 +192,9 @@ class StoreMachine(RuleBasedStateMachine):
         known.exchanges[seq] = drawn
         known.uses.add((drawn.fingerprint, seq))
         known.raws.setdefault(record.raw, drawn.fingerprint)
-        if drawn.alpn_offers:
-            key = (drawn.request.host, drawn.request.port, drawn.alpn_offers)
-            known.origins.setdefault(key, drawn.alpn or b"")
+        if drawn.alpn.offers:
+            key = (drawn.request.host, drawn.request.port, drawn.alpn.offers)
+            known.origins.setdefault(key, drawn.alpn.chosen or b"")
         if final:
             told = with_hashes(make_outcome(drawn), content_hash(encode_exchange(drawn)))
             known.events.append((EventKind.OUTCOME, told.data))
@@ -397,9 +397,7 @@ async def test_listing_runs_reads_no_tape(store_dir: Path) -> None:
 async def test_bytes_keep_the_fingerprint_that_they_were_given_first(store_dir: Path) -> None:
     """A run is indexed under one set of rules; negotiated protocols stand as they were first seen too."""
     first, second = (
-        make_exchange(
-            seq, fingerprint=Fingerprint(bytes([seq]) * 16), alpn_offers=(b"h2",), alpn=alpn
-        )
+        make_exchange(seq, fingerprint=Fingerprint(bytes([seq]) * 16), alpn=Alpn((b"h2",), alpn))
         for seq, alpn in ((1, b"h2"), (2, None))
     )
     with Store.open(store_dir) as store:

@@ -8,7 +8,15 @@ from pathlib import Path
 from blake3 import blake3
 
 from playhead.store import RunInfo, Store
-from playhead.tape.exchange import Chunk, Exchange, Message, MessageKind, Spilled, WebSocketSummary
+from playhead.tape.exchange import (
+    Alpn,
+    Chunk,
+    Exchange,
+    Message,
+    MessageKind,
+    Spilled,
+    WebSocketSummary,
+)
 from playhead.tape.records.events import Event, EventKind
 
 from .exchanges import make_exchange, make_intent, make_record, make_response
@@ -40,7 +48,7 @@ def planted(spilled: Spilled) -> list[Exchange]:
     """The exchanges of a planted run."""
     url = f"POST https://{WORD.decode()}.test/v1/{WORD.decode()}"
     return [
-        make_exchange(1, url, body=b"small " + WORD, alpn_offers=(b"h2",), alpn=b"h2"),
+        make_exchange(1, url, body=b"small " + WORD, alpn=Alpn((b"h2",), b"h2")),
         make_exchange(2, url, body=WORD * 20_000, response=make_response(WORD)),
         make_exchange(3, url, response=make_response(b"", spilled=spilled), websocket=WebSocketSummary(1, len(WORD), None)),
     ]  # fmt: skip

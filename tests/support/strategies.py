@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from playhead.tape.exchange import (
     NO_TUNNEL,
+    Alpn,
     Chunk,
     Close,
     Ending,
@@ -12,6 +13,7 @@ from playhead.tape.exchange import (
     FaultKind,
     Fingerprint,
     Gone,
+    Interim,
     Message,
     MessageKind,
     Phase,
@@ -88,6 +90,7 @@ _closes = st.builds(
 _websockets = st.builds(WebSocketSummary, _number, _number, st.none() | _closes)
 _repeats = st.builds(Repeat, _number.map(Seq), st.sampled_from(list(RepeatKind)), st.booleans())
 _tunnels = st.just(NO_TUNNEL) | st.builds(Tunnel, st.integers(1, 2**30), _number)
+_interim = st.builds(Interim, _number, st.integers(102, 199), st.binary(max_size=10), _headers)
 _gone = st.builds(Gone, _number, st.integers(0, 5), st.booleans())
 
 
@@ -109,12 +112,12 @@ def exchanges(draw: st.DrawFn, seq: int | None = None) -> Exchange:
         gone=draw(st.none() | _gone),
         redactions=tuple(draw(st.lists(st.builds(Redaction, _text, _text), max_size=2))),
         warnings=tuple(draw(st.lists(_text, max_size=2))),
-        alpn_offers=offers,
-        alpn=draw(st.none() | st.sampled_from([b"h2", b"http/1.1"])),
+        alpn=Alpn(offers, draw(st.none() | st.sampled_from([b"h2", b"http/1.1"]))),
         websocket=draw(st.none() | _websockets),
         repeat=draw(st.none() | _repeats),
         withheld=draw(st.just("") | _text),
         tunnel=draw(_tunnels),
+        interim=tuple(draw(st.lists(_interim, max_size=2))),
     )
 
 

@@ -107,6 +107,8 @@ def _exchange(
         if place not in told:
             yield place, kind
     yield from (("request.body", kind) for kind in look.text(_body(request), request.headers))
+    _, places = look.redactor.interim(exchange.interim)
+    yield from ((one.place, one.kind) for one in places if one.place not in told)
     if response is not None:
         _, places = look.redactor.response_headers(response.headers)
         yield from ((one.place, one.kind) for one in places if one.place not in told)

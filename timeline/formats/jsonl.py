@@ -23,6 +23,7 @@ from ...tape.exchange import (
     FaultKind,
     Gone,
     Headers,
+    Interim,
     Message,
     MessageKind,
     Phase,
@@ -62,6 +63,7 @@ class ParsedLine(NamedTuple):
     warnings: tuple[str, ...]
     withheld: str
     """Why its client was sent a refusal in the place of the response; empty where it was not."""
+    interim: tuple[Interim, ...] = ()
 
 
 _Fields = list[tuple[str, str]] | dict[str, str | list[str]]
@@ -93,6 +95,13 @@ class _Response(_Part, kw_only=True):
     end_need: _Number | None = None
     ragged: bool = False
     chunks: list[list[int]] = []
+
+
+class _Interim(msgspec.Struct, forbid_unknown_fields=True):
+    status: int
+    reason: str = ""
+    headers: _Fields = []
+    at_us: _Number = 0
 
 
 class _Fault(msgspec.Struct, forbid_unknown_fields=True):
@@ -148,6 +157,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     end_us: int = 0
     warnings: list[str] = []
     withheld: str | None = None
+    interim: list[_Interim] = []
     note: Any = None
     # Follows from the rest.
     verdict: Any = None
@@ -205,6 +215,7 @@ def read_line(data: bytes) -> ParsedLine:
         end_us=line.end_us,
         warnings=tuple(line.warnings),
         withheld=line.withheld or "",
+        interim=tuple(_interim(one, f"$.interim[{at}]") for at, one in enumerate(line.interim)),
     )
 
 
@@ -285,10 +296,7 @@ def _response(told: _Response) -> Response:
             f"expected a status of three digits, found {told.status} - at `{where}.status`"
         )
     _check_number(told.head_us, f"{where}.head_us")
-    try:
-        reason = told.reason.encode("latin-1")
-    except UnicodeEncodeError as error:
-        raise BadLine(f"expected Latin-1 - at `{where}.reason`") from error
+    reason = _reason(told.reason, where)
     return Response(
         status=told.status,
         reason=reason,
@@ -303,6 +311,22 @@ def _response(told: _Response) -> Response:
         end_need=told.end_need,
         ragged=told.ragged,
     )
+
+
+def _interim(told: _Interim, where: str) -> Interim:
+    if not 100 <= told.status < 200 or told.status == 101:
+        raise BadLine(
+            f"expected 100 or a status from 102 to 199, found {told.status} - at `{where}.status`"
+        )
+    headers = _headers(told.headers, f"{where}.headers")
+    return Interim(told.at_us, told.status, _reason(told.reason, where), headers)
+
+
+def _reason(told: str, where: str) -> bytes:
+    try:
+        return told.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise BadLine(f"expected Latin-1 - at `{where}.reason`") from error
 
 
 def _chunk(values: list[int], where: str) -> Chunk:

@@ -37,6 +37,15 @@ def exchange_json(
             "names": [list(pair) for pair in request.names],
             **_whole(request.body, request.spilled),
         },
+        "interim": [
+            {
+                "status": one.status,
+                "reason": one.reason.decode("latin-1"),
+                "headers": _headers(one.headers),
+                "at_us": one.at_us,
+            }
+            for one in exchange.interim
+        ],
         "response": None,
         "fault": None,
         "gone": None,

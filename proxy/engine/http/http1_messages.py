@@ -3,9 +3,8 @@
 mitmproxy crashes on trailers, takes an interim answer (RFC 9110 section 15.2) for the answer, ends a 304 in
 chunks with a chunk, and reads an answer's head for as long as it takes. Here
 
-1. trailers pass and are kept; interim answers are left out, and so are chunk extensions: both are noted
-   on the message, for the exchange's warnings. 100 (Continue) is between two neighbours, and the client has
-   had it from us;
+1. trailers pass and are kept, and so do interim answers, each as a head of its own; chunk extensions are left
+   out, which is noted on the message, for the exchange's warnings;
 2. what is no answer of HTTP/1, or one that can be read in two ways, is a failure of the upstream as soon as
    that can be seen; it is logged once, as is a body that breaks its framing;
 3. heads, interim answers, trailers and chunk headers are bounded.
@@ -59,6 +58,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.\d [1-9]\d\d(?: ([^\r\n\0]*))?\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.\d (1(?!01)\d\d)[ \r\n]")
 """101 switches protocols and is an answer."""
 _INTERIM_BYTES = 13
+_STATUS_BYTES = len(b"103 ")
 _PEEK_BYTES = 16 * 1024
 _LAST_CHUNK = b"0\r\n\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n\0]")
@@ -259,6 +259,7 @@ class PlayheadClient(MessagesMixin, Http1Client):
     """The upstream's side of HTTP/1."""
 
     _interim_bytes = 0
+    """Length of the interim answers to one request."""
 
     def send(self, event: HttpEvent) -> Commands:
         """Send a part of a request; its head states the scheme that it was sent with."""
@@ -266,14 +267,12 @@ class PlayheadClient(MessagesMixin, Http1Client):
             event = RequestHeaders(event.stream_id, with_scheme(event.request), event.end_stream)
         return super().send(event)
 
-    """Length of the interim answers to one request."""
-
     def read_headers(self, event: events.ConnectionEvent) -> Commands:
-        """Read the head of an answer; leave out those of interim answers."""
+        """Read the head of an answer, and those of interim answers before it."""
         if self.request is None or not isinstance(event, events.DataReceived):
             yield from super().read_headers(event)
             return
-        if wrong := self._skip_interim():
+        if wrong := (yield from self._read_interim()):
             yield from self._fail(wrong)
             return
         start = self.buf.start(_PEEK_BYTES)
@@ -314,20 +313,27 @@ class PlayheadClient(MessagesMixin, Http1Client):
             )
         )
 
-    def _skip_interim(self) -> str:
-        """Take interim answers away; give what is wrong with them, or nothing."""
+    def _read_interim(self) -> Commands:
+        """Hand on interim answers; give what is wrong with them, or nothing."""
+        assert self.stream_id is not None
         while not self.buf.overlong_head():
-            found = _INTERIM.match(self.buf.start(_INTERIM_BYTES))
             size = len(self.buf)
-            if found is None or self.buf.maybe_extract_lines() is None:
+            if not _INTERIM.match(self.buf.start(_INTERIM_BYTES)):
+                return ""
+            lines = self.buf.maybe_extract_lines()
+            if lines is None:
                 return ""
             self._interim_bytes += size - len(self.buf)
             if self._interim_bytes > MAX_HEAD_BYTES:
                 return f"interim answers longer than {MAX_HEAD_BYTES} bytes"
-            if found[1] != b"100":
-                assert self.request is not None
-                # Noted on the request: there may never be an answer.
-                note(self.request, INTERIM_LEFT_OUT.format(status=found[1].decode()))
+            try:
+                response = http1.read_response_head([bytes(line) for line in lines])
+            except ValueError as error:
+                return f"an interim answer that cannot be read: {error}"
+            response.data.reason = bytes(lines[0]).partition(b" ")[2][_STATUS_BYTES:]
+            if wrong := find_wrong_field(response):
+                return wrong
+            yield ReceiveHttp(ResponseHeaders(self.stream_id, response))
         return f"a head longer than {MAX_HEAD_BYTES} bytes"
 
     def _fail(self, wrong: str) -> Commands:

@@ -4,7 +4,7 @@
    so many requests, before they restart, and clients when they have no more to ask. hyper-h2 takes it for
    the end of the connection. Here the streams it lets live are read on, the others fail, and new requests
    get another connection.
-2. Interim answers are left out, as mitmproxy leaves them out, and noted on the answer that follows.
+2. Interim answers, which mitmproxy leaves out, are passed on, each as a head of its own.
 3. An answer of HTTP/1 for a client of HTTP/2 keeps its fields, without what HTTP/2 forbids: mitmproxy sees
    to names and to fields of a connection, but neither to folded lines nor to the names of trailers, and
    clients end the connection over either (section 8.2.1).
@@ -21,6 +21,7 @@ tests/journeys/test_faults.py, tests/journeys/test_large_bodies.py.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -53,11 +54,11 @@ from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Connection, Htt
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
 from ....addons.attempts.watch import Stray
-from ....addons.wire.http import note, with_scheme
+from ....addons.wire.http import with_scheme
 from ....tape.exchange import Headers
 from ....tape.records.attempt import AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
-from .http1_messages import INTERIM_LEFT_OUT, find_wrong_field, log_peer
+from .http1_messages import MAX_HEAD_BYTES, find_wrong_field, log_peer
 
 _STATUS = re.compile(rb"[1-9]\d\d")
 _HEADER_BYTES = 9
@@ -142,8 +143,8 @@ class PlayheadHttp2Client(_Mixin, Http2Client):
         """Ask the upstream of `context`."""
         super().__init__(context)
         self.conn.h2 = self.h2_conn  # type: ignore[attr-defined]  # read by `waiting_bytes`
-        self._interim: dict[int, set[str]] = {}
-        """Statuses that came before the answer of a stream."""
+        self._interim_bytes: Counter[int] = Counter()
+        """Length of the interim answers on each stream."""
         self._draining = False
 
     def _handle_event(self, event: events.Event) -> Commands:
@@ -161,18 +162,43 @@ class PlayheadHttp2Client(_Mixin, Http2Client):
             if not _STATUS.fullmatch(status):
                 yield from self.protocol_error(f"received no status, but {status!r}")
                 return True
-            if isinstance(event, InformationalResponseReceived) and status != b"100":
-                self._interim.setdefault(event.stream_id, set()).add(status.decode())
+        if isinstance(event, InformationalResponseReceived):
+            yield from self._pass_interim(event)
+            return False
         over = yield from self._look_at(super().handle_h2_event(event))
         if isinstance(event, (StreamEnded, StreamReset)):
-            self._interim.pop(event.stream_id, None)
+            del self._interim_bytes[event.stream_id]
             if self._draining and not self.streams and not over:
                 yield commands.CloseConnection(self.conn)
         return over
 
+    def _pass_interim(self, event: InformationalResponseReceived) -> Commands:
+        """Hand on an interim answer."""
+        stream, fields = event.stream_id, event.headers
+        if stream not in self.streams:
+            return
+        self._interim_bytes[stream] += sum(len(name) + len(value) for name, value in fields)
+        response = http.Response(
+            http_version=b"HTTP/2.0",
+            status_code=int(_status(fields)),
+            reason=b"",
+            headers=http.Headers([field for field in fields if not field[0].startswith(b":")]),
+            content=b"",
+            trailers=None,
+            timestamp_start=0.0,
+            timestamp_end=0.0,
+        )
+        wrong = find_wrong_field(response)
+        if response.status_code == http.status_codes.SWITCHING:
+            wrong = "101, which HTTP/2 does not have"
+        if self._interim_bytes[stream] > MAX_HEAD_BYTES:
+            wrong = f"interim answers longer than {MAX_HEAD_BYTES} bytes"
+        if wrong:
+            yield from self._refuse(stream, wrong)
+        else:
+            yield ReceiveHttp(ResponseHeaders(stream, response))
+
     def _find_wrong(self, event: ResponseHeaders) -> str:
-        for status in sorted(self._interim.pop(event.stream_id, ())):
-            note(event.response, INTERIM_LEFT_OUT.format(status=status))
         return find_wrong_field(event.response)
 
     def _refuse(self, stream: int, wrong: str) -> Commands:

@@ -8,6 +8,7 @@ import logging
 import time
 
 from mitmproxy import flow as mflow
+from mitmproxy import http
 from mitmproxy.net.http import status_codes
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers.http import (
@@ -26,6 +27,7 @@ from mitmproxy.proxy.layers.http import (
 
 from ....addons.answer.delivery import note_late, note_left, refuse_late
 from ....addons.run.pending_exchange import PendingExchange, note_verdict
+from ....addons.wire.http import make_interim
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind
@@ -49,6 +51,8 @@ class PlayingStream(RecordingStream):
 
     _playing = False
     _head_played = False
+    _begun = False
+    """Whether the client has been sent some of an answer, be it an interim one."""
     _undrained = 0
     _late = False
     """Whether something was played that the recorded client had left."""
@@ -87,6 +91,8 @@ class PlayingStream(RecordingStream):
 
     def _play_step(self, pending: PendingExchange, step: Step) -> Commands:
         match step.kind:
+            case StepKind.INTERIM:
+                yield from self._play_interim(pending, step)
             case StepKind.HEAD:
                 yield from self._play_head(pending)
             case StepKind.DATA if not step.data:
@@ -100,8 +106,20 @@ class PlayingStream(RecordingStream):
                 yield from self._refuse_late(pending)
             case StepKind.FAIL:
                 self._over(pending, ended=False)
-                yield from self._end(step.ending, step.code, begun=self._head_played)
+                yield from self._end(step.ending, step.code, begun=self._begun)
                 yield DropStream(self.stream_id)
+
+    def _play_interim(self, pending: PendingExchange, step: Step) -> Commands:
+        assert step.interim is not None
+        response, self._begun = make_interim(step.interim), True
+        if self.flow.response is not None:
+            self._put_reason(response, recorded=self.flow.response)
+        yield from self._send_interim(pending, response)
+
+    def _put_reason(self, response: http.Response, recorded: http.Response) -> None:
+        """Put in the reason phrase that an answer of HTTP/2 does not have, for a client of HTTP/1."""
+        if recorded.is_http2 and not self.flow.request.is_http2 and not response.reason:
+            response.reason = status_codes.RESPONSES.get(response.status_code, "")
 
     def _play_head(self, pending: PendingExchange) -> Commands:
         response = self.flow.response
@@ -110,9 +128,8 @@ class PlayingStream(RecordingStream):
         following = pending.steps.next
         ends = following is not None and following.kind is StepKind.END
         last = ends and not response.trailers and pending.request_ended
-        if response.is_http2 and not self.flow.request.is_http2 and not response.reason:
-            response.reason = status_codes.RESPONSES.get(response.status_code, "")
-        self._head_played = True
+        self._put_reason(response, recorded=response)
+        self._head_played = self._begun = True
         yield SendHttp(
             ResponseHeaders(self.stream_id, response, end_stream=last), self.context.client
         )

@@ -13,6 +13,7 @@
 
 import h2.errors
 from mitmproxy import flow as mflow
+from mitmproxy import http
 from mitmproxy.connection import Server
 from mitmproxy.proxy import events
 from mitmproxy.proxy.layers.http import (
@@ -31,16 +32,20 @@ from mitmproxy.proxy.layers.http import (
 
 from ....addons.contract import make_refusal
 from ....addons.run.pending_exchange import PendingExchange
+from ....addons.wire.http import is_interim
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ....config import Inject
 from ....store import StoreError
-from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase
+from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase, find_header
 from ....tape.playback.delivery import is_terminal
 from ....tape.policy.faults import Injection
 from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
 from .base_stream import Commands, find_ending
-from .http1_messages import PlayheadClient
+from .http1_messages import INTERIM_LEFT_OUT, PlayheadClient
 from .upload_stream import UploadingStream
+
+_CONTINUE = 100
+_EXPECTED = b"100-continue"
 
 
 class RecordingStream(UploadingStream):
@@ -82,6 +87,32 @@ class RecordingStream(UploadingStream):
         error = ResponseProtocolError(self.stream_id, NOT_SENT, ErrorCode.KILL)
         yield from self.handle_protocol_error(error)
         return False
+
+    def state_wait_for_response_headers(self, event: ResponseHeaders) -> Commands:
+        """Wait for an answer; interim ones are passed on as they come."""
+        if is_interim(event.response):
+            return self._pass_interim(event.response)
+        return super().state_wait_for_response_headers(event)
+
+    def _pass_interim(self, response: http.Response) -> Commands:
+        pending = self._pending
+        if pending is None or pending.muted:
+            return
+        asked = find_header(pending.fields, b"expect") or b""
+        if response.status_code == _CONTINUE and asked.lower() == _EXPECTED:
+            return  # the client has had it from us
+        pending.take_interim(response)
+        if pending.gone is None:
+            yield from self._send_interim(pending, response)
+
+    def _send_interim(self, pending: PendingExchange, response: http.Response) -> Commands:
+        """Send an interim answer on, unless the client knows of none (RFC 9110 section 15.2)."""
+        if self.flow.request.data.http_version == b"HTTP/1.0":
+            text = INTERIM_LEFT_OUT.format(status=response.status_code)
+            if text not in pending.warnings:
+                pending.warnings.append(text)
+            return
+        yield SendHttp(ResponseHeaders(self.stream_id, response), self.context.client)
 
     def start_response_stream(self) -> Commands:
         """Send the head on; what follows passes piece by piece."""
@@ -284,7 +315,7 @@ class RecordingStream(UploadingStream):
         fault = None
         if pending.gone is None or pending.keep_reading:  # else it ended because of the client
             fault = pending.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
-        begun = pending.head_sent
+        begun = pending.head_sent or bool(pending.interim)
         if self.server_state not in (self.state_done, self.state_errored):
             self.flow.error = mflow.Error(event.message)
             yield HttpErrorHook(self.flow)

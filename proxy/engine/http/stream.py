@@ -24,6 +24,8 @@ from mitmproxy.proxy.layers.http import (
     ResponseTrailers,
 )
 
+from ....addons.run.pending_exchange import PendingExchange
+from ....addons.wire.http import make_interim
 from ..hooks.own_hooks import Fetch
 from .base_stream import Commands
 from .playback_stream import PlayingStream
@@ -64,7 +66,15 @@ class PlayheadStream(PlayingStream):
             return self._cut_off(pending, cut, b"")  # an answer without a body
         if pending is not None and already_streamed:
             return self._finish_recorded(pending)
+        if pending is not None and pending.interim and not pending.recording:
+            return self._send_after_interim(pending)
         return super().send_response(already_streamed)
+
+    def _send_after_interim(self, pending: PendingExchange) -> Commands:
+        """Accept a WebSocket as recorded: after the interim answers that came before."""
+        for one in pending.interim:
+            yield from self._send_interim(pending, make_interim(one))
+        yield from super().send_response()
 
     def handle_protocol_error(
         self, event: RequestProtocolError | ResponseProtocolError

@@ -17,6 +17,7 @@ from playhead.store import Record, RunInfo, Store, StoreError, StoreUnwritable
 from playhead.store.lmdb import open as lmdb_open
 from playhead.store.lmdb import writer
 from playhead.store.lmdb.free_space import FreeSpace
+from playhead.tape.exchange import Alpn
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_record, make_response
 from playhead.tests.support.process import wait_until
@@ -164,7 +165,7 @@ async def test_a_record_that_cannot_be_made_is_told_to_its_caller_alone(store: S
 async def test_nothing_of_a_record_that_failed_is_written(store: Store, part: str) -> None:
     """An exchange stands there with all its rows or not at all."""
     run = await open_run(store)
-    exchange = make_exchange(1, alpn_offers=(b"h2",))
+    exchange = make_exchange(1, alpn=Alpn((b"h2",)))
     outcome: Event | None = None
     if part == "outcome":
         outcome = Event(EventKind.OUTCOME, 1, {"seq": 1, "status": object()})

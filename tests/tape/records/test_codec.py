@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.exchange import Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
+from playhead.tape.exchange import Alpn, Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
 from playhead.tape.records.codec import BadRecord, decode_exchange, encode_exchange, unpack
 from playhead.tape.records.events import (
     CHAIN_START,
@@ -175,8 +175,7 @@ def _whole() -> Exchange:
         gone=Gone(4, 1, True),
         redactions=(Redaction("request.header.cookie", "cookie"),),
         warnings=("a warning",),
-        alpn_offers=(b"h2", b"http/1.1"),
-        alpn=b"h2",
+        alpn=Alpn((b"h2", b"http/1.1"), b"h2"),
     )
 
 

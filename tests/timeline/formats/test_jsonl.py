@@ -56,7 +56,10 @@ def test_what_show_prints_is_a_line(exchange: Exchange) -> None:
         response = replace(response, headers=PAIRS, trailers=(), reason=b"as sent \xe9")
     if response is None and exchange.fault is None and exchange.gone is None:
         response = Response(204, b"", "HTTP/2.0", (), b"", 7)
-    exchange = replace(exchange, request=request, response=response, websocket=None)
+    interim = tuple(one._replace(headers=PAIRS, reason=b"\xe9") for one in exchange.interim)
+    exchange = replace(
+        exchange, request=request, response=response, websocket=None, interim=interim
+    )
     told = read_line(json.dumps(exchange_json(exchange)).encode())
     assert told.request == request
     assert told.response == response
@@ -65,6 +68,7 @@ def test_what_show_prints_is_a_line(exchange: Exchange) -> None:
     assert (told.started_ns, told.end_us) == (exchange.started_ns, exchange.end_us)
     assert told.warnings == exchange.warnings
     assert told.withheld == exchange.withheld
+    assert told.interim == exchange.interim
 
 
 def test_the_shortest_line_has_the_plainest_values() -> None:
