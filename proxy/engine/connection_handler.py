@@ -27,6 +27,7 @@ import asyncio
 import collections
 import contextlib
 import logging
+import socket
 import time
 from collections.abc import Awaitable
 from typing import Any
@@ -35,7 +36,7 @@ from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
-from ...addons.wire.client_disconnect import is_readable
+from ...addons.wire.client_disconnect import heard, is_readable
 from ...store import Spool, StoreError
 from ...tape.exchange import Ending
 from .hooks.dispatch import TableAddonManager
@@ -79,6 +80,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         self._addons = addons
         # Where the streams find whose hooks to run; see `streams.PlayheadStream`.
         self.client.hooks = addons  # type: ignore[attr-defined]
+        # Whom they ask whether the client has said more.
+        self.client.says_more = lambda: is_readable(self._client_socket)  # type: ignore[attr-defined]
         # Where they leave what is to be written before more is read.
         self.client.spools = set()  # type: ignore[attr-defined]
         # Where they leave the layer inside a tunnel that has been made.
@@ -119,8 +122,7 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
     def has_unread(self) -> bool:
         """Whether something has come from the client that was not read yet."""
         entry = self.transports[self.client]
-        writer: Any = entry.writer
-        return bool(_left_in(entry.reader)) or is_readable(writer.get_extra_info("socket"))
+        return bool(_left_in(entry.reader)) or is_readable(self._client_socket)
 
     def end_idle(self) -> None:
         """Close the client's connection, which is idle, as if the client had left."""
@@ -339,6 +341,19 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             if both and asyncio.get_running_loop().time() > deadline:
                 return
             await asyncio.sleep(_LOOK_S)
+
+    async def heard_client(self) -> None:
+        """Wait until what has come from the client was read and handled."""
+        await heard(self._client_socket)
+
+    @property
+    def _client_socket(self) -> socket.socket | None:
+        entry = self.transports.get(self.client)
+        writer: Any = entry.writer if entry is not None else None
+        found: socket.socket | None = (
+            writer.get_extra_info("socket") if writer is not None else None
+        )
+        return found
 
     async def drained(self, connection: Connection) -> None:
         """Wait until a peer has taken most of what it was sent."""

@@ -61,6 +61,9 @@ def receive_data(self: TLSLayer, data: bytes) -> Any:
         self.tls.bio_write(data)
     plain, goodbye, broken = _decrypt(self.tls)
     yield from self.tls_interact()  # reading may have made something to be said
+    if goodbye:
+        # Known before what came with it is handled: a request is not answered first.
+        self.conn.heard_goodbye = True  # type: ignore[attr-defined]  # read by the streams
     if plain:
         yield from self.event_to_child(events.DataReceived(self.conn, plain))
     if goodbye:

@@ -100,6 +100,9 @@ class Waiter(Protocol):
     async def drained(self, connection: Connection) -> None:
         """Wait until a peer has taken most of what it was sent."""
 
+    async def heard_client(self) -> None:
+        """Wait until what has come from the client was read and handled."""
+
 
 class Errand(commands.RequestWakeup):
     """Something to be waited for; the wake-up comes when it is done."""
@@ -124,6 +127,14 @@ class Drain(Errand):
     async def run(self, handler: Waiter) -> None:
         """Wait."""
         await handler.drained(self._connection)
+
+
+class Hear(Errand):
+    """Wait until what has come from the client was read and handled."""
+
+    async def run(self, handler: Waiter) -> None:
+        """Wait."""
+        await handler.heard_client()
 
 
 class Fetch(Errand):

@@ -6,6 +6,7 @@ its hash is never served.
 
 import logging
 import time
+from collections.abc import Callable
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -32,7 +33,7 @@ from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind
 from ....tape.playback.script import Step, StepKind
-from ..hooks.own_hooks import Drain, PlayheadBidirectionalHook
+from ..hooks.own_hooks import Drain, Hear, PlayheadBidirectionalHook
 from .base_stream import Commands
 from .recording_stream import RecordingStream
 
@@ -60,7 +61,22 @@ class PlayingStream(RecordingStream):
     def _begin_playing(self) -> Commands:
         self._playing = True
         self.server_state = self.state_done
-        yield from self._play()
+        if self._is_client_leaving():
+            yield Hear()
+        else:
+            yield from self._play()
+
+    def _is_client_leaving(self) -> bool:
+        """Say whether a client of HTTP/1 has said more before its answer has begun: most likely that it ends its half.
+
+        Who closes after an answer has been played is never taken for one that left before.
+        """
+        client = self.context.client
+        if self.flow.request.is_http2:
+            return False
+        says_more: Callable[[], bool] | None = getattr(client, "says_more", None)
+        goodbye = getattr(client, "heard_goodbye", False)  # put there by our TLS layer
+        return goodbye or (says_more is not None and says_more())
 
     def _play(self) -> Commands:
         pending = self._pending
