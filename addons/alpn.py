@@ -5,10 +5,11 @@ certificate can be mirrored. In playback nothing is connected: what was negotiat
 client with the same offers is on the tape.
 
 Without TLS there is nothing to negotiate: a client that begins with the preface of HTTP/2, as gRPC does, knows
-what the upstream speaks, and so it is taken at its word on both sides (RFC 9113, section 3.3).
+what the upstream speaks, and so it is taken at its word on both sides (RFC 9113, section 3.3). So is one that speaks nothing
+else in a playback of what was recorded over HTTP/1.1, whatever TLS has agreed on.
 """
 
-from mitmproxy import tls
+from mitmproxy import connection, tls
 from mitmproxy.proxy import layer, server_hooks
 
 from ..config import Mode
@@ -42,14 +43,22 @@ class Protocol:
             context.client.alpn = found
 
     def next_layer(self, data: layer.NextLayer) -> None:
-        """See whether HTTP/2 is spoken in a tunnel without TLS."""
+        """See whether HTTP/2 is spoken in a tunnel without TLS, or in TLS of a playback that agreed on none."""
         client, begun = data.context.client, data.data_client()
-        if client.tls or client.alpn or data.context.server.address is None:
+        if client.alpn == b"h2" or data.context.server.address is None:
+            return
+        if client.tls and not (self._is_playing(client) and begun.startswith(_PREFACE)):
+            return
+        if client.alpn and not client.tls:
             return
         if begun.startswith(_PREFACE):
             client.alpn = b"h2"
         elif begun and _PREFACE.startswith(begun):
             data.layer = None  # asked again when more has come
+
+    def _is_playing(self, client: connection.Client) -> bool:
+        open_run = self._registry.of(client)
+        return open_run is not None and open_run.mode is Mode.PLAYBACK
 
     def server_connected(self, data: server_hooks.ServerConnectionHookData) -> None:
         """Speak the client's protocol to an upstream without TLS."""

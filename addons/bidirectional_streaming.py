@@ -152,7 +152,8 @@ def _take(
     assert pending.request is not None
     more = notes(pending, pending.request, recorded)
     served = VerdictKind.SERVED
-    same = same_head(recorded.request, pending.request)
+    version = pending.request.http_version
+    same = same_head(recorded.request, pending.request) and recorded.request.http_version == version
     same = same and open_run.agreement.has_same_secrets(pending.request, recorded)
     match = "exact" if same else "canonical"
     note_verdict(

@@ -26,7 +26,7 @@ from .faults.inject import lay_fault, note_injected
 from .run.exchange_events import idempotency_key
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .run.run_state import OpenRun
-from .wire.http import make_head
+from .wire.http import make_head, needs_http2
 
 _MOST_IGNORED = 100
 """Ignored differences of a request that are looked at."""
@@ -89,6 +89,9 @@ class Playback:
                 verdict, reason = VerdictKind.REFUSED, wrong
             else:
                 pending.interim = list(exchange.interim)
+        elif wrong := needs_http2(request, exchange):
+            flow.response = refusal(request, None, wrong)
+            verdict, reason = VerdictKind.REFUSED, wrong
         else:
             play(pending, exchange)
             withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
@@ -100,6 +103,7 @@ class Playback:
             # A tunnel that failed fails in the place of this request, and has no bytes of its own.
             if recorded.method == "CONNECT" or (
                 same_bytes(recorded, request)
+                and recorded.http_version == request.http_version
                 and open_run.agreement.has_same_secrets(request, exchange)
             ):
                 match = "exact"
@@ -184,6 +188,8 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
             f"served all the same: {text}",
         )
         open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=drifted.to_json())
+    if request.http_version != recorded.request.http_version:
+        found["protocols"] = [recorded.request.http_version, request.http_version]
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
     if _gave_up(recorded) and pending.injection is None:
         found["waits"] = True

@@ -4,8 +4,9 @@ from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
 from ...tape.canonical.target_overrides import ClaimKind, agrees, agrees_without_port
-from ...tape.exchange import Headers, Interim, Request, Response, Spilled
+from ...tape.exchange import Exchange, Headers, Interim, Request, Response, Spilled
 
+_HTTP2 = "HTTP/2"
 _FRAMING = (b"content-length", b"transfer-encoding")
 _BODILESS = frozenset({204, 304})
 _NOTED = "playhead_warnings"
@@ -94,7 +95,7 @@ def make_head(response: Response, request: http.Request) -> http.Response:
     """
     headers = response.headers
     if (
-        response.http_version.startswith("HTTP/2")
+        response.http_version.startswith(_HTTP2)
         and not request.is_http2
         and request.method != "HEAD"
         and response.status not in _BODILESS
@@ -111,6 +112,17 @@ def make_head(response: Response, request: http.Request) -> http.Response:
         timestamp_start=0.0,
         timestamp_end=0.0,
     )
+
+
+def needs_http2(request: Request, recorded: Exchange) -> str:
+    """Say why an exchange cannot be played to a client of HTTP/1, or nothing."""
+    over = request.http_version
+    if over.startswith(_HTTP2) or not recorded.request.http_version.startswith(_HTTP2):
+        return ""
+    kind = (recorded.request.header(b"content-type") or b"").lower()
+    if not kind.startswith(b"application/grpc") or kind.startswith(b"application/grpc-web"):
+        return ""
+    return f"gRPC needs HTTP/2, over which it was recorded; this client speaks {over}"
 
 
 def make_interim(interim: Interim) -> http.Response:

@@ -7,6 +7,10 @@ from ..keys import origin_key
 from ..lmdb.database import Database
 from .run_info import RunInfo
 
+_HTTP1 = b"http/1.1"
+_ANY: tuple[bytes, ...] = ()
+"""Whatever the client offered."""
+
 
 class Origins:
     """The table `origins`."""
@@ -17,13 +21,16 @@ class Origins:
         """Keys that are there already; an agent meets few."""
         database.forgetting.append(self._known.clear)
 
-    def find_new(self, run: int, exchange: Exchange) -> bytes | None:
-        """Give the key of what an exchange negotiated, unless it is there already. Writer's thread."""
+    def find_new(self, run: int, exchange: Exchange) -> tuple[bytes, ...]:
+        """Give the keys of what an exchange negotiated that are not there already. Writer's thread."""
         if not exchange.alpn.offers:
-            return None
+            return ()
         request = exchange.request
-        key = origin_key(run, request.host, request.port, exchange.alpn.offers)
-        return None if key in self._known else key
+        keys = (
+            origin_key(run, request.host, request.port, offers)
+            for offers in (exchange.alpn.offers, _ANY)
+        )
+        return tuple(key for key in keys if key not in self._known)
 
     def put(self, transaction: lmdb.Transaction, key: bytes, exchange: Exchange) -> None:
         """Write what an exchange negotiated, inside a transaction."""
@@ -39,10 +46,16 @@ class Origins:
     def find_alpn(
         self, info: RunInfo, host: str, port: int, offers: tuple[bytes, ...]
     ) -> bytes | None:
-        """Find what was negotiated with an origin by a client that offered the same.
+        """Find what was negotiated with an origin by a client that offered the same, or else by the first, if it is offered.
 
-        Gives b"" where the origin chose none, None where it was never asked so.
+        Gives b"" where the origin chose none, None where nothing on the tape says more than these offers.
         """
         with self._database.reading() as transaction:
             key = origin_key(info.number, host, port, offers)
-            return self._database.find(transaction, "origins", key)
+            found = self._database.find(transaction, "origins", key)
+            if found is not None:
+                return found
+            first = origin_key(info.number, host, port, _ANY)
+            chosen = self._database.find(transaction, "origins", first)
+        # An origin that chose none speaks HTTP/1.1.
+        return chosen if (chosen or _HTTP1) in offers else None

@@ -141,13 +141,13 @@ class Exchanges:
     def _save(self, transaction: lmdb.Transaction, prepared: _Prepared) -> None:
         run, exchange, outcome = prepared.run, prepared.exchange, prepared.outcome
         # Everything that may raise comes first: an exchange is written with all its rows or not at all.
-        origin = self._origins.find_new(run, exchange)
+        origins = self._origins.find_new(run, exchange)
         linked = self._log.link(transaction, run, outcome) if outcome else None
         self._put(transaction, prepared)
         for row in prepared.rows:
             self._database.put_row(transaction, row)
         self._database.put_row(transaction, prepared.raw, overwrite=False)
-        if origin is not None:
+        for origin in origins:
             self._origins.put(transaction, origin, exchange)
         if linked is not None:
             self._log.put_linked(transaction, run, linked)

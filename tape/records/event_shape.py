@@ -179,6 +179,7 @@ MAY: dict[str, _Is] = {
     "deadline_s": _number,
     "recorded": _flag,
     "protocol": _text,
+    "protocols": _row(_text, _text),
     "process": _text,
     "child_exit": _or_none(_int),
     "contained": _or_none(_flag),

@@ -1,18 +1,26 @@
-"""What was recorded over HTTP/2 is played to a client that speaks HTTP/1.1 only, framed as that has to be."""
+"""What was recorded over HTTP/2 is played to a client that speaks HTTP/1.1 only, framed as that has to be, and the other way round."""
 
 import asyncio
+import shutil
+import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 
 from playhead.config import Config, Mode
 from playhead.tape.exchange import Ending, RunId
 from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.deck import Deck
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.http2 import Http2Client
+from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import get, open_tunnel, read_to_end
+from playhead.tests.support.tls import client_context
+from playhead.tests.support.wire import tunnel
 from playhead.timeline import Receipt, build
+from playhead.timeline.receipts.render_text import render_receipt
 
 PIECES = (b"one, ", b"two\n", b"three")
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n"
@@ -108,3 +116,147 @@ def test_the_protocol_makes_no_divergence(
     receipt = played[1]
     assert receipt.faithful is True, receipt.to_json()
     assert receipt.counts["served"] == len(EXPECTED)
+
+
+def test_the_receipt_lists_the_other_protocol(
+    played: tuple[dict[str, tuple[bytes, Ending | None]], Receipt],
+) -> None:
+    """How many were served over another than on the tape; none of them is `exact`."""
+    receipt = played[1]
+    assert receipt.protocols_differ == {"HTTP/2.0 -> HTTP/1.1": len(EXPECTED)}
+    assert receipt.matched == {"canonical": len(EXPECTED)}
+    assert f"protocols differ: HTTP/2.0 -> HTTP/1.1 ({len(EXPECTED)})" in render_receipt(receipt)
+
+
+# ---- real clients, either way ------------------------------------------------------------------------
+
+
+def _httpx(deck: Deck, url: str, *, http2: bool) -> tuple[str, int, bytes]:
+    context = client_context(deck.running.ca)
+    proxy = deck.running.url_for("clients")
+    with httpx.Client(proxy=proxy, verify=context, http2=http2, http1=not http2) as client:
+        answer = client.post(url, json={"question": "which protocol"})
+        return answer.http_version, answer.status_code, answer.content
+
+
+def _curl(deck: Deck, url: str, *, http2: bool) -> tuple[str, int, bytes]:
+    given = [
+        "curl",
+        "--http2" if http2 else "--http1.1",
+        "--proxy",
+        deck.running.url_for("clients"),
+    ]
+    trust = [
+        "--cacert",
+        str(deck.running.ca),
+        "--silent",
+        "--json",
+        '{"question": "which protocol"}',
+    ]
+    written = ["--write-out", "\\n%{http_version} %{response_code}"]
+    found = subprocess.run([*given, *trust, *written, url], capture_output=True, check=True)
+    body, _, end = found.stdout.rpartition(b"\n")
+    version, status = end.decode().split()
+    return f"HTTP/{version}", int(status), body
+
+
+CASES = [("httpx", "HTTP/1.1"), ("httpx", "HTTP/2"), ("curl", "HTTP/2")]
+"""Client, and the protocol that it records with; curl never offers HTTP/2 alone."""
+CLIENTS = {"httpx": _httpx, "curl": _curl}
+
+
+def _skip_without(client: str) -> None:
+    """Skip where curl is not there, or does not speak HTTP/2."""
+    if client != "curl":
+        return
+    found = shutil.which("curl")
+    if not found:
+        pytest.skip("no curl")
+    told = subprocess.run([found, "--version"], capture_output=True, check=True, text=True).stdout
+    if "HTTP2" not in told.split():
+        pytest.skip("curl does not speak HTTP/2")
+
+
+def _say_h2(stream: Stream) -> bool:
+    stream.head((b"content-type", b"application/json"), (b"content-length", b"8"))
+    stream.data(b'{"a": 1}', end=True)
+    return False
+
+
+async def _say_h1(conversation: Conversation) -> None:
+    await conversation.say(
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{"a": 1}'
+    )
+
+
+@pytest.mark.parametrize(("client", "recorded"), CASES)
+def test_a_client_that_offers_the_other_protocol_alone_is_answered(
+    tmp_path: Path, certificates: Certificates, client: str, recorded: str
+) -> None:
+    """httpx with `http2=True`, then without, and the other way round; so curl. The receipt says so."""
+    _skip_without(client)
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
+    speaks_h2 = recorded == "HTTP/2"
+    with Deck(config) as deck, _origin(certificates, http2=speaks_h2) as origin:
+        url = f"{origin.url}/v1/ask"
+        first = CLIENTS[client](deck, url, http2=speaks_h2)
+        deck.end("clients")
+        origin.stop()
+        deck.play()
+        second = CLIENTS[client](deck, url, http2=not speaks_h2)
+        deck.end("clients@1")
+        receipt = deck.receipt("clients@1")
+    assert first[0] != second[0]
+    assert first[1:] == second[1:] == (200, b'{"a": 1}')
+    assert receipt.faithful is True, receipt.to_json()
+    assert sum(receipt.protocols_differ.values()) == 1
+    assert receipt.matched == {"canonical": 1}
+
+
+def test_a_client_that_offers_more_is_given_the_protocol_of_the_tape(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """Recorded with HTTP/1.1 alone; who offers HTTP/2 first, and HTTP/1.1, is not given HTTP/2."""
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
+    with Deck(config) as deck, _origin(certificates, http2=False) as origin:
+        url = f"{origin.url}/v1/ask"
+        _httpx(deck, url, http2=False)
+        deck.end("clients")
+        origin.stop()
+        deck.play()
+        authority = url.split("/")[2]
+        with tunnel(deck.proxy, authority, "clients") as opened:
+            context = client_context(deck.running.ca, "h2", "http/1.1")
+            with context.wrap_socket(opened, server_hostname="127.0.0.1") as wrapped:
+                assert wrapped.selected_alpn_protocol() is None  # as the origin, which chose none
+
+
+def test_grpc_over_http1_is_refused(tmp_path: Path, certificates: Certificates) -> None:
+    """It was recorded over HTTP/2, which it needs; the refusal says so."""
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
+    call = {"content-type": "application/grpc", "te": "trailers"}
+    with Deck(config) as deck, _origin(certificates, http2=True) as origin:
+        url, context = f"{origin.url}/pkg.Service/Call", client_context(deck.running.ca)
+
+        def ask(*, http2: bool) -> httpx.Response:
+            proxy = deck.running.url_for("clients")
+            with httpx.Client(proxy=proxy, verify=context, http2=http2, http1=not http2) as client:
+                return client.post(url, content=b"\0\0\0\0\x01a", headers=call)
+
+        ask(http2=True)
+        deck.end("clients")
+        origin.stop()
+        deck.play()
+        refused = ask(http2=False)
+        deck.end("clients@1")
+        receipt = deck.receipt("clients@1")
+    assert refused.headers["x-playhead"].startswith("refused")
+    assert "gRPC needs HTTP/2" in refused.headers["x-playhead"]
+    assert receipt.to_json()["exit_code"] == 121
+
+
+def _origin(certificates: Certificates, *, http2: bool) -> FramesOrigin | RawOrigin:
+    """Make an origin of one protocol, with TLS."""
+    if http2:
+        return FramesOrigin(_say_h2, certificates)
+    return RawOrigin(_say_h1, certificates, lasting=True)

@@ -208,6 +208,8 @@ class Receipt:
     """Requests that were served what their recorded selves had left before it came; the first of them."""
     headers_differ: Counter[str] = field(default_factory=Counter)
     """Served requests by the reported header fields that differed from the recorded ones."""
+    protocols_differ: Counter[str] = field(default_factory=Counter)
+    """Versions of HTTP on the tape and now, as `HTTP/2.0 -> HTTP/1.1`: how many were served over another."""
     credentials_merged: Counter[str] = field(default_factory=Counter)
     """Served requests by the place of a credential that stands for several recorded ones, where no answer depended on it."""
     effects: list[Effect] = field(default_factory=list)
@@ -382,6 +384,7 @@ class Receipt:
             "ignored_content": self.ignored_content,
             "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
+            "protocols_differ": dict(sorted(self.protocols_differ.items())),
             "credentials_merged": dict(sorted(self.credentials_merged.items())),
             "effects": [effect.short() for effect in self.effects],
             "gates": [asdict(row) for row in self.gates],
@@ -598,6 +601,8 @@ class _Fold:
             if data.get("ignored_content"):
                 _bounded(receipt.ignored_content, data["seq"])
             receipt.headers_differ.update(data.get("headers", ()))
+            if "protocols" in data:
+                receipt.protocols_differ[" -> ".join(data["protocols"])] += 1
             receipt.credentials_merged.update(data.get("merged", ()))
             if "drifted" in data:
                 row = {"seq": data["seq"], "tape_seq": data["tape_seq"], "what": data["drifted"]}

@@ -447,6 +447,9 @@ def _beside(receipt: Receipt) -> list[str]:
     if receipt.headers_differ:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.headers_differ.items()))
         lines.append(f"headers differ: {plain(told)}")
+    if receipt.protocols_differ:
+        told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.protocols_differ.items()))
+        lines.append(f"protocols differ: {plain(told)}")
     if receipt.credentials_merged:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.credentials_merged.items()))
         lines.append(
