@@ -76,6 +76,8 @@ class Gate:
             "%s: %s %s is %s", approval.name, request.method, request.url, approval.reason
         )
         pending.approval = approval
+        if pending.left:  # before anybody could be asked
+            approval.decide(ApprovalDecision(Ruling.LEFT))
         decided = ApprovalDecision(Ruling.ENDED)
         try:
             decided = await approval.wait()

@@ -208,7 +208,7 @@ class Record:
         late = [
             pending
             for pending in open_run.pending_exchanges
-            if pending.flow.client_conn is client and pending.keep_reading and pending.forwarded
+            if pending.flow.client_conn is client and pending.keep_reading and _goes_on(pending)
         ]
         for pending in late:
             if not pending.saved:
@@ -353,6 +353,12 @@ class Record:
             _append_intent(pending)
         made = _Maker(pending, answer, complete=complete, make_event=_outcome)
         await pending.open_run.store.save(pending.open_run.info.number, made)
+
+
+def _goes_on(pending: PendingExchange) -> bool:
+    """Say whether a request is sent on, or will be, though its client has left."""
+    held = pending.approval is not None or pending.delayed is not None
+    return pending.forwarded or (pending.open_run.mode is Mode.RECORD and not held)
 
 
 def _pass_unbegun(pending: PendingExchange) -> None:

@@ -59,6 +59,8 @@ _LATE = "playhead_run"
 """Attribute of a client connection that had left before it was bound: its run."""
 _LOOK = "playhead_look"
 """Attribute of a client connection: the look for its process group."""
+_TURNS = 50
+"""Turns of the loop that reading what clients did last may take."""
 _SEALING_S = 30.0
 """Longest wait of a new playback for recordings that are just being sealed."""
 
@@ -213,6 +215,14 @@ class RunRegistry:
     def is_sole(self) -> bool:
         """Whether every client belongs to one run."""
         return bool(self._sole)
+
+    async def find_sole_run(self) -> OpenRun | None:
+        """Find the one run, once its command has ended: what its clients did last is read first, be it what opens the run."""
+        await _read_last()
+        async with self._lock(("sole",)):
+            pass
+        await _read_last()
+        return self.sole_run
 
     async def find_process(self, client: connection.Client) -> str:
         """Find the command name of a client's process, while it is connected; empty where that cannot be seen."""
@@ -674,6 +684,12 @@ class RunRegistry:
         for sink_queue in self._sink_queues.values():
             await sink_queue.close()
         self._sink_queues.clear()
+
+
+async def _read_last() -> None:
+    """Let what has come from clients be read and handled."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 async def _refuse_held(open_run: OpenRun) -> None:

@@ -185,7 +185,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
         stdout.close()
-        open_run = runtime.registry.sole_run
+        open_run = await runtime.registry.find_sole_run()
         if open_run is None:
             info = await _empty_run(runtime, config, run)
         else:

@@ -21,6 +21,7 @@ from mitmproxy.proxy.layers.http import (
     ErrorCode,
     HttpErrorHook,
     HttpResponseHook,
+    RequestEndOfMessage,
     RequestProtocolError,
     ResponseData,
     ResponseEndOfMessage,
@@ -34,9 +35,9 @@ from ....addons.contract import make_refusal
 from ....addons.run.pending_exchange import PendingExchange
 from ....addons.wire.http import is_interim
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
-from ....config import Inject
+from ....config import Inject, Mode
 from ....store import StoreError
-from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase, find_header
+from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase, RequestClass, find_header
 from ....tape.playback.delivery import is_terminal
 from ....tape.policy.faults import Injection
 from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
@@ -64,6 +65,34 @@ class RecordingStream(UploadingStream):
         )
         if pending is not None and waits and not pending.forwarded:
             pending.client_left()
+
+    def check_killed(self, emit_error_hook: bool) -> Commands:
+        """End what is not to go on; a request that has come whole is decided on, though its client has left."""
+        if self._goes_on_unawaited():
+            return False
+        return (yield from super().check_killed(emit_error_hook))
+
+    def _goes_on_unawaited(self) -> bool:
+        """Say whether a request that is not sent yet goes on without its client.
+
+        Until it has been decided on. Then an effect that is recorded is sent: whoever leaves at once wants it done. What a
+        gate holds or a fault delays is not.
+        """
+        pending = self._pending
+        if pending is None or pending.sent_on or pending.bidirectional:
+            return False
+        if self.flow.error is not None or not self._client_has_left():
+            return False
+        if self.client_state == self.state_done:
+            recorded = pending.open_run.mode is Mode.RECORD
+            held = pending.approval is not None or pending.delayed is not None
+            goes_on = recorded and pending.request_class is RequestClass.EFFECT and not held
+        else:
+            queued = self._paused_event_queue
+            goes_on = any(isinstance(event, RequestEndOfMessage) for event in queued)
+        if goes_on:
+            pending.client_left()
+        return goes_on
 
     def make_server_connection(self) -> Commands:
         """Get a connection to the upstream; the head of the request is sent with the next command."""

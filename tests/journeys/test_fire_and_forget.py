@@ -1,0 +1,84 @@
+"""Effects whose clients leave as soon as they have asked: each is sent while it is recorded, and is the same in playback.
+
+They leave with FIN: a reset takes along what the kernel has not handed to the proxy yet.
+"""
+
+import socket
+import threading
+from base64 import b64encode
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from playhead.config import Config, Mode
+from playhead.tests.support.certificates import Certificates
+from playhead.tests.support.deck import Deck
+from playhead.tests.support.process import wait_until
+from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.support.wire import tunnel
+
+_COUNT = 10
+_RUN = "forget"
+
+
+def _ask(deck: Deck, url: str, number: int) -> None:
+    """Ask for an effect, and leave."""
+    authority, body = url.partition("//")[2], b'{"emit": %d}' % number
+    secure = url.startswith("https")
+    target = f"/v1/emit/{number}" if secure else f"{url}/v1/emit/{number}"
+    given = b64encode(f"{_RUN}:x".encode()).decode()
+    lines = [f"POST {target} HTTP/1.1", f"Host: {authority}", f"Content-Length: {len(body)}"]
+    lines += ["Content-Type: application/json"]
+    lines += [] if secure else [f"Proxy-Authorization: Basic {given}"]
+    opened = (
+        tunnel(deck.proxy, authority, _RUN, ca=deck.running.ca)
+        if secure
+        else socket.create_connection(deck.proxy, timeout=10)
+    )
+    with opened:
+        opened.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+
+
+@pytest.mark.parametrize("way", ["plain", "tls"])
+def test_an_effect_whose_client_leaves_at_once_is_sent(
+    tmp_path: Path, certificates: Certificates, way: str
+) -> None:
+    """The origin gets each once, the tape has its answer, and a replay of the same client is no divergence."""
+    came: list[str] = []
+    lock = threading.Lock()
+
+    async def say(conversation: Conversation) -> None:
+        with lock:
+            came.append(conversation.path)
+        await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
+    trust = certificates if way == "tls" else None
+    with Deck(config) as deck, RawOrigin(say, trust, lasting=True) as origin:
+        for number in range(_COUNT):
+            _ask(deck, origin.url, number)
+            wait_until(partial(_are, came, number + 1))
+        deck.end(_RUN)
+        origin.stop()
+        tape = deck.tape(_RUN)
+        deck.play()
+        for number in range(_COUNT):
+            _ask(deck, origin.url, number)
+            wait_until(partial(_has_asked, deck, f"{_RUN}@1", number + 1))
+        deck.end(f"{_RUN}@1")
+        receipt = deck.receipt(f"{_RUN}@1")
+    assert sorted(path[-1] for path in came) == [str(number) for number in range(_COUNT)]
+    assert [one.response is not None and one.gone is not None for one in tape] == [True] * _COUNT
+    assert receipt.divergences == []
+    assert receipt.counts["served"] == _COUNT
+
+
+def _are(came: list[str], count: int) -> bool:
+    return len(came) >= count
+
+
+def _has_asked(deck: Deck, run: str, count: int) -> bool:
+    """Say whether so many requests of a run have come."""
+    found = [one for one in deck.running.registry.open if one.info and one.info.id == run]
+    return bool(found) and found[0].requests >= count
