@@ -26,7 +26,6 @@ from urllib.parse import parse_qsl, unquote
 
 from blake3 import blake3
 
-from ..canonical import graphql
 from ..canonical.canonical_request import BodyKind, open_body
 from ..canonical.target_overrides import names_of
 from ..exchange import Exchange, Headers, Request, RequestClass, Seq, VerdictKind
@@ -34,6 +33,7 @@ from ..matching.json_rpc_ids import IdRewriting
 from ..policy.refusal import is_grpc
 from ..records.content_coding import undo_coding
 from .json_shape import Schema, infer, is_valid, member
+from .operation import operation
 
 MAX_MODELS = 16
 """Recorded answers that are looked at."""
@@ -106,43 +106,6 @@ def is_model(exchange: Exchange, asked: Request) -> bool:
         and not is_grpc(asked)  # whose outcome stands in trailers
         and operation(recorded) == operation(asked)
     )
-
-
-def operation(request: Request) -> tuple[str, ...]:
-    """Name what is done, where method and URL alone do not say it; empty where they do.
-
-    As JSON-RPC's method and MCP's tool, GraphQL's operation, the action or target of AWS and SOAP.
-    """
-    named = [
-        f"{name.decode()}={value.decode('latin-1')}"
-        for name in (b"x-amz-target", b"soapaction")
-        if (value := request.header(name)) is not None
-    ]
-    query = request.target.partition("?")[2]
-    named += [f"action={value}" for name, value in parse_qsl(query) if name.lower() == "action"]
-    tree = _body_tree(request)
-    if isinstance(tree, dict):
-        named += _operation(tree)
-    return tuple(named)
-
-
-def _operation(tree: dict[str, Any]) -> Iterator[str]:
-    if tree.get("jsonrpc") == "2.0":
-        yield str(tree.get("method"))
-        params = tree.get("params")
-        if isinstance(params, dict) and "name" in params:
-            yield str(params["name"])
-        return
-    text, name = tree.get("query"), tree.get("operationName")
-    if isinstance(text, str) and (isinstance(name, str) or name is None):
-        found = graphql.find_executed(text, name)
-        if found is not None:
-            yield found.kind
-            yield name or graphql.canonical_document(text) or text
-            return
-    for key in ("Action", "action"):
-        if isinstance(tree.get(key), str):
-            yield f"action={tree[key]}"
 
 
 def imitate(models: Sequence[Model], asked: Request, seed: bytes) -> Made:

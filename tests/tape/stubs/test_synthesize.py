@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -10,9 +12,11 @@ from hypothesis import strategies as st
 
 from playhead.tape.exchange import RequestClass, Seq, VerdictKind
 from playhead.tape.stubs.json_shape import infer, is_valid
-from playhead.tape.stubs.synthesize import Made, Model, imitate, is_model, operation, rename
+from playhead.tape.stubs.operation import operation
+from playhead.tape.stubs.synthesize import Made, Model, imitate, is_model, rename
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
+from playhead.tests.support.exchanges import make_request as make_plain
 
 URL = "https://pay.test/v1/refunds"
 SEED = b"a request's fingerprint"
@@ -200,6 +204,19 @@ def test_what_failed_or_is_elsewhere_is_no_model(changes: Any, url: str) -> None
     assert is_model(make_exchange(1, kind=RequestClass.EFFECT, request=asked), asked)
 
 
+_TWO = "mutation Pay { pay } mutation Mail { mail }"
+
+
+def _persisted(name: str, digest: str, **variables: Any) -> dict[str, Any]:
+    persisted = {"version": 1, "sha256Hash": digest}
+    extensions = {"persistedQuery": persisted}
+    return {"operationName": name, "variables": variables, "extensions": extensions}
+
+
+def _hashed(digest: str) -> str:
+    return quote(json.dumps({"persistedQuery": {"version": 1, "sha256Hash": digest}}))
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
@@ -207,6 +224,25 @@ def test_what_failed_or_is_elsewhere_is_no_model(changes: Any, url: str) -> None
         ({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "pay", "x": 1}}, {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "pay"}}, True),
         ({"query": "mutation Pay { pay }"}, {"query": "mutation Mail { mail }"}, False),
         ({"query": "mutation Pay { pay }"}, {"query": "mutation Pay { pay }", "variables": {}}, True),
+        # the document counts beside its name, its layout does not
+        ({"query": "mutation Pay { pay { id } }", "operationName": "Pay"}, {"query": "mutation Pay { pay(twice: true) { id } }", "operationName": "Pay"}, False),
+        ({"query": "mutation Pay { pay { id } }"}, {"query": "mutation Pay {\n  pay {\n id # the id\n } }", "variables": {"a": 1}}, True),
+        # several operations in a document: the name says which is executed
+        ({"query": _TWO, "operationName": "Pay"}, {"query": _TWO, "operationName": "Mail"}, False),
+        ({"query": _TWO, "operationName": "Pay"}, {"query": _TWO}, False),
+        # persisted queries, by name and hash
+        (_persisted("Pay", "a1"), _persisted("Pay", "a1", amount=2), True),
+        (_persisted("Pay", "a1"), _persisted("Pay", "b2"), False),
+        (_persisted("Pay", "a1"), _persisted("Mail", "a1"), False),
+        ({"documentId": "sha256:a1", "variables": {}}, {"documentId": "sha256:b2", "variables": {}}, False),
+        ({"doc_id": "17", "variables": "{}"}, {"doc_id": "18", "variables": "{}"}, False),
+        # batches: each, in order
+        ([_persisted("Pay", "a1"), _persisted("Mail", "b2")], [_persisted("Pay", "a1", amount=2), _persisted("Mail", "b2")], True),
+        ([_persisted("Pay", "a1"), _persisted("Mail", "b2")], [_persisted("Mail", "b2"), _persisted("Pay", "a1")], False),
+        ([_persisted("Pay", "a1")], [_persisted("Pay", "a1"), _persisted("Pay", "a1")], False),
+        ([{"jsonrpc": "2.0", "id": 1, "method": "pay"}], [{"jsonrpc": "2.0", "id": 2, "method": "mail"}], False),
+        # what is searched for is no operation
+        ({"query": "refunds of today"}, {"query": "refunds of yesterday"}, True),
         ({"amount": 1}, {"amount": 2}, True),
     ],
 )  # fmt: skip
@@ -216,6 +252,29 @@ def test_another_operation_at_the_same_place_is_another_deed(
     """Protocols that send everything to one URL say in the body what is done."""
     asked = (operation(make_request(URL, body)) for body in (one, other))
     assert (next(asked) == next(asked)) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("query=mutation+Pay{pay}&variables={}", "query=mutation+Pay+{+pay+}&variables={%22a%22:1}", True),
+        ("query=mutation+Pay{pay}", "query=mutation+Mail{mail}", False),
+        (f"operationName=Pay&extensions={_hashed('a1')}", f"operationName=Pay&extensions={_hashed('a1')}&variables={{}}", True),
+        (f"operationName=Pay&extensions={_hashed('a1')}", f"operationName=Pay&extensions={_hashed('b2')}", False),
+        (f"operationName=Pay&extensions={_hashed('a1')}", f"operationName=Mail&extensions={_hashed('a1')}", False),
+        ("Action=RunInstances", "Action=TerminateInstances", False),
+    ],
+)  # fmt: skip
+def test_a_query_string_or_form_names_an_operation(one: str, other: str, *, same: bool) -> None:
+    """By GET in the URL, by POST in a form."""
+    urls = (operation(make_plain(f"GET https://api.test/graphql?{text}")) for text in (one, other))
+    assert (next(urls) == next(urls)) is same
+    kind = ((b"content-type", b"application/x-www-form-urlencoded"),)
+    forms = (
+        operation(replace(make_plain("POST https://api.test/graphql", text.encode()), headers=kind))
+        for text in (one, other)
+    )
+    assert (next(forms) == next(forms)) is same
 
 
 @given(st.from_regex(r"[a-z]{0,4}_?[A-Za-z0-9]{4,40}", fullmatch=True), st.binary(max_size=8))
