@@ -17,7 +17,7 @@ def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     from ..trust.ca import open_ca
 
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
-    authority = open_ca(config.store, config.public_ca_dir)
+    authority = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     click.echo(f"certificate  {authority.certificate_file}")
     click.echo(f"bundle       {authority.bundle_file}  (the roots in force, and ours)")
     click.echo(f"name         {authority.name}")
@@ -72,7 +72,7 @@ def env(
         raise click.UsageError(f"--seen-at {str(seen_at)!r} is not absolute")
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
     url = _proxy_url(config, address, run, token)
-    open_ca(config.store, config.public_ca_dir)
+    open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     # What this machine's person has set is nothing to a container.
     base = os.environ if seen_at is None else {}
     made = variables(base, proxy_url=url, public_dir=config.public_ca_dir, seen_at=seen_at)

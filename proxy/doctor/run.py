@@ -88,7 +88,7 @@ async def examine(
         control=Control(listen=None),
         ignore=(IgnoreRule(parse_match("https://*"), header=("accept",)),),
     )
-    ca = open_ca(config.store, config.public_ca_dir)
+    ca = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     clocks = doctor.Clocks(real_s - _BACK_S, real_s)
     async with contextlib.AsyncExitStack() as stack:
         origins = await stack.enter_async_context(Origins(ca, folder))

@@ -98,7 +98,7 @@ class Runtime:
             engine = Engine(
                 self.registry,
                 certificate_store(self.ca),
-                upstream_ca=str(self.ca.bundle_file),
+                upstream_ca=str(self.ca.write_roots()),
             )
             self.engine = await stack.enter_async_context(engine)
             ticking = asyncio.get_running_loop().create_task(self._tick())

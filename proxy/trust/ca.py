@@ -6,13 +6,16 @@ The rules it keeps:
    It is made on first use; of several processes that start at once exactly one makes it.
 2. The public folder holds what may be handed out: the certificate alone, and the bundle, which is the roots
    that were in force before plus our certificate. Files there change in one step, and only when their content does.
-3. The key of the authority is never the key of a TLS server: leaf certificates use a key of their own, which
+3. By which roots a running proxy trusts its upstreams is in a file of its own in the private folder, named by its
+   content: whoever brings the public bundle up to date changes nothing for it.
+4. The key of the authority is never the key of a TLS server: leaf certificates use a key of their own, which
    lives in memory, one per process. (mitmproxy's store uses one key for both.)
 
 What a client must be told to trust it is in `trust`.
 """
 
 import contextlib
+import hashlib
 import logging
 import os
 import stat
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 KEY_FILE = "ca.pem"
 CERTIFICATE_FILE = "playhead-ca-cert.pem"
 BUNDLE_FILE = "playhead-ca-bundle.pem"
+ROOTS_PREFIX = "upstream-roots-"
 VALIDITY = timedelta(days=3652)
 """Ten years."""
 _BACKDATED = timedelta(days=2)
@@ -62,6 +66,18 @@ class CertificateAuthority:
     key_file: Path
     certificate_file: Path
     bundle_file: Path
+    roots: bytes = field(repr=False)
+    """What the bundle holds, as it is now: the file may be written anew by any command."""
+
+    def write_roots(self) -> Path:
+        """Write the roots to a private file that nobody changes any more: by them a proxy trusts its upstreams.
+
+        Raises: EngineError.
+        """
+        name = f"{ROOTS_PREFIX}{hashlib.sha256(self.roots).hexdigest()[:16]}.pem"
+        path = self.key_file.parent / name
+        write_public(path, self.roots, 0o600)
+        return path
 
     @property
     def name(self) -> str:
@@ -113,9 +129,10 @@ def open_ca(
     extra = _read_upstream(upstream_ca) if upstream_ca else []
     blocks = merge(roots, extra, certificates_in(public_pem))
     write_public(public_dir / CERTIFICATE_FILE, public_pem)
-    write_public(public_dir / BUNDLE_FILE, b"\n".join(blocks) + b"\n")
+    bundle = b"\n".join(blocks) + b"\n"
+    write_public(public_dir / BUNDLE_FILE, bundle)
     return CertificateAuthority(
-        key, certificate, key_file, public_dir / CERTIFICATE_FILE, public_dir / BUNDLE_FILE
+        key, certificate, key_file, public_dir / CERTIFICATE_FILE, public_dir / BUNDLE_FILE, bundle
     )
 
 

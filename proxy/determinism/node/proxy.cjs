@@ -5,6 +5,7 @@
 const tls = require('tls');
 const tunnel = require('./tunnel.cjs');
 
+const LOADING = ['FormData', 'Headers', 'Request', 'Response', 'MessageEvent', 'WebSocket', 'EventSource'];
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 
 // Open a connection as undici asks for one.
@@ -36,15 +37,29 @@ exports.start = () => {
     if (Agent !== undefined) globalThis[DISPATCHER] = new Agent({ connect });
   };
   let prepared = false;
-  globalThis.fetch = function fetching(...words) {
-    if (!prepared) {
-      prepared = true;
-      try {
-        prepare();
-      } catch (error) {
-        require('./notes.cjs').write('problem', `proxy: ${error.message}`);
-      }
+  const prepareOnce = () => {
+    if (prepared) return;
+    prepared = true;
+    try {
+      prepare();
+    } catch (error) {
+      require('./notes.cjs').write('problem', `proxy: ${error.message}`);
     }
+  };
+  globalThis.fetch = function fetching(...words) {
+    prepareOnce();
     return fetch.apply(this, words);
   };
+  // Each of these has Node load its client, too. The dispatcher that this makes is not the program's own.
+  for (const name of LOADING) {
+    const found = Object.getOwnPropertyDescriptor(globalThis, name);
+    if (found === undefined || found.get === undefined || !found.configurable) continue;
+    Object.defineProperty(globalThis, name, {
+      ...found,
+      get() {
+        prepareOnce();
+        return found.get.call(this);
+      },
+    });
+  }
 };

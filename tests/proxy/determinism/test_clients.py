@@ -243,6 +243,42 @@ def test_clients_of_node_come_to_the_proxy(
     assert (asked, said, credentials) == (f"CONNECT {target} HTTP/1.1", line, THROUGH)
 
 
+@pytest.mark.parametrize(
+    "touched",
+    [
+        "new Headers({ a: 'b' })",
+        "new Request('https://api.test/other')",
+        "new FormData()",
+        "new Response('').text()",
+        "class Mine extends Response {}",
+        "Object.keys(globalThis).map((name) => globalThis[name])",
+    ],
+)
+def test_fetch_of_node_comes_to_the_proxy_whatever_was_touched_before(
+    proxy: Proxy, touched: str
+) -> None:
+    """What loads Node's own client before the first `fetch` does not make its dispatcher one of the program's."""
+    node = need("node")
+    ask = "fetch('https://api.test/e').then((answer) => answer.text()).then(console.log)"
+    ran = proxy.ask(node, "-e", f"{touched}; {ask}")
+    assert ran.out == "{}\n", ran.err
+    assert [said for _, _, said in proxy.asked] == ["GET /e HTTP/1.1"]
+
+
+def test_a_dispatcher_of_the_program_is_left_alone(proxy: Proxy) -> None:
+    """Who sets one means it, before the first `fetch` and after."""
+    node = need("node")
+    program = """
+    const set = () => { globalThis[Symbol.for('undici.globalDispatcher.1')] = { dispatch(options) { console.log(options.path); process.exit(); } }; };
+    new Headers();
+    set();
+    fetch('https://api.test/own');
+    """
+    ran = proxy.ask(node, "-e", program)
+    assert ran.out == "/own\n", ran.err
+    assert proxy.asked == []
+
+
 def test_certificates_are_checked_as_ever(proxy: Proxy) -> None:
     """Behind the tunnel, against the name that was asked for."""
     node = need("node")

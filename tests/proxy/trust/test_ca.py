@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust.ca import CertificateAuthority, certificate_store, open_ca
 from playhead.proxy.trust.roots import certificates_in
+from playhead.tests.support.certificates import Certificates
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -289,6 +290,23 @@ def test_bad_upstream_roots_are_refused(tmp_path: Path, content: bytes | None, s
         upstream.write_bytes(content)
     with pytest.raises(EngineError, match=says):
         open_in(tmp_path, upstream_ca=upstream)
+
+
+def test_no_other_command_changes_whom_a_running_proxy_trusts(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """`env`, `ca` and `doctor` write the bundle anew, perhaps without the roots that the proxy was given."""
+    store, public = tmp_path / "store", tmp_path / "store" / "ca"
+    ca = open_ca(store, public, upstream_ca=certificates.root, environ={})
+    trusted = ca.write_roots()
+    (given,) = certificates_in(certificates.root.read_bytes())
+    assert given in trusted.read_bytes()
+    other = open_ca(store, public, environ={})
+    assert given not in other.bundle_file.read_bytes()
+    assert given in trusted.read_bytes()
+    assert other.write_roots() != trusted
+    assert trusted.parent == ca.key_file.parent
+    assert trusted.stat().st_mode & 0o777 == 0o600
 
 
 def test_leaf_certificates_have_a_key_of_their_own(tmp_path: Path) -> None:
