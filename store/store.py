@@ -66,6 +66,7 @@ class Store:
         self.exists = runs.exists
         self.runs = runs.all
         self.find_latest = runs.find_latest
+        self.find_recordings = runs.find_recordings
         self.reload = runs.reload
         self.seal = runs.seal
         self.seal_blocking = runs.seal_blocking

@@ -216,6 +216,10 @@ class RunRegistry:
         """Whether every client belongs to one run."""
         return bool(self._sole)
 
+    def name_sole_run(self, name: str) -> None:
+        """Have the one run be named so, or play the tape of that name, from its first request on."""
+        self._sole = name
+
     async def find_sole_run(self) -> OpenRun | None:
         """Find the one run, once its command has ended: what its clients did last is read first, be it what opens the run."""
         await _read_last()

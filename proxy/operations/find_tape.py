@@ -2,6 +2,7 @@
 
 from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...tape.exchange import RunId
 from ...tape.redaction.redactor import Redactor
 
 
@@ -19,6 +20,20 @@ def get_recording(store: Store, name: str) -> RunInfo:
     if info.status is RunStatus.OPEN:
         raise RunOpen(f"run {name!r} is still being recorded", f"end it with: playhead seal {name}")
     return info
+
+
+def choose_recording(store: Store, name: str) -> tuple[str, tuple[RunId, ...]]:
+    """Choose the run that is replayed under a name: the newest recording of that name with an exchange; give the others, too.
+
+    `NAME~1` is the run NAME itself.
+    """
+    named = store.find_recordings(name)
+    if named:
+        return named[0].id, tuple(one.id for one in named[1:])
+    base, _, number = name.rpartition("~")
+    if number == "1" and base and store.find_run(name) is None:
+        return base, ()
+    return name, ()
 
 
 def redactor_of(config: Config) -> Redactor:

@@ -13,6 +13,7 @@ from ...config import Config
 from ...config.archive_url import parse_archive
 from ...store import RunInfo, Store, StoreError
 from ..progress import ProgressBar
+from .find_tape import choose_recording
 from .open_store import open_store
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def restore_tape(config: Config, name: str) -> None:
         if latest is None:
             return
         name = latest.id
+    with open_store(config, readonly=True) as store:
+        name, _ = choose_recording(store, name)
     restore_runs(config, name)
 
 

@@ -28,6 +28,7 @@ from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..open_files import usual_limit
+from ..operations.find_tape import choose_recording
 from ..processes.connections import SocketWatch
 from ..processes.fixed_addresses import fixed_addresses
 from ..progress import ProgressBar
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 UNTESTABLE = 125
 _INTERRUPTED = 130
+_MOST_NAMED = 4
+"""Recordings of one name that are listed."""
 _OWN = 120
 """Highest code of a replayed command's own."""
 _NOT_WHOLE = 2
@@ -166,6 +169,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         for_clock = asyncio.get_running_loop().create_task(_look(config, config_file, file))
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
+            runtime.registry.name_sole_run(run)
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
@@ -216,6 +220,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
                 print_status("playhead: waiting for late answers")
             runtime.registry.end(open_run, reason)
         await runtime.registry.close(reason)
+        if config.mode is Mode.RECORD and info.id != run:
+            print_status(f"playhead: the name {run!r} was taken; recorded as {info.id!r}")
         reloaded = runtime.store.reload(info)
         if reloaded.status is RunStatus.OPEN:
             raise StoreUnwritable(
@@ -384,6 +390,16 @@ def _check_tape(runtime: Runtime, run: str) -> str:
         if latest is None:
             raise EngineError("there is no sealed recording to replay", "record one first")
         return latest.id
+    asked = run
+    run, others = choose_recording(runtime.store, asked)
+    if others:
+        listed = ", ".join(repr(str(one)) for one in others[:_MOST_NAMED])
+        more = " ..." if len(others) > _MOST_NAMED else ""
+        print_status(
+            f"playhead: playing {run!r}, the newest recording of {asked!r} with an exchange; others: {listed}{more}"
+        )
+    elif run != asked:
+        print_status(f"playhead: playing {run!r} for {asked!r}")
     info = runtime.store.get_run(run)
     if info.mode != Mode.RECORD.value:
         raise EngineError(

@@ -180,6 +180,22 @@ class RunList:
                     return info
         return None
 
+    def find_recordings(self, name: str, most: int = 100) -> list[RunInfo]:
+        """Find the recordings that have ended, hold an exchange, and were made under a name (NAME, NAME~2 ...), the newest first.
+
+        most: names that are looked at, the last first.
+        """
+        key = _name_key(name, _KEY_BYTES)
+        if key is None:
+            return []
+        with self._database.reading() as transaction:
+            next_number = self._database.find(transaction, "names", b"\0" + key + b"~")
+        last = int(next_number) - 1 if next_number else 1
+        names = [f"{name}~{number}" for number in range(last, max(last - most, 1), -1)]
+        found = [info for one in (*names, name) if (info := self.find(one)) is not None]
+        ended = [one for one in found if one.mode == "record" and one.status is not RunStatus.OPEN]
+        return sorted((one for one in ended if one.exchanges), key=lambda one: -one.number)
+
     def reload(self, info: RunInfo) -> RunInfo:
         """Read a run's row again."""
         with self._database.reading() as transaction:

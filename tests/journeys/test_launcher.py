@@ -427,6 +427,25 @@ def test_a_faithful_replay_ends_as_its_command(env: dict[str, str], store: Path)
     assert "FAITHFUL: replay of seven (sealed)" in again.stderr
 
 
+def test_the_newest_recording_of_a_name_is_replayed(env: dict[str, str], tmp_path: Path) -> None:
+    """That has an exchange; a line says which it is, and `record` which name it took. `NAME~1` is the first."""
+    store = tmp_path / "store"
+    for code, taken in (("ask('/a')", ""), ("ask('/b')", "again~2"), ("pass", "again~3")):
+        done = playhead("record", "--run", "again", "--store", store, *child(code), env=env)
+        assert done.returncode == 0, done.stderr
+        assert ("the name 'again' was taken" in done.stderr) is bool(taken)
+        assert f"recorded as {taken!r}" in done.stderr or not taken
+    asked = {"again": ("ask('/b')", "again~2"), "again~1": ("ask('/a')", "again")}
+    for name, (code, played) in asked.items():
+        done = playhead("replay", name, "--store", store, *child(code), env=env)
+        assert done.returncode == 0, done.stderr
+        assert f"playing {played!r}" in done.stderr
+        assert f"FAITHFUL: replay of {played} (sealed)" in done.stderr
+    exact = playhead("replay", "again~2", "--store", store, *child("ask('/b')"), env=env)
+    assert "playing" not in exact.stderr
+    assert exact.returncode == 0
+
+
 def test_the_receipt_as_json_and_not_at_all(
     env: dict[str, str], store: Path, recorded: dict[str, Done], tmp_path: Path
 ) -> None:
