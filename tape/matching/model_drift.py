@@ -169,7 +169,12 @@ def describe_allowed(drift: Drift, seq: Seq) -> str:
 
 
 def advise(drift: Drift) -> str:
-    """Say how to allow it; as long as the models' names are, since a flag that is cut allows something else."""
+    """Say how to allow it; as long as the models' names are, since a flag that is cut allows something else.
+
+    Proposed only where the model differs: another prompt or temperature for the same model is another question.
+    """
+    if "model" not in drift.fields:
+        return f"the model is the same and {name_fields(drift.fields)} changed: undo that, or record again"
     if not drift.models:
         return "no model is named on both sides, so it cannot be allowed"
     flags = " ".join(f"--allow-model-drift {shlex.quote(str(one))}" for one in drift.models)

@@ -21,7 +21,7 @@ from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.classify.background_reads import find_background_read
 from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
-from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, FaultKind, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
@@ -41,6 +41,9 @@ _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
 """Most seqs that are listed for one opt-in."""
+_UNTRUSTED = ("issuer certificate", "self-signed certificate", "self signed certificate")
+"""What OpenSSL says of a certificate whose root it does not have."""
+_TRUST_UPSTREAM = "the upstream's certificate is signed by nobody whom the proxy trusts; `--upstream-ca FILE` (`upstream_ca`) adds its root"
 
 
 _OPEN_PIPES = "named pipes that could not be closed"
@@ -655,6 +658,8 @@ class _Fold:
             kind, phase, text = data["fault"]
             row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}
             _bounded(receipt.faults, row)
+            if kind == FaultKind.TLS.value and any(word in text for word in _UNTRUSTED):
+                _bounded(receipt.warnings, f"seq {data['seq']}: {_TRUST_UPSTREAM}")
 
     def close(self) -> None:
         receipt = self.receipt

@@ -561,6 +561,13 @@ def test_what_names_no_model_cannot_be_allowed(model: object) -> None:
     assert "cannot be allowed" in advise(drift)
 
 
+def test_nothing_is_advised_where_the_model_is_the_same() -> None:
+    """Another temperature or prompt is another question: the flag would hide that."""
+    drift = compare(ask("openai-chat"), ask("openai-chat", body={**CHAT, "seed": 8}))
+    assert drift is not None
+    assert advise(drift) == "the model is the same and seed changed: undo that, or record again"
+
+
 def test_the_text_names_the_flag_as_it_is_typed() -> None:
     """With both models; what a shell would read is quoted."""
     drift = compare(
