@@ -35,7 +35,6 @@ from ..exchange import (
     Secret,
     WebSocketSummary,
 )
-from ..headers.authorization import is_empty
 from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
 from .inner_secrets import find_inner_secrets
@@ -213,7 +212,7 @@ class Redactor:
                 (cookie, _, old), (_, _, now) = (
                     one.partition(b";")[0].strip().partition(b"=") for one in (value, new)
                 )
-                if not is_empty(old):
+                if old.strip(b' "'):  # else it takes the cookie back
                     found.append((cookie.decode("latin-1"), old, now))
         for secret in response.secrets if response.body else ():
             value = response.body[secret.at : secret.at + secret.size]
