@@ -119,8 +119,8 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
     """Have a recorded outcome played by the pending exchange's stream."""
     open_run, flow = pending.open_run, pending.flow
     spelling = None
-    if exchange.response is not None:
-        open_run.agreement.give(open_run.redactor.learn(exchange.response))
+    if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
+        open_run.agreement.give(exchange, given)
     if pending.request is not None:
         exchange, spelling = open_run.id_rewriting.answer(pending.request, exchange)
     head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)

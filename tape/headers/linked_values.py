@@ -51,6 +51,8 @@ class LinkedValues:
     """Recorded by present value, of what an answer of the tape gave: it stands for nothing else."""
     _came: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Present by recorded value, of the same: nothing else stands for it."""
+    _asked: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    """Recorded values that requests had before an answer did: it said them back, and gave nothing."""
 
     def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
         """Compare two requests' values; both have them in the same places."""
@@ -114,7 +116,14 @@ class LinkedValues:
     def give(self, recorded: Linked, present: bytes) -> None:
         """Remember what a value of a recorded answer is when it comes back."""
         _note(self._given, _key(recorded._replace(value=present)), recorded.value)
-        _note(self._came, _key(recorded), present)
+        if _key(recorded) not in self._asked:
+            _note(self._came, _key(recorded), present)
+
+    def ask(self, recorded: Iterable[Linked]) -> None:
+        """Remember the values of a recorded request that is answered."""
+        for old in recorded:
+            if _key(old) not in self._came:
+                _note(self._asked, _key(old), old.value)
 
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which values stand for which; what is known already stays."""

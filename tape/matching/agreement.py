@@ -97,11 +97,14 @@ class Agreement:
 
         return rank
 
-    def give(self, values: Iterable[tuple[str, bytes, bytes]]) -> None:
+    def give(self, answered: Exchange, values: Iterable[tuple[str, bytes, bytes]]) -> None:
         """Note which credentials an answer of the tape gives to the agent.
 
+        answered: one that says its own request back gives nothing.
         values: name of the cookie that one is, empty for others; as recorded; and as it is when it comes back.
         """
+        beside = self._read_beside(answered)
+        self._links.ask((*beside.linked, *beside.inner))
         for cookie, recorded, present in values:
             place = f"cookie {cookie}" if cookie else ""
             self._links.give(Linked(Space.CREDENTIAL, place, recorded), present)
@@ -123,6 +126,7 @@ class Agreement:
             merged += self._inner.find_merged(old.inner, inner)
             self._inner.note(old.inner, inner)
         self._links.note(old.linked, new.linked)
+        self._links.ask((*old.linked, *old.inner))
         return Noted(tuple(names), tuple(merged), tuple(wrong))
 
     def find_disagreements(

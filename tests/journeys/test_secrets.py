@@ -101,13 +101,13 @@ async def token(request: web.Request) -> web.Response:
 async def echo(request: web.Request) -> web.StreamResponse:
     """Say back what came, in pieces that cut it anywhere, and in fields that nobody named."""
     body = await request.read()
-    response = web.StreamResponse(
-        headers={
-            "X-Debug": request.headers.get("Authorization", ""),
-            "Set-Cookie": f"sid={REAL.cookie}; Path=/",
-            "Content-Type": request.headers.get("Content-Type", "text/plain"),
-        }
-    )
+    headers = {
+        "X-Debug": request.headers.get("Authorization", ""),
+        "Content-Type": request.headers.get("Content-Type", "text/plain"),
+    }
+    if "Cookie" in request.headers:  # whoever has the session keeps it
+        headers["Set-Cookie"] = f"sid={REAL.cookie}; Path=/"
+    response = web.StreamResponse(headers=headers)
     response.enable_chunked_encoding()
     await response.prepare(request)
     for at in range(0, len(body), 7):

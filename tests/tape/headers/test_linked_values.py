@@ -137,6 +137,15 @@ def test_a_credential_that_was_used_before_an_answer_named_it_stays_linked() -> 
     assert not links.compare(key("recorded"), key("other")).split
 
 
+def test_an_answer_that_says_a_request_back_gives_nothing() -> None:
+    """Whatever stands for the value now, in the request or in a later one."""
+    links = LinkedValues(is_credential)
+    links.ask(key("own"))
+    give(links, "own", "given")
+    assert not links.compare(key("own"), key("other")).split
+    assert not links.is_mistaken(key("own"), *key("other"))
+
+
 def test_of_cookies_that_were_given_at_one_time_any_may_be_sent() -> None:
     """Which answer came last is another thing in each run."""
     links = LinkedValues(is_credential)

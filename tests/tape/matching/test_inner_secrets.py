@@ -82,7 +82,7 @@ class _Play:
             return True, exact
         self.agreement.note(asked, recorded, tuple)
         if recorded.response is not None and recorded.response.secrets:
-            self.agreement.give(self.redactor.learn(recorded.response))
+            self.agreement.give(recorded, self.redactor.learn(recorded.response))
         return False, exact
 
     def rank(self, request: Request) -> list[int]:
