@@ -541,6 +541,7 @@ class _Maker:
                 spilled=self.spilled,
                 head_need=pending.head_need,
                 end_need=pending.end_need,
+                end_after=pending.end_after,
                 ragged=pending.ragged,
                 secrets=self.places,
             )

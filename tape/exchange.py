@@ -305,6 +305,8 @@ class Response:
     """Bytes of the request that had been sent when the head arrived; None where it had ended."""
     end_need: int | None = None
     """The same for its end."""
+    end_after: int = 0
+    """Of a stream of events, the highest seq of the run that had arrived by its end: that request may have ended it."""
     ragged: bool = False
     """Whether a body that ends with its connection ended without TLS's close_notify."""
     secrets: tuple[Secret, ...] = ()

@@ -177,6 +177,7 @@ class PendingExchange:
         self.head_us = 0
         self.head_need: int | None = None
         self.end_need: int | None = None
+        self.end_after = 0
         self.head_sent = False
         self.pieces: list[bytes] = []
         self.chunks: list[Chunk] = []

@@ -25,6 +25,8 @@ _WHOLE = 1 << 63
 """Bytes of a request that ends before its answer does."""
 CAUSE_MARGIN_US = 1_000_000
 """A piece whose cause has not come is played this much after its recorded time all the same."""
+END_MARGIN_US = 10_000_000
+"""The same for the end of a stream of pushed events: nobody waits for it, and a client that sees it early asks once more."""
 
 
 class StepKind(StrEnum):
@@ -197,6 +199,11 @@ def _steps(
         yield step._replace(ending=fault.ending, code=fault.code)
     elif response is not None and response.complete:
         end = _step(StepKind.END, exchange.end_us, b"", pace, gone)
+        if _is_pushed(exchange, response) and response.end_after > exchange.seq:
+            end = end._replace(
+                causes=range(exchange.seq + 1, response.end_after + 1),
+                latest_us=max(end.at_us, exchange.end_us) + END_MARGIN_US,
+            )
         yield end._replace(need=_WHOLE if response.end_need is None else response.end_need)
     elif response is not None and gone is None:
         # The recorder itself died over it: the client saw its connection end.

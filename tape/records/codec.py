@@ -103,6 +103,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
             meta["response"]["need"] = response.head_need
         if response.end_need is not None:
             meta["response"]["end_need"] = response.end_need
+        if response.is_events and response.end_after > exchange.seq:
+            meta["response"]["end_after"] = response.end_after
         if response.ragged:
             meta["response"]["ragged"] = True
         if response.secrets:
@@ -378,6 +380,7 @@ def _response(value: Any, body: bytes) -> Response:
         spilled=_spilled(spilled) if spilled is not None else None,
         head_need=_int(need) if need is not None else None,
         end_need=_int(end_need) if end_need is not None else None,
+        end_after=_int(value.get("end_after", 0)),
         ragged=_flag(value.get("ragged", False)),
         secrets=_secrets(value.get("secrets", ())),
     )

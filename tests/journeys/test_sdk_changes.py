@@ -20,7 +20,7 @@ from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.cloud_host import CloudHost
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.needs import need
-from playhead.tests.support.origins import Origin
+from playhead.tests.support.origins import Handler, Origin
 from playhead.tests.support.process import playhead
 from playhead.tests.support.sdk_host import serve_repository
 from playhead.tests.support.sdks import find_python
@@ -142,7 +142,7 @@ def recorded(
     client = CLIENTS[name]
     if client.package:
         python = find_python(client.package, ours=client.ours)
-        command = (python, "-W", "ignore", str(SCRIPTS / "sdk_clouds.py"), name)
+        command: tuple[str, ...] = (python, "-W", "ignore", str(SCRIPTS / "sdk_clouds.py"), name)
     else:
         command = (need("sh", "git"), str(SCRIPTS / "git_work.sh"))
     work = folder / "work"
@@ -159,7 +159,7 @@ def recorded(
 
 @contextlib.contextmanager
 def _server(client: Client, certificates: Certificates, folder: Path) -> Iterator[Origin]:
-    routes = {"/{path:.*}": CloudHost().answer}
+    routes: dict[str, Handler] = {"/{path:.*}": CloudHost().answer}
     if not client.package:
         routes = {"/some.git/{path:.*}": serve_repository(_repository(folder))}
     with Origin(routes, certificates) as origin:

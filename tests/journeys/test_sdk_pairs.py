@@ -34,7 +34,7 @@ from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.grpc_server import GrpcOrigin
 from playhead.tests.support.mcp_server import McpOrigin
 from playhead.tests.support.needs import need
-from playhead.tests.support.origins import Origin
+from playhead.tests.support.origins import Handler, Origin
 from playhead.tests.support.sdk_host import answer, answer_asgi, serve_repository
 from playhead.tests.support.sdks import SDKS, site_packages
 from playhead.timeline import build
@@ -218,7 +218,7 @@ def origins(client: Client, certificates: Certificates, folder: Path) -> Iterato
         if "{http}" in told:
             places["http"] = stack.enter_context(Origin({"/{path:.*}": answer})).url
         if "{cloud}" in told:
-            clouds = {"/{path:.*}": CloudHost().answer}
+            clouds: dict[str, Handler] = {"/{path:.*}": CloudHost().answer}
             places["cloud"] = stack.enter_context(Origin(clouds, certificates)).url
         if "{h2}" in told:
             places["h2"] = stack.enter_context(AsgiOrigin(answer_asgi, certificates)).url

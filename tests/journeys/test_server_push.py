@@ -13,6 +13,7 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
 PUSHED = b"9\r\ndata: go\n\r\n"
+END = b"0\r\n\r\n"
 DONE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone"
 
 
@@ -29,6 +30,9 @@ class _Server:
             return
         await conversation.say(HEAD)
         await self._acted.wait()
+        if conversation.path == "/ended":
+            await conversation.say(END)
+            return
         await conversation.say(PUSHED)
         await conversation.left()
 
@@ -54,9 +58,11 @@ def _read(opened: socket.socket, size: int) -> bytes:
     return received
 
 
-def _listen_then_act(proxy: Serve, base: str) -> tuple[bytes, bytes, bytes]:
-    """Open the stream, wait a while, act: give what was pushed before and after, and the answer."""
-    with _ask(proxy, "GET", f"{base}/stream") as stream:
+def _listen_then_act(
+    proxy: Serve, base: str, path: str = "stream", rest: bytes = PUSHED
+) -> tuple[bytes, bytes, bytes]:
+    """Open the stream, wait a while, act: give what came before and after, and the answer."""
+    with _ask(proxy, "GET", f"{base}/{path}") as stream:
         assert _read(stream, len(HEAD)) == HEAD
         stream.settimeout(0.3)
         try:
@@ -66,7 +72,7 @@ def _listen_then_act(proxy: Serve, base: str) -> tuple[bytes, bytes, bytes]:
         stream.settimeout(10)
         with _ask(proxy, "POST", f"{base}/act") as call:
             answer = _read(call, len(DONE))
-        return early, _read(stream, len(PUSHED) - len(early)), answer
+        return early, _read(stream, len(rest) - len(early)), answer
 
 
 def test_a_push_does_not_come_before_the_request_that_caused_it(tmp_path: Path) -> None:
@@ -77,4 +83,15 @@ def test_a_push_does_not_come_before_the_request_that_caused_it(tmp_path: Path) 
     with Serve("--mode", "playback", *flags) as proxy:
         replayed = _listen_then_act(proxy, origin.url)
     assert recorded == (b"", PUSHED, DONE)
+    assert replayed == recorded
+
+
+def test_a_stream_does_not_end_before_the_request_that_ended_it(tmp_path: Path) -> None:
+    """A client that sees the end of its stream asks for another one, which the tape does not have."""
+    flags = ("--listen", "127.0.0.1:0", "--store", tmp_path / "store")
+    with RawOrigin(_Server()) as origin, Serve("--mode", "record", *flags) as proxy:
+        recorded = _listen_then_act(proxy, origin.url, "ended", END)
+    with Serve("--mode", "playback", *flags) as proxy:
+        replayed = _listen_then_act(proxy, origin.url, "ended", END)
+    assert recorded == (b"", END, DONE)
     assert replayed == recorded

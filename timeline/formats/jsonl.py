@@ -93,6 +93,7 @@ class _Response(_Part, kw_only=True):
     head_us: int = 0
     head_need: _Number | None = None
     end_need: _Number | None = None
+    end_after: _Number = 0
     ragged: bool = False
     chunks: list[list[int]] = []
 
@@ -309,6 +310,7 @@ def _response(told: _Response) -> Response:
         complete=told.complete,
         head_need=told.head_need,
         end_need=told.end_need,
+        end_after=told.end_after,
         ragged=told.ragged,
     )
 

@@ -72,6 +72,7 @@ def exchange_json(
             "head_us": response.head_us,
             "head_need": response.head_need,
             "end_need": response.end_need,
+            "end_after": response.end_after,
             "ragged": response.ragged,
             "chunks": [list(chunk) for chunk in response.chunks],
             **_whole(response.body, response.spilled),

@@ -44,7 +44,7 @@ def _azure(base: str, name: str, **settings: Any) -> Any:
     from azure.storage.blob import BlobClient
 
     key = {"account_name": "someone", "account_key": "bm90IGEgcmVhbCBrZXk="}
-    return BlobClient(f"{base}/azure/someone", "things", name, credential=key, **settings)  # type: ignore[arg-type]
+    return BlobClient(f"{base}/azure/someone", "things", name, credential=key, **settings)
 
 
 def use_storage(base: str) -> None:
