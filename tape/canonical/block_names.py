@@ -38,9 +38,8 @@ def find_block_names(request: Request) -> BlockNames | None:
         names = _SENT.findall(request.target)
         return BlockNames(names[0]) if len(names) == 1 else None
     if "comp=blocklist" in pairs:
-        listed: list[bytes] = _LISTED.findall(request.body)
-        names = tuple([name.decode("latin-1") for name in listed])
-        return BlockNames(listed=names) if names else None
+        listed = tuple([name.decode("latin-1") for name in _LISTED.findall(request.body)])
+        return BlockNames(listed=listed) if listed else None
     return None
 
 
