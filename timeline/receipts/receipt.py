@@ -11,7 +11,7 @@ injected, or in which a contract kept an answer of the tape from the agent. Exit
 """
 
 import contextlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.classify.background_reads import find_background_read
 from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
-from ...tape.exchange import Exchange, FaultKind, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, FaultKind, Request, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
@@ -483,6 +483,8 @@ class _Fold:
         self.recorded_attempts = Side()
         self.opt_ins: dict[str, OptIn] = {}
         self.hints = Hints()
+        self.asked: deque[int] = deque(maxlen=_LISTED)
+        """Requests of the run that are no telemetry, the last of them."""
         self.tape: RunInfo | None = None
         if info.parent is not None:
             self.tape = store.find_tape(info)
@@ -576,6 +578,7 @@ class _Fold:
         self._claims(data)
         self.receipt.requests += 1
         self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
+        self.asked.append(data["seq"])
         live = self.receipt.mode == "playback"
         self.receipt.counts["live" if live else "recorded"] += 1
         if live:
@@ -590,6 +593,8 @@ class _Fold:
         receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
+        if not telemetry and not data.get("again"):
+            self.asked.append(data["seq"])
         if data["verdict"] == VerdictKind.SERVED.value:
             if data["seq"] in self.served_as:  # another one in its place
                 receipt.counts[data["verdict"]] -= 1
@@ -667,6 +672,7 @@ class _Fold:
         if self.tape is not None:
             receipt.standing = _standing(self.tape)
             self._find_unused(self.tape)
+            self._spare_extra_reads(self.tape)
             self._compare_ends()
         self._find_attempts()
         receipt.divergences.sort(key=lambda row: int(row["seq"]))
@@ -787,10 +793,43 @@ class _Fold:
             found = find_background_read(recorded.request) if recorded is not None else None
             if found is None:
                 return
-            receipt.background.insert(0, {**row, "sdk": found.sdk})
+            receipt.background.insert(0, {**row, "sdk": found.sdk, "extra": False})
             receipt.unused.pop()
             receipt.counts["unused"] -= 1
             last -= 1
+
+    def _spare_extra_reads(self, tape: RunInfo) -> None:
+        """Take from what diverged the reads at the end of the run that an SDK sends from a thread, and that came too late while recording."""
+        receipt = self.receipt
+        while receipt.refused and max(len(receipt.refused), len(receipt.divergences)) < _LISTED:
+            row = receipt.refused[-1]
+            if not self.asked or row["seq"] != self.asked.pop():
+                return
+            try:
+                exchange = self.store.find_exchange(self.info, row["seq"])
+            except LogCorrupt:
+                return
+            found = find_background_read(exchange.request) if exchange is not None else None
+            if found is None or exchange is None or not self._knows(tape, exchange.request):
+                return
+            del receipt.refused[-1]
+            receipt.counts[VerdictKind.REFUSED.value] -= 1
+            for one in [one for one in receipt.divergences if one["seq"] == row["seq"]]:
+                receipt.divergences.remove(one)
+                receipt.followed[one["kind"]] -= 1
+            receipt.root = min(receipt.divergences, key=_rank, default=None)
+            told = {key: row[key] for key in ("seq", "method", "url")}
+            receipt.background.append({**told, "sdk": found.sdk, "extra": True})
+
+    def _knows(self, tape: RunInfo, request: Request) -> bool:
+        """Say whether a tape has requests about the same bucket or account."""
+        place = f"{request.scheme}://{request.authority}".lower()
+        name = request.path.rpartition("/")[2]
+        return any(
+            event.data["url"].lower().startswith(place) and f"/{name}" in event.data["url"]
+            for event in self.store.log(tape)
+            if event.kind is EventKind.INTENT
+        )
 
     def _add_unused(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
         if seq not in self.served and not self._spared(data):

@@ -441,7 +441,7 @@ def _ended(ended: Ended) -> str:
 def _beside(receipt: Receipt) -> list[str]:
     """Say what differed and was reported alone."""
     lines = [
-        f"not asked for, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks from a thread)"
+        f"{'refused' if row['extra'] else 'not asked for'}, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks from a thread)"
         for row in receipt.background
     ]
     if receipt.headers_differ:
