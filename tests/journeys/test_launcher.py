@@ -154,6 +154,29 @@ def test_record_is_transparent_and_seals_however_the_command_ends(
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def test_an_effect_that_a_command_leaves_behind_is_recorded(
+    env: dict[str, str], store: Path
+) -> None:
+    """It asks and ends, without a look at the answer: the run is open, and its effect done, before it is sealed."""
+    code = """
+from base64 import b64encode
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ['HTTP_PROXY'])
+given = b64encode(f'{proxy.username}:{proxy.password}'.encode()).decode()
+sock = socket.create_connection((proxy.hostname, proxy.port))
+lines = [f"POST {os.environ['ORIGIN']}/pay HTTP/1.1", f"Host: {urlsplit(os.environ['ORIGIN']).netloc}"]
+lines += [f'Proxy-Authorization: Basic {given}'] if proxy.username else []
+sock.sendall('\\r\\n'.join([*lines, 'Content-Length: 2', '', 'hi']).encode())
+"""
+    for name in ("left-1", "left-2", "left-3"):
+        done = playhead("record", "--run", name, "--store", store, *child(code), env=env)
+        assert done.returncode == 0, done.stderr
+        assert "sealed: 1 exchanges recorded" in done.stderr, done.stderr
+    again = playhead("replay", "left-1", "--store", store, *child(code), env=env)
+    assert again.returncode == 0, again.stderr
+    assert "FAITHFUL: replay of left-1 (sealed)" in again.stderr
+
+
 def test_a_signal_to_the_launcher_is_the_commands(env: dict[str, str], store: Path) -> None:
     """It is passed on; the exit code is that of the signal, the run is sealed and the receipt printed."""
 
