@@ -48,7 +48,16 @@ class Placeholders:
             raise ValueError("the key of a redactor is empty; expected some secret bytes")
         self._key = key
         # Secrets of one agent repeat from request to request.
-        self.of = lru_cache(maxsize=1024)(self._make)
+        self._made = lru_cache(maxsize=1024)(self._make)
+        self._kept: set[bytes] = set()
+
+    def of(self, value: bytes) -> bytes:
+        """Give what stands for a value; a placeholder that was kept stands for itself."""
+        return value if value in self._kept else self._made(value)
+
+    def keep(self, value: bytes) -> None:
+        """Take a value for a placeholder, which nothing else stands for: an answer of the tape said it."""
+        self._kept.add(value)
 
     def in_url(self, value: bytes) -> bytes:
         """Give what stands for a value in which percent-encodings may stand."""
@@ -68,6 +77,23 @@ class Placeholders:
         seed = hmac.digest(self._key, value, "sha256")
         stream = shake_256(seed).digest(len(value)) if len(value) > len(seed) else seed
         return bytes([_ROWS[code][by] for code, by in zip(value, stream, strict=False)])
+
+
+class Keeper(Placeholders):
+    """Keeps each value in other placeholders, in the place of making one for it."""
+
+    def __init__(self, others: Placeholders) -> None:
+        """Begin with no value."""
+        super().__init__(others._key)
+        self._others = others
+        self.found: list[bytes] = []
+        """Values that were kept, in order."""
+
+    def of(self, value: bytes) -> bytes:
+        """Keep a value and give it back."""
+        self._others.keep(value)
+        self.found.append(value)
+        return value
 
 
 @lru_cache(maxsize=1024)

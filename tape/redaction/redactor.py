@@ -39,7 +39,7 @@ from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
 from .inner_secrets import find_inner_secrets
 from .learned import Learned
-from .placeholder import Placeholders
+from .placeholder import Keeper, Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
 from .redact_heads import Fields, in_order, overlap
 from .search import Kind, Search, Searched
@@ -78,6 +78,8 @@ class Redactor:
         self._placeholders = Placeholders(key)
         self._learned = Learned()
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
+        self._keeper = Keeper(self._placeholders)
+        self._given = Heads(self._keeper, self._learned, rules, kept)
         self._search = Search(self._placeholders, self._learned, rules, kept)
         paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
         self._fields = Fields(self._heads, self._search, self._learned, self._placeholders, paths)
@@ -203,21 +205,23 @@ class Redactor:
     def learn(self, response: Response) -> list[tuple[str, bytes, bytes]]:
         """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back.
 
-        Gives each with the placeholder that stands for it then, behind the name of the cookie that it is, or an empty one.
+        They stand for themselves from then on, wherever the agent puts them. Gives each with what it is when it comes back, behind
+        the name of the cookie that it is, or an empty one.
         """
         found = []
         for name, value in response.headers:
-            if len(name) == 10 and name.lower() == b"set-cookie":
-                new = self._heads.field(name, value, in_request=False)[0]
-                (cookie, _, old), (_, _, now) = (
-                    one.partition(b";")[0].strip().partition(b"=") for one in (value, new)
-                )
-                if old.strip(b' "'):  # else it takes the cookie back
-                    found.append((cookie.decode("latin-1"), old, now))
+            self._keeper.found.clear()
+            self._given.field(name, value, in_request=False)
+            if self._keeper.found:
+                is_cookie = name.lower() == b"set-cookie"
+                cookie = value.partition(b"=")[0].strip().decode("latin-1") if is_cookie else ""
+                # Without a value it takes the cookie back.
+                found += [(cookie, one, one) for one in self._keeper.found if one.strip(b' "')]
         for secret in response.secrets if response.body else ():
             value = response.body[secret.at : secret.at + secret.size]
             self._learned.add(value)
-            found.append(("", value, self._placeholders.in_text(value)))
+            self._keeper.in_text(value)
+            found.append(("", value, value))
         return found
 
     # ---- the rest ------------------------------------------------------------------------------
