@@ -67,6 +67,7 @@ from playhead.tape.exchange import (
     WebSocketSummary,
 )
 from playhead.tape.headers.shipped_lists import (
+    COOKIE_NOISE,
     DIGESTS,
     KEYS_OF_EFFECTS,
     NOISE,
@@ -431,7 +432,7 @@ def test_every_part_has_its_place() -> None:
 def test_the_header_fields_that_do_not_count_are_documented() -> None:
     """A person who is refused an answer, or given one, wants to know why."""
     listed = {*NOISE, *DIGESTS, *KEYS_OF_EFFECTS, *(one.name for one in REPORTED)}
-    families = {f"{name.decode()}*" for name in NOISE_FAMILIES}
+    families = {f"{name.decode()}*" for name in NOISE_FAMILIES} | set(COOKIE_NOISE)
     assert {name.decode() for name in listed} | families <= code(PAGES["docs/matching.md"])
 
 

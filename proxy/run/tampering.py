@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class _Place:
     inode: int
     digest: bytes | None
     """None where what it holds may change."""
+    links: int = field(default=0, compare=False)
 
 
 _Loaded = tuple[int, int, int, int, int, int]
@@ -199,13 +200,13 @@ def _look(path: Path | str, *, content: bool) -> _Place | None:
             found = os.stat(path)
         except OSError:
             return None
-        return _Place(found.st_dev, found.st_ino, None)
+        return _Place(found.st_dev, found.st_ino, None, found.st_nlink)
     try:
         found = os.fstat(descriptor)
         digest = None
         if content and stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES:
             digest = _hash(descriptor)
-        return _Place(found.st_dev, found.st_ino, digest)
+        return _Place(found.st_dev, found.st_ino, digest, found.st_nlink)
     finally:
         os.close(descriptor)
 
@@ -217,10 +218,22 @@ def _hash(descriptor: int) -> bytes:
     return made.digest()
 
 
+def _was_separated(before: _Place | None, now: _Place | None) -> bool:
+    """Say whether a file was given an inode of its own and is the same else, as the first run in a sandbox does; see `_was_changed`."""
+    return (
+        before is not None
+        and now is not None
+        and before.digest is not None
+        and before.links > 1
+        and now.links == 1
+        and (before.device, before.digest) == (now.device, now.digest)
+    )
+
+
 def _differ(
     path: Path, name: str, before: _Place | None, now: _Place | None
 ) -> Iterator[dict[str, str]]:
-    if before == now:
+    if before == now or _was_separated(before, now):
         return
     if before is None:
         what = f"{name} was not there before"

@@ -128,6 +128,8 @@ DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
         parse_match("*://*"), query=("X-Goog-Date", "X-Goog-Signature", "X-Goog-Credential")
     ),
     IgnoreRule(parse_match("*://*.amazonaws.com"), query=_SIGNED_V2),
+    # At any other host that speaks S3, by the key that is named beside.
+    IgnoreRule(parse_match("*://*/*?*AWSAccessKeyId=*"), query=_SIGNED_V2),
     IgnoreRule(parse_match("*://*.cloudfront.net"), query=("Expires", "Policy", "Signature")),
     IgnoreRule(
         parse_match("*://*.core.windows.net"), query=("sig", "se", "st", "ske", "skt", "skoid")

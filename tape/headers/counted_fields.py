@@ -25,6 +25,7 @@ from .authorization import EMPTY, is_empty, read_authorization
 from .shipped_lists import (
     BAGGAGE,
     BAGGAGE_NOISE,
+    COOKIE_NOISE,
     DIGESTS,
     KEYS_OF_EFFECTS,
     NOISE,
@@ -154,6 +155,7 @@ class FieldRules:
         return _Kind.REPORTED if name in _CONDITIONS else _Kind.DECISIVE
 
 
+_COOKIE_NOISE = frozenset(name.encode() for name in COOKIE_NOISE)
 _OFFER = b"h2c"
 """What curl and others offer beside a plain request. Source: RFC 7540 section 3.2."""
 _SECRETS = {"authorization": _Kind.AUTHORIZATION, "cookie": _Kind.COOKIE}
@@ -283,7 +285,7 @@ def _read_cookies(
     names = []
     for part in parts:
         name, eq, value = part.strip().partition(b"=")
-        if not name and not eq:
+        if (not name and not eq) or name in _COOKIE_NOISE:
             continue
         if not eq:
             name, value = b"", name
@@ -292,7 +294,8 @@ def _read_cookies(
             continue
         names.append(name)
         linked.append(Linked(Space.CREDENTIAL, f"cookie {name.decode('latin-1')}", value))
-    counted.append((b"cookie", b";".join(sorted(names))))
+    if names:
+        counted.append((b"cookie", b";".join(sorted(names))))
 
 
 def _read_turn(

@@ -77,6 +77,25 @@ NOISE: dict[bytes, str] = {
 }
 """Neither compared nor reported, by lower-case name, with the client that needs it."""
 
+COOKIE_NOISE: dict[str, str] = {
+    "AWSALB": "AWS load balancer: which machine answers, new with each answer",
+    "AWSALBCORS": "AWS load balancer: the same",
+    "AWSALBTG": "AWS load balancer: which group of machines",
+    "AWSALBTGCORS": "AWS load balancer: the same",
+    "AWSELB": "AWS load balancer (classic)",
+    "AWSELBCORS": "AWS load balancer (classic)",
+    "GCLB": "Google Cloud load balancer",
+    "GAESA": "Google App Engine: which instance answers",
+    "ARRAffinity": "Azure App Service: which instance answers",
+    "ARRAffinitySameSite": "Azure App Service: the same",
+    "ApplicationGatewayAffinity": "Azure Application Gateway",
+    "ApplicationGatewayAffinityCORS": "Azure Application Gateway",
+    "__cflb": "Cloudflare load balancer",
+    "__cf_bm": "Cloudflare: a mark of its bot check, new every half hour",
+    "_cfuvid": "Cloudflare: who is counted for a limit",
+}
+"""Cookies that say which machine answers, and nothing of who asks; documented by those who set them."""
+
 NOISE_FAMILIES: dict[bytes, str] = {
     b"x-stainless-": "openai, anthropic, groq, together: attempts, timeouts, versions, machine",
     b"x-b3-": "OpenTelemetry, opencode: tracing",

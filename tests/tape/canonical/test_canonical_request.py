@@ -115,6 +115,15 @@ SAME = [
         ask(headers=((b"Cookie", b"a=1; b=2"),)),
         ask(headers=((b"cookie", b"b=3"), (b"cookie", b"a=4"))),
     ),
+    (ask(headers=((b"Cookie", b"AWSALB=1; __cf_bm=2"),)), ask()),
+    (
+        ask(headers=((b"Cookie", b"AWSALB=1; sid=2; AWSALBCORS=1"),)),
+        ask(headers=((b"Cookie", b"sid=3"),)),
+    ),
+    (
+        ask(target="/k?AWSAccessKeyId=a&Signature=b&Expires=1"),
+        ask(target="/k?AWSAccessKeyId=a&Signature=c&Expires=2"),
+    ),
     (ask(headers=((b"Traceparent", b"00-1-1-00"),)), ask()),
     (ask(trailers=((b"Traceparent", b"00-1-1-00"),)), ask()),
     (ask(trailers=((b"X-State", b"a"),)), ask(trailers=((b"x-state", b" a"),))),
