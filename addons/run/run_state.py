@@ -155,7 +155,9 @@ class OpenRun:
         """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
         self.lanes = Lanes()
         """Which process each request comes from, and which of a lane come late."""
-        self.agreement = Agreement(self.rules, self.read_recorded, self.redactor.inner_secrets)
+        self.agreement = Agreement(
+            self.rules, self.read_recorded, self.redactor.inner_secrets, self.redactor.stands_for
+        )
         """How the header fields of what is asked agree with those of the tape."""
         self.tunnels: dict[str, Tunnel] = {}
         """What is known of the tunnels that are open, by client id."""

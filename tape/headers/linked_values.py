@@ -24,8 +24,8 @@ Pair = tuple[Linked, Linked]
 class Comparison:
     """How the linked values of a request agree with those of a recorded one."""
 
-    unseen: int = 0
-    """Values of which neither was seen before, and that are not equal."""
+    unseen: tuple[Pair, ...] = ()
+    """Of which neither was seen before, and that are not equal."""
     merged: tuple[Pair, ...] = ()
     """With a present value that stands for several recorded ones."""
     split: tuple[Pair, ...] = ()
@@ -35,7 +35,7 @@ class Comparison:
     @property
     def rank(self) -> int:
         """How well they agree: 0 in all, 1 as far as is known, 2 not."""
-        return 2 if self.merged or self.split else int(self.unseen > 0)
+        return 2 if self.merged or self.split else int(bool(self.unseen))
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class LinkedValues:
 
     def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
         """Compare two requests' values; both have them in the same places."""
-        unseen, merged, split = 0, list[Pair](), list[Pair]()
+        unseen, merged, split = list[Pair](), list[Pair](), list[Pair]()
         for old, new in _pairs(recorded, present):
             then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
             given = self._given.get(_key(new))
@@ -73,13 +73,13 @@ class LinkedValues:
                 if new.follows or _key(new) in self._recorded or _key(old) in self._present:
                     split.append((old, new))
                 else:
-                    unseen += 1
+                    unseen.append((old, new))
             elif then is not None and then != old.value and now in (None, new.value):
                 own = new.value in (old.value, then) and self.account(new.value)
                 (split if own else merged).append((old, new))
             else:
                 split.append((old, new))
-        return Comparison(unseen, tuple(merged), tuple(split))
+        return Comparison(tuple(unseen), tuple(merged), tuple(split))
 
     def is_same(self, old: Linked, new: Linked) -> bool:
         """Say whether a present value is the recorded one, or was given in its place by an answer of the tape."""
@@ -112,6 +112,15 @@ class LinkedValues:
         """Say whether a present value stands for another one than several recorded ones, or for another one too."""
         then = self._present.get(_key(new))
         return then is not None and then not in {old.value for old in olds}
+
+    def is_split(self, old: Linked, new: Linked) -> bool:
+        """Say whether a recorded value that reads like a credential has stood for another present value than this one."""
+        now = self._recorded.get(_key(old))
+        return now not in (None, new.value) and new.value != old.value and self.account(old.value)
+
+    def was_asked(self, recorded: Linked) -> bool:
+        """Say whether a recorded value was in a request before any answer gave it."""
+        return _key(recorded) in self._asked
 
     def give(self, recorded: Linked, present: bytes) -> None:
         """Remember what a value of a recorded answer is when it comes back."""

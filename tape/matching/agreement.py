@@ -16,6 +16,7 @@ from ..headers.linked_values import LinkedValues, Pair
 from ..headers.shipped_lists import NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, InnerSecrets, read_inner
+from .plain_answers import PlainAnswers
 from .sent_blocks import SentBlocks
 
 _MOST = 4096
@@ -53,24 +54,36 @@ class Noted(NamedTuple):
 
 _SHOWN = {"body": "body", "target": "path", "query": "query"}
 _SPLIT = "has another value than before where the tape has one"
+_INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"
 
 
 def _drift(pair: Pair, what: str) -> Drift:
     old, new = pair
     shown = (one.value.decode("utf-8", "backslashreplace") for one in pair)
+    part, blank, _ = old.place.partition(" ")
+    if blank and part in _SHOWN:  # outside of header fields
+        return Drift(f"its {_SHOWN[part]} {what}", show_difference(_SHOWN[part], *shown))
     return Drift(f"its {new.place} {what}", show_difference(f"header {old.place}", *shown))
 
 
 class Agreement:
     """What one playback has seen of linked values so far."""
 
-    def __init__(self, rules: Rules, read: Read, find_inner: FindInner) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        read: Read,
+        find_inner: FindInner,
+        stands_for: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         """Begin with nothing.
 
         read: gives an exchange of the tape; None where it cannot be read.
         find_inner: gives the secrets of a request outside of its header fields.
+        stands_for: gives the placeholder of a value, with the tape's key.
         """
+        self._plain = PlainAnswers(read, stands_for)
         self._find = find_inner
         self.keys = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
@@ -141,6 +154,13 @@ class Agreement:
         if old.inner:
             wrong += self._find_mistaken(old.inner, request)
             wrong += self._find_merged(old.inner, request, alike)
+            inner = self._find_inner(request)
+            unseen = self._not_masked(request, self._inner.find_unseen(old.inner, inner))
+            wrong += self._find_invented(unseen, recorded.seq)
+            split = self._not_masked(request, self._inner.find_split(old.inner, inner))
+            wrong += [_drift(pair, _SPLIT) for pair in split]
+        header = self._links.compare(old.linked, new.linked).unseen
+        wrong += self._find_invented(header, recorded.seq)
         for difference in self._blocks.find_mistaken(request, recorded.request):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
@@ -172,6 +192,16 @@ class Agreement:
                 shown = _SHOWN[place.partition(" ")[0]]
                 told = f"its {shown} {_MERGED}, and the answer depends on which"
                 yield Drift(told, Difference(shown, "(recorded)", "(one for several)"))
+
+    def _find_invented(self, pairs: Iterable[Pair], seq: Seq) -> Iterator[Drift]:
+        """Give the places with another value than the one that an earlier answer says there."""
+        for old, new in pairs:
+            credential = old.space is Space.CREDENTIAL and not self._links.was_asked(old)
+            if credential and self._plain.say(old.value, seq):
+                yield _drift((old, new), _INVENTED)
+
+    def _not_masked(self, request: Request, pairs: Iterable[Pair]) -> list[Pair]:
+        return [pair for pair in pairs if not self._is_masked(request, pair[0].place)]
 
     def _is_masked(self, request: Request, place: str) -> bool:
         masks = self._rules.of(request).masks

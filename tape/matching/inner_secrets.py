@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from ..exchange import Request
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space
-from ..headers.linked_values import LinkedValues
+from ..headers.linked_values import LinkedValues, Pair
 
 FindInner = Callable[[Request], Iterable[tuple[str, bytes]]]
 """Gives the secrets of a request, as stored, outside of its header fields: place and value."""
@@ -42,6 +42,24 @@ class InnerSecrets:
     def find_merged(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[str]:
         """Find the places with a secret that stands for another one as well, as a word for all does."""
         return self._places(LinkedValues.is_merged, recorded, present)
+
+    def find_split(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
+        """Find the values that another one has stood for before, each with the recorded one, where a place has one secret."""
+        old, new = _alone(recorded), _alone(present)
+        return [
+            (old[place], new[place])
+            for place in new
+            if place in old
+            and any(one.is_split(old[place], new[place]) for one in (self._own, self._links))
+        ]
+
+    def find_unseen(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
+        """Find the values that nothing explains, each with the recorded one, where a place has one secret."""
+        old, new = _alone(recorded), _alone(present)
+        both = [place for place in new if place in old]
+        pairs = [old[place] for place in both], [new[place] for place in both]
+        known = [pair[0] for pair in self._links.compare(*pairs).unseen]
+        return [pair for pair in self._own.compare(*pairs).unseen if pair[0] in known]
 
     def _places(
         self,

@@ -224,6 +224,10 @@ class Redactor:
             found.append(("", value, value))
         return found
 
+    def stands_for(self, value: bytes) -> bytes:
+        """Give the placeholder of a value."""
+        return self._placeholders.of(value)
+
     # ---- the rest ------------------------------------------------------------------------------
 
     def message(self, message: Message) -> Message:

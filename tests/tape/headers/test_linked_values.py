@@ -184,3 +184,16 @@ def test_one_inner_value_for_several_recorded_ones_is_merged() -> None:
     links.note(key("one"), key("dummy"))
     assert not links.is_merged(key("one"), *key("dummy"))
     assert links.is_merged(key("two"), *key("dummy"))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "split"), [("sk1live2key3of4a5tape6", True), ("short", False)]
+)
+def test_another_value_for_an_inner_credential_that_was_linked_is_split(
+    recorded: str, split: bool
+) -> None:
+    """A word may stand for several things."""
+    links = LinkedValues(is_credential)
+    links.note(key(recorded), key("now"))
+    assert not links.is_split(*key(recorded), *key("now"))
+    assert links.is_split(*key(recorded), *key("other")) is split

@@ -1,0 +1,84 @@
+"""Find whether an earlier answer of the tape says, in plain, what a recorded credential stands for.
+
+An answer is kept as it came where nothing in it is known as a secret: a token in HTML, in a text, in a member without a
+telling name. Once the agent sends it as a credential, the tape has a placeholder in that place. Which value that stands for
+nobody can say from the placeholder, but what an answer says can be tried: a placeholder has the length and the classes of
+characters of its value, and the store's key gives it again.
+"""
+
+import re
+from collections.abc import Callable
+
+from ..canonical.canonical_request import MAX_PARSED
+from ..exchange import Exchange, Response, Seq
+from ..records.content_coding import undo_what_came
+
+_MOST_ANSWERS = 100
+_MOST_BYTES = 4 * 1024 * 1024
+_MOST_TRIED = 20_000
+_SHORTEST = 8
+"""Bytes of a value that is looked for; shorter ones are words that stand anywhere."""
+
+Read = Callable[[Seq], Exchange | None]
+
+
+class PlainAnswers:
+    """The answers of one tape, as far as they are looked through."""
+
+    def __init__(self, read: Read, stands_for: Callable[[bytes], bytes]) -> None:
+        """Begin with nothing.
+
+        read: gives an exchange of the tape; None where it cannot be read.
+        stands_for: gives the placeholder of a value, with the tape's key.
+        """
+        self._read = read
+        self._stands_for = stands_for
+        self._known: dict[bytes, bool] = {}
+
+    def say(self, placeholder: bytes, before: Seq) -> bool:
+        """Say whether one of the last answers before a recorded request has the value that a placeholder stands for. May read the tape."""
+        known = self._known.get(placeholder)
+        if known is None:
+            known = self._known[placeholder] = self._look(placeholder, before)
+        return known
+
+    def _look(self, placeholder: bytes, before: Seq) -> bool:
+        if len(placeholder) < _SHORTEST:
+            return False
+        pattern = re.compile(b"(?=(" + b"".join(map(_class_of, placeholder)) + b"))")
+        left, tried = _MOST_BYTES, _MOST_TRIED
+        for number in range(before - 1, max(0, before - 1 - _MOST_ANSWERS), -1):
+            exchange = self._read(Seq(number))
+            body = _body(exchange.response) if exchange is not None else b""
+            left -= len(body)
+            if left < 0:
+                return False
+            for found in pattern.finditer(body):
+                tried -= 1
+                if tried < 0:
+                    return False
+                if self._stands_for(found[1]) == placeholder:
+                    return True
+        return False
+
+
+def _class_of(code: int) -> bytes:
+    """Give the characters that a placeholder may have this one for."""
+    one = bytes([code])
+    for characters, pattern in (
+        (b"0123456789", b"[0-9]"),
+        (b"abcdefghijklmnopqrstuvwxyz", b"[a-z]"),
+        (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"[A-Z]"),
+    ):
+        if one in characters:
+            return pattern
+    return re.escape(one)
+
+
+def _body(response: Response | None) -> bytes:
+    if response is None or not response.body:
+        return b""
+    codings = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
+    if not codings:
+        return response.body
+    return undo_what_came(response.body, codings, MAX_PARSED) or b""

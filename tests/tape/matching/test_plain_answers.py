@@ -1,0 +1,66 @@
+"""Whether an earlier answer says, in plain, what a recorded placeholder stands for."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.exchange import Exchange, Response, Seq
+from playhead.tape.matching.plain_answers import PlainAnswers
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import make_exchange, make_response
+
+TOKEN = b"4f0cD-81ab77e0c2"
+PLACEHOLDER = Redactor(b"key").stands_for(TOKEN)
+
+
+def look(*answers: Response | None, placeholder: bytes = PLACEHOLDER, key: bytes = b"key") -> bool:
+    """Look for a placeholder's value in the answers before the last exchange."""
+    tape: dict[Seq, Exchange] = {
+        Seq(at): make_exchange(at, response=answer) for at, answer in enumerate(answers, 1)
+    }
+    found = PlainAnswers(tape.get, Redactor(key).stands_for)
+    return found.say(placeholder, Seq(len(answers) + 1))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"your session: " + TOKEN,
+        b'<input name=csrf value="' + TOKEN + b'">',
+        b'{"value": "' + TOKEN + b'"}',
+        b"?next=" + TOKEN + b"&a=1",
+        b"9" + TOKEN + b"9",
+    ],
+)
+def test_a_value_is_found_wherever_it_is(body: bytes) -> None:
+    """Whatever is around it; not under another key, not as another value, and not in no answer."""
+    assert look(make_response(b"nothing"), None, make_response(body), make_response(b""))
+    assert not look(make_response(body), key=b"another")
+    assert not look(make_response(body.replace(b"4f0c", b"5f0c")))
+    assert not look(None)
+
+
+def test_an_answer_with_a_coding_is_read() -> None:
+    """As servers send pages."""
+    headers = ((b"Content-Encoding", b"gzip"),)
+    assert look(make_response(gzip.compress(b"session " + TOKEN), headers=headers))
+
+
+def test_a_short_value_is_not_looked_for() -> None:
+    """It may stand anywhere."""
+    assert not look(make_response(b"abc123"), placeholder=Redactor(b"key").stands_for(b"abc123"))
+
+
+@given(st.binary(min_size=8, max_size=40), st.binary(max_size=60), st.binary(max_size=60))
+def test_any_value_is_found(value: bytes, before: bytes, behind: bytes) -> None:
+    """Of whatever bytes it is."""
+    placeholder = Redactor(b"key").stands_for(value)
+    assert look(make_response(before + value + behind), placeholder=placeholder)
+
+
+def test_what_would_take_long_is_left() -> None:
+    """Bounded by bytes, by answers and by what is tried."""
+    assert not look(make_response(b"9" * 3_000_000), placeholder=b"0" * 12)
+    assert not look(make_response(TOKEN), *[make_response(b"x")] * 120)
