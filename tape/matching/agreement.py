@@ -119,8 +119,12 @@ class Agreement:
         beside = self._read_beside(answered)
         self._links.ask((*beside.linked, *beside.inner))
         for cookie, recorded, present in values:
-            place = f"cookie {cookie}" if cookie else ""
-            self._links.give(Linked(Space.CREDENTIAL, place, recorded), present)
+            # A page also puts a cookie's value into its forms; but cookies are full of settings.
+            if not cookie or self._rules.fields.account(recorded):
+                self._links.give(Linked(Space.CREDENTIAL, "", recorded), present)
+            if cookie:
+                place = f"cookie {cookie}"
+                self._links.give(Linked(Space.CREDENTIAL, place, recorded), present)
 
     def note(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
