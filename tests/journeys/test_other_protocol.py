@@ -1,11 +1,9 @@
 """What was recorded over HTTP/2 is played to a client that speaks HTTP/1.1 only, framed as that has to be, and the other way round."""
 
 import asyncio
-import shutil
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 
 from playhead.config import Config, Mode
@@ -15,6 +13,7 @@ from playhead.tests.support.deck import Deck
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.http2 import Http2Client
+from playhead.tests.support.needs import need
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sockets import get, open_tunnel, read_to_end
 from playhead.tests.support.tls import client_context
@@ -134,6 +133,8 @@ def test_the_receipt_lists_the_other_protocol(
 def _httpx(deck: Deck, url: str, *, http2: bool) -> tuple[str, int, bytes]:
     context = client_context(deck.running.ca)
     proxy = deck.running.url_for("clients")
+    import httpx  # not at collection
+
     with httpx.Client(proxy=proxy, verify=context, http2=http2, http1=not http2) as client:
         answer = client.post(url, json={"question": "which protocol"})
         return answer.http_version, answer.status_code, answer.content
@@ -167,14 +168,8 @@ CLIENTS = {"httpx": _httpx, "curl": _curl}
 
 def _skip_without(client: str) -> None:
     """Skip where curl is not there, or does not speak HTTP/2."""
-    if client != "curl":
-        return
-    found = shutil.which("curl")
-    if not found:
-        pytest.skip("no curl")
-    told = subprocess.run([found, "--version"], capture_output=True, check=True, text=True).stdout
-    if "HTTP2" not in told.split():
-        pytest.skip("curl does not speak HTTP/2")
+    if client == "curl":
+        need("curl")
 
 
 def _say_h2(stream: Stream) -> bool:
@@ -233,6 +228,8 @@ def test_a_client_that_offers_more_is_given_the_protocol_of_the_tape(
 
 def test_grpc_over_http1_is_refused(tmp_path: Path, certificates: Certificates) -> None:
     """It was recorded over HTTP/2, which it needs; the refusal says so."""
+    import httpx  # not at collection
+
     config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
     call = {"content-type": "application/grpc", "te": "trailers"}
     with Deck(config) as deck, _origin(certificates, http2=True) as origin:
