@@ -119,6 +119,7 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
     """Have a recorded outcome played by the pending exchange's stream."""
     open_run, flow = pending.open_run, pending.flow
     spelling = None
+    open_run.agreement.open_session(exchange)
     if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
         open_run.agreement.give(exchange, given)
     if pending.request is not None:

@@ -53,6 +53,8 @@ class LinkedValues:
     """Present by recorded value, of the same: nothing else stands for it."""
     _asked: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Recorded values that requests had before an answer did: it said them back, and gave nothing."""
+    _opened: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    """What was asked for where an answer gave the id of a session. Who asks the same at one time may be given either id."""
 
     def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
         """Compare two requests' values; both have them in the same places."""
@@ -66,11 +68,14 @@ class LinkedValues:
             if given is None and _key(old) in self._came and new.value not in (old.value, now):
                 split.append((old, new))
                 continue
-            known = then in (None, old.value) and (now in (None, new.value) or new.follows)
+            alike = self._are_alike(old, new)
+            free = new.follows and not alike
+            known = then in (None, old.value) and (now in (None, new.value) or free)
             if known and (old.value == new.value or then == old.value):
                 continue
             if then is None and now is None:
-                if new.follows or _key(new) in self._recorded or _key(old) in self._present:
+                used = _key(new) in self._recorded or _key(old) in self._present
+                if free or used:
                     split.append((old, new))
                 else:
                     unseen.append((old, new))
@@ -128,6 +133,18 @@ class LinkedValues:
         if _key(recorded) not in self._asked:
             _note(self._came, _key(recorded), present)
 
+    def open(self, session: Linked, asked: bytes) -> None:
+        """Remember that an answer gave the id of a session.
+
+        asked: the fingerprint of what was asked for.
+        """
+        _note(self._opened, _key(session), asked)
+
+    def _are_alike(self, old: Linked, new: Linked) -> bool:
+        """Say whether two ids of sessions were given to requests that are the same."""
+        asked = self._opened.get(_key(old))
+        return asked is not None and asked == self._opened.get(_key(new))
+
     def ask(self, recorded: Iterable[Linked]) -> None:
         """Remember the values of a recorded request that is answered."""
         for old in recorded:
@@ -137,7 +154,8 @@ class LinkedValues:
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which values stand for which; what is known already stays."""
         for old, new in _pairs(recorded, present):
-            if not new.follows and (_is_cookie(new) or _key(new) not in self._given):
+            free = new.follows and not self._are_alike(old, new)
+            if not free and (_is_cookie(new) or _key(new) not in self._given):
                 _note(self._present, _key(new), old.value)
                 _note(self._recorded, _key(old), new.value)
 

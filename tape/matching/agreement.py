@@ -7,7 +7,7 @@ reported fields, an idempotency key) chooses among recorded requests that are al
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..canonical.canonical_request import Rules, fields_of
+from ..canonical.canonical_request import Rules, canonical, fields_of, fingerprint
 from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
 from ..exchange import Exchange, Headers, Request, Seq
@@ -54,6 +54,7 @@ class Noted(NamedTuple):
 
 _SHOWN = {"body": "body", "target": "path", "query": "query"}
 _SPLIT = "has another value than before where the tape has one"
+_SESSION = b"mcp-session-id"
 _INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"
 
@@ -125,6 +126,15 @@ class Agreement:
             if cookie:
                 place = f"cookie {cookie}"
                 self._links.give(Linked(Space.CREDENTIAL, place, recorded), present)
+
+    def open_session(self, answered: Exchange) -> None:
+        """Note the id of a session that an answer of the tape gives."""
+        response = answered.response
+        session = response.header(_SESSION) if response is not None else None
+        if session is not None:
+            form = canonical(answered.request, answered.request_class, self._rules)
+            linked = Linked(Space.RUN, _SESSION.decode(), session.strip(), follows=True)
+            self._links.open(linked, fingerprint(form))
 
     def note(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]

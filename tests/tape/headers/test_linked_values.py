@@ -197,3 +197,19 @@ def test_another_value_for_an_inner_credential_that_was_linked_is_split(
     links.note(key(recorded), key("now"))
     assert not links.is_split(*key(recorded), *key("now"))
     assert links.is_split(*key(recorded), *key("other")) is split
+
+
+def test_sessions_that_were_opened_alike_may_be_given_in_either_order() -> None:
+    """Two clients that begin at one time: each keeps the session that it was given."""
+    links = LinkedValues(is_credential)
+    one, other, third = (
+        Linked(Space.RUN, "mcp-session-id", value, follows=True) for value in (b"1", b"2", b"3")
+    )
+    for session, asked in ((one, b"same"), (other, b"same"), (third, b"else")):
+        links.open(session, asked)
+    assert links.compare((one,), (other,)).rank == 1
+    assert links.compare((one,), (third,)).split
+    links.note((one,), (other,))
+    assert not links.compare((one,), (other,)).rank
+    assert links.compare((one,), (one,)).rank == links.compare((other,), (other,)).rank == 2
+    assert links.compare((other,), (one,)).rank < 2
