@@ -75,7 +75,7 @@ class LinkedValues:
                 continue
             if then is None and now is None:
                 used = _key(new) in self._recorded or _key(old) in self._present
-                if free or used:
+                if free or (used and not alike):
                     split.append((old, new))
                 else:
                     unseen.append((old, new))
@@ -154,7 +154,10 @@ class LinkedValues:
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which values stand for which; what is known already stays."""
         for old, new in _pairs(recorded, present):
-            free = new.follows and not self._are_alike(old, new)
+            alike = self._are_alike(old, new)
+            free = new.follows and not alike
+            if alike and old.value == new.value:
+                continue  # sessions that began alike say the same for a while, of whichever recorded one
             if not free and (_is_cookie(new) or _key(new) not in self._given):
                 _note(self._present, _key(new), old.value)
                 _note(self._recorded, _key(old), new.value)

@@ -9,7 +9,8 @@ Of two exchanges A and B of the tape, A is before B if
    overlap everything;
 4. in the default order not both were asked for between an answer of a model with several calls of tools and the next model
    call: tools that run side by side race, whether or not they overlapped;
-5. in the default order no two model calls of the lane overlapped up to B: several agents share such a process.
+5. in the default order they are not of two sessions of MCP: each is an agent's own;
+6. in the default order no two model calls of the lane overlapped up to B: several agents share such a process.
 
 B is then *reordered* with A if B is asked for before A in the playback, and was answered by the time A came.
 """
@@ -21,6 +22,7 @@ from typing import NamedTuple
 from ..exchange import Exchange, Lane, RequestClass, Seq
 
 _ACCEPTED = 202
+_SESSION = b"mcp-session-id"
 _LOOKED_AT = 64
 """Most exchanges that one late request is compared with: the ones that are nearest behind it."""
 
@@ -34,6 +36,8 @@ class Placed(NamedTuple):
     request_class: RequestClass
     counts: bool
     """False where it overlaps whatever comes: telemetry, a WebSocket, a stream of pushed events, a call that is answered on one."""
+    session: bytes = b""
+    """Of MCP; empty where it is of none."""
 
 
 def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
@@ -52,7 +56,10 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     elsewhere = response is not None and response.status == _ACCEPTED
     pushed = pushed or (elsewhere and b'"jsonrpc"' in exchange.request.body)
     counts = request_class is not RequestClass.TELEMETRY and not pushed
-    return Placed(exchange.seq, lane.number, frozenset(lane.overlaps), request_class, counts)
+    session = exchange.request.header(_SESSION) or b""
+    return Placed(
+        exchange.seq, lane.number, frozenset(lane.overlaps), request_class, counts, session
+    )
 
 
 class ServedLanes:
@@ -105,6 +112,9 @@ class LaneOrder:
         if strict:
             return True
         if RequestClass.EFFECT not in (placed[at].request_class, placed[to].request_class):
+            return False
+        one, other = placed[at].session, placed[to].session
+        if one and other and one != other:
             return False
         shared = self._shared[lane]
         if shared is not None and shared <= second:

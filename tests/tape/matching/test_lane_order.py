@@ -78,3 +78,18 @@ def test_what_was_served_too_early_is_given_to_the_late_one() -> None:
     assert served.take(Seq(5), one) == (6,)
     assert served.take(Seq(2), other) == (4,)
     assert served.take(Seq(1), None) == ()
+
+
+@pytest.mark.parametrize(
+    ("sessions", "before"), [((b"1", b"1"), True), ((b"1", b"2"), False), ((b"1", b""), True)]
+)
+def test_two_sessions_have_no_order(sessions: tuple[bytes, bytes], before: bool) -> None:
+    """Each is of an agent of its own; the strict order is of all."""
+    kind = RequestClass.EFFECT
+    placed = [
+        Placed(Seq(at), 1, frozenset(), kind, True, session)
+        for at, session in enumerate(sessions, 1)
+    ]
+    order = LaneOrder(placed, lambda seq: 0)
+    assert order.is_before(Seq(1), Seq(2), 1, strict=False) is before
+    assert order.is_before(Seq(1), Seq(2), 1, strict=True)
