@@ -1,8 +1,8 @@
 """Which test files start no process: `pytest --fast` collects those alone, and refuses every start while they run.
 
 A file may start one if it imports `subprocess` or `multiprocessing`, or a module of the tests that does, at any depth,
-if it tests a module of Playhead whose own source starts some, or if it forks. Journeys and containers are left out
-whatever they import.
+if it tests a module of Playhead whose own source starts some, or if it forks. Journeys, attacks and containers are left
+out whatever they import.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 _PACKAGE = "playhead.tests"
-_LEFT_OUT = ("journeys", "docker")
+_LEFT_OUT = ("adversary", "journeys", "docker")
 _STARTERS = frozenset(["subprocess", "multiprocessing"])
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<base>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n]*)|import[ \t]+(?P<whole>[^\n]+))",

@@ -153,7 +153,9 @@ def rewriting(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 
 def _made(folder: Path) -> dict[str, bytes]:
     found = [folder / "home/.cache/playhead/clock-kept.so"]
-    found += folder.glob("bytecode/**/json/__init__.*.pyc")
+    found += (folder / "bytecode" / Path(json.__file__).parent.relative_to("/")).glob(
+        "__init__.*.pyc"
+    )
     return {str(path): path.read_bytes() for path in found}
 
 
