@@ -87,7 +87,7 @@ def tries(folder: Path, receipt: Path) -> list[tuple[str, str, str]]:
     """List what is tried: name, function of the agent, path."""
     from playhead import __path__ as package
 
-    store, file = folder / "work" / "store", folder / "work" / "playhead.yaml"
+    store, file = folder / "task" / "store", folder / "task" / "playhead.yaml"
     libraries, own = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
     return [
         ("package: a module more", "write", str(Path(package[0]) / "proxy")),
@@ -135,7 +135,7 @@ def left(folder: Path) -> list[str]:
         *map(Path, (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"))),
         *map(Path, (sysconfig.get_path("scripts"), site.getusersitepackages())),
         *map(Path, ("/etc", "/etc/cron.d", "/usr/local/bin", "/tmp", str(folder.parent))),
-        *(folder, folder / "work", folder / "receipts"),
+        *(folder, folder / "task", folder / "receipts"),
     ]
     found = [str(path) for place in places for path in place.glob(f"*{MARK}*")]
     for name in found:
@@ -167,12 +167,12 @@ def _main(uid: int) -> None:
     def furnish() -> None:
         mount("tmpfs", "/srv", "tmpfs")  # the program of that name is for root alone
         owner = os.geteuid() or uid
-        for place in ("", "work", "receipts", "home", "tmp"):
+        for place in ("", "task", "receipts", "home", "tmp"):
             (folder / place).mkdir()
             os.chown(folder / place, owner, os.getegid() or uid)
 
     machine.enter_or_exit(uid, prepare=furnish)
-    os.chdir(folder / "work")
+    os.chdir(folder / "task")
     os.environ |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
     from playhead.store import Store
 
@@ -180,10 +180,10 @@ def _main(uid: int) -> None:
     from .process import COMMAND
     from .recordings import ask, record_run
 
-    store, receipt = folder / "work" / "store", folder / "receipts" / "receipt.json"
+    store, receipt = folder / "task" / "store", folder / "receipts" / "receipt.json"
     with Store.open(store) as opened:
         record_run(opened, "tape", [ask()])
-    (folder / "work" / "playhead.yaml").write_text("store: store\n")
+    (folder / "task" / "playhead.yaml").write_text("store: store\n")
     flags: dict[str, list[str]] = {"contained": []} | (
         {"with files": ["--sandbox-files"]} if needs.has("bubblewrap") else {}
     )
@@ -218,7 +218,7 @@ def _main(uid: int) -> None:
             "stderr": done.stderr,
             "left": left(folder),
             "same": before == _times(),
-            "configuration": (folder / "work" / "playhead.yaml").read_text(),
+            "configuration": (folder / "task" / "playhead.yaml").read_text(),
             "verified": checked.returncode,
             "receipt": json.loads(receipt.read_text()),
             "mode": receipt.stat().st_mode & 0o777,

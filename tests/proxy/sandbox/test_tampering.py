@@ -22,9 +22,9 @@ from playhead.tests.support.recordings import ask, record_run
 
 FEWEST = 12
 OWN = {
-    "/srv/machine/workplayhead-tampered",
-    "/srv/machine/work/storeplayhead-tampered",
-    "/srv/machine/work/playhead.yamlplayhead-tampered",
+    "/srv/machine/taskplayhead-tampered",
+    "/srv/machine/task/storeplayhead-tampered",
+    "/srv/machine/task/playhead.yamlplayhead-tampered",
 }
 """What the tries make in folders of the command's own, before they come to what is not."""
 ALLOWED = {"receipt: a link"}

@@ -54,20 +54,20 @@ def test_what_a_shell_runs_first_is_compared(name: str, tmp_path: Path) -> None:
 @pytest.fixture
 def writing(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Replay a command that writes to folders of such variables."""
-    for name in ("work", "tools", "perl"):
+    for name in ("task", "tools", "perl"):
         (tmp_path / name).mkdir()
-    with Store.open(tmp_path / "work/store") as opened:
+    with Store.open(tmp_path / "task/store") as opened:
         record_run(opened, "tape", [ask()])
     environ = {
         **os.environ,
         "COMPILER_PATH": f"{tmp_path}/tools",
-        "PERL5LIB": f"{tmp_path}/perl:{tmp_path}/work/own",
+        "PERL5LIB": f"{tmp_path}/perl:{tmp_path}/task/own",
     }
 
     def replay(*words: str, folders: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", WRITE, *(str(tmp_path / name) for name in folders)]
         given = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *words]
-        return playhead_anew(*given, "--", *command, cwd=tmp_path / "work", env=environ)
+        return playhead_anew(*given, "--", *command, cwd=tmp_path / "task", env=environ)
 
     return replay
 
@@ -77,11 +77,11 @@ def test_a_sandbox_has_copies_of_them(
 ) -> None:
     """What is in the working folder is real: it is the agent's own."""
     need("a sandbox")
-    done = writing(folders=("tools", "perl", "work/own"))
+    done = writing(folders=("tools", "perl", "task/own"))
     assert (done.returncode, done.stdout) == (0, "['cc1']\n" * 3), done.stderr
     assert not list((tmp_path / "tools").iterdir())
     assert not list((tmp_path / "perl").iterdir())
-    assert (tmp_path / "work/own/cc1").exists()
+    assert (tmp_path / "task/own/cc1").exists()
 
 
 def test_a_program_of_a_compiler_that_appears_outside_of_a_sandbox_is_said(
@@ -90,5 +90,5 @@ def test_a_program_of_a_compiler_that_appears_outside_of_a_sandbox_is_said(
     """The next start may compile with it."""
     done = writing("--no-sandbox", folders=("tools",))
     assert done.returncode == 125, done.stderr
-    changed = json.loads((tmp_path / "work/receipt.json").read_text())["changed"]
+    changed = json.loads((tmp_path / "task/receipt.json").read_text())["changed"]
     assert str(tmp_path / "tools/cc1") in {row["path"] for row in changed}
