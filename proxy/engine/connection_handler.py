@@ -81,7 +81,7 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
         # Where the streams find whose hooks to run; see `streams.PlayheadStream`.
         self.client.hooks = addons  # type: ignore[attr-defined]
         # Whom they ask whether the client has said more.
-        self.client.says_more = lambda: is_readable(self._client_socket)  # type: ignore[attr-defined]
+        self.client.says_more = lambda: is_readable(self._client_socket)  # type: ignore[attr-defined]  # read by the streams
         # Where they leave what is to be written before more is read.
         self.client.spools = set()  # type: ignore[attr-defined]
         # Where they leave the layer inside a tunnel that has been made.

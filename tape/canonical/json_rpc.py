@@ -158,41 +158,48 @@ def find_cancelled(recorded: bytes, asked: bytes) -> list[tuple[Key, Key]]:
 
 def _cancelled_by(body: bytes) -> list[Key | None]:
     try:
-        found = _read_asked(body)
-        messages = found if isinstance(found, list) else [found]
-        return [_cancels(one) for one in messages]
+        return [_cancels(one) for one in _read_messages(body)]
     except (ValueError, RecursionError):
         return []
 
 
 def _cancels(message: _Asked) -> Key | None:
-    params, method = _written(message.params), _written(message.method)
-    if method is None or params is None or params[:1] != b"{":
+    params, method = _read_own_params(message), _written(message.method)
+    if method is None or params is None:
         return None
     if json.loads(method) != _CANCELLED.decode():
         return None
-    written = _written(_read_params(params).cancelled)
+    written = _written(params.cancelled)
     return None if written is None else parse_id(written)
 
 
 def _own_names(body: bytes) -> list[tuple[bytes | None, bytes | None]] | None:
     """Give id and progress token of each message as they are written."""
     try:
-        found = _read_asked(body)
-        messages = found if isinstance(found, list) else [found]
         return [
             (_written(one.id), _token(one)) if _is_set(one.method) else (None, None)
-            for one in messages
+            for one in _read_messages(body)
         ]
     except (ValueError, RecursionError):  # msgspec's own errors are among them
         return None
 
 
-def _token(message: _Asked) -> bytes | None:
+def _read_messages(body: bytes) -> list[_Asked]:
+    found = _read_asked(body)
+    return found if isinstance(found, list) else [found]
+
+
+def _read_own_params(message: _Asked) -> _Params | None:
+    """Give the parameters of a message; None where they are no object."""
     params = _written(message.params)
-    if params is None or params[:1] != b"{":
+    return _read_params(params) if params is not None and params[:1] == b"{" else None
+
+
+def _token(message: _Asked) -> bytes | None:
+    params = _read_own_params(message)
+    if params is None:
         return None
-    meta = _written(_read_params(params).meta)
+    meta = _written(params.meta)
     return None if meta is None or meta[:1] != b"{" else _written(_read_meta(meta).token)
 
 

@@ -21,7 +21,7 @@ from ...config.safe_json_schema import BadSchema, Schema, compile_schema, unpani
 from ..dialects.common.untrusted_json import Json, find_json
 from ..diff.divergence_types import one_line
 from ..exchange import Request, Response
-from ..records.content_coding import undo_coding
+from ..records.content_coding import read_codings, undo_coding
 from .can_hold_back import is_judged, is_stream
 
 MOST = 10
@@ -117,7 +117,7 @@ def check_response(schema: str, response: Response, shown: Response) -> Checked:
 
 def _plain(message: Request | Response) -> bytes | None:
     """Give a body with its codings undone; None where they cannot be."""
-    coding = b",".join(v for name, v in message.headers if name.lower() == b"content-encoding")
+    coding = read_codings(message.headers)
     return undo_coding(message.body, coding, _MAX_BODY) if coding else message.body
 
 

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 
-from ..exchange import Headers, Request, Response
-from ..records.content_coding import undo_coding, undo_what_came
+from ..exchange import Request, Response
+from ..records.content_coding import read_codings, undo_coding, undo_what_came
 from . import (
     anthropic_complete,
     anthropic_messages,
@@ -122,12 +122,8 @@ def _find(request: Request) -> tuple[Dialect | None, Json, bool]:
     return next((dialect for dialect in maybe if dialect.has_shape(tree)), None), tree, True
 
 
-def _coding(headers: Headers) -> bytes:
-    return b",".join(value for name, value in headers if name.lower() == b"content-encoding")
-
-
 def _request_json(request: Request) -> Json:
-    body, coding = request.body, _coding(request.headers)
+    body, coding = request.body, read_codings(request.headers)
     if coding:
         plain = undo_coding(body, coding, MAX_STREAM)
         body = body if plain is None else plain
@@ -136,7 +132,7 @@ def _request_json(request: Request) -> Json:
 
 def _plain_response(response: Response) -> bytes | None:
     """Give a response's body with its codings undone, as far as it came."""
-    body, coding = response.body, _coding(response.headers)
+    body, coding = response.body, read_codings(response.headers)
     if coding:
         plain = undo_what_came(body, coding, MAX_STREAM)
         # What is no such coding may have been stored, or handed on, with its coding undone.
@@ -253,7 +249,7 @@ def _arrival(response: Response, place: int, plain: bytes) -> int | None:
     ends = list(accumulate(chunk.size for chunk in response.chunks))
     if not ends:
         return None
-    coding = _coding(response.headers)
+    coding = read_codings(response.headers)
     if plain is response.body or not coding:
         at = bisect_left(ends, place)
     else:

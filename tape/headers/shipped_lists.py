@@ -12,6 +12,9 @@ name that no client of these sent.
 from enum import StrEnum
 from typing import NamedTuple
 
+MCP_SESSION = b"mcp-session-id"
+"""Names a session of MCP: given by the answer to `initialize`, and sent with each request after it."""
+
 NOISE: dict[bytes, str] = {
     **dict.fromkeys(
         (
@@ -148,7 +151,7 @@ REPORTED: tuple[Reported, ...] = (
     Reported(b"x-gemini-api-privileged-user-id", "Gemini CLI in another home", Link.RUN),
     Reported(b"x-ms-proposed-lease-id", "azure-storage-blob", Link.RUN),
     Reported(b"x-ms-lease-id", "azure-storage-blob: a lease that it proposed", Link.FOLLOWS),
-    Reported(b"mcp-session-id", "mcp: the server's own, which the tape gives again", Link.FOLLOWS),
+    Reported(MCP_SESSION, "mcp: the server's own, which the tape gives again", Link.FOLLOWS),
     Reported(
         b"x-ms-consistency-level",
         "azure-cosmos: a thread in the background",

@@ -12,8 +12,8 @@ from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
 from ..exchange import Exchange, Headers, Request, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
-from ..headers.linked_values import LinkedValues, Pair
-from ..headers.shipped_lists import NEW_CONDITIONS
+from ..headers.linked_values import Comparison, LinkedValues, Pair
+from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
@@ -54,7 +54,6 @@ class Noted(NamedTuple):
 
 _SHOWN = {"body": "body", "target": "path", "query": "query"}
 _SPLIT = "has another value than before where the tape has one"
-_SESSION = b"mcp-session-id"
 _INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"
 
@@ -130,10 +129,10 @@ class Agreement:
     def open_session(self, answered: Exchange) -> None:
         """Note the id of a session that an answer of the tape gives."""
         response = answered.response
-        session = response.header(_SESSION) if response is not None else None
+        session = response.header(MCP_SESSION) if response is not None else None
         if session is not None:
             form = canonical(answered.request, answered.request_class, self._rules)
-            linked = Linked(Space.RUN, _SESSION.decode(), session.strip(), follows=True)
+            linked = Linked(Space.RUN, MCP_SESSION.decode(), session.strip(), follows=True)
             self._links.open(linked, fingerprint(form))
 
     def note(
@@ -146,7 +145,8 @@ class Agreement:
         old, new = self._read_beside(recorded), self._read_present(request)
         names = _differing(old.reported, new.reported)
         names += _new_conditions(recorded.request, request)
-        merged, wrong = self._disagreements(old, new, alike)
+        agrees = self._links.compare(old.linked, new.linked)
+        merged, wrong = self._disagreements(agrees, old, alike)
         self._blocks.note(request, recorded)
         if old.inner:
             inner = self._find_inner(request)
@@ -164,17 +164,17 @@ class Agreement:
         alike: as for `note`.
         """
         old, new = self._read_beside(recorded), self._read_present(request)
-        wrong = self._disagreements(old, new, alike)[1]
+        agrees = self._links.compare(old.linked, new.linked)
+        wrong = self._disagreements(agrees, old, alike)[1]
         if old.inner:
-            wrong += self._find_mistaken(old.inner, request)
-            wrong += self._find_merged(old.inner, request, alike)
             inner = self._find_inner(request)
+            wrong += self._find_mistaken(request, old.inner, inner)
+            wrong += self._find_merged(request, old.inner, inner, alike)
             unseen = self._not_masked(request, self._inner.find_unseen(old.inner, inner))
             wrong += self._find_invented(unseen, recorded.seq)
             split = self._not_masked(request, self._inner.find_split(old.inner, inner))
             wrong += [_drift(pair, _SPLIT) for pair in split]
-        header = self._links.compare(old.linked, new.linked).unseen
-        wrong += self._find_invented(header, recorded.seq)
+        wrong += self._find_invented(agrees.unseen, recorded.seq)
         for difference in self._blocks.find_mistaken(request, recorded.request):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
@@ -184,19 +184,25 @@ class Agreement:
         inner = self._read_beside(recorded).inner
         return not inner or self._inner.agree(inner, self._find_inner(request))
 
-    def _find_mistaken(self, recorded: tuple[Linked, ...], request: Request) -> Iterator[Drift]:
+    def _find_mistaken(
+        self, request: Request, recorded: tuple[Linked, ...], present: tuple[Linked, ...]
+    ) -> Iterator[Drift]:
         """Give the places outside of header fields with a key of the tape that is recorded elsewhere."""
-        for place in self._inner.find_mistaken(recorded, self._find_inner(request)):
+        for place in self._inner.find_mistaken(recorded, present):
             if not self._is_masked(request, place):
                 shown = _SHOWN[place.partition(" ")[0]]
                 told = f"its {shown} has another secret than the one that is recorded there"
                 yield Drift(told, Difference(shown, "(recorded)", "(another)"))
 
     def _find_merged(
-        self, recorded: tuple[Linked, ...], request: Request, alike: Callable[[], Iterable[Seq]]
+        self,
+        request: Request,
+        recorded: tuple[Linked, ...],
+        present: tuple[Linked, ...],
+        alike: Callable[[], Iterable[Seq]],
     ) -> Iterator[Drift]:
         """Give the places outside of header fields with a word for all, where the answer depends on which is meant."""
-        for place in self._inner.find_merged(recorded, self._find_inner(request)):
+        for place in self._inner.find_merged(recorded, present):
             then = {one.value for one in recorded if one.place == place}
             others = (self._find_beside(seq) for seq in alike())
             if not self._is_masked(request, place) and any(
@@ -228,10 +234,9 @@ class Agreement:
         return read_inner(request, self._find)
 
     def _disagreements(
-        self, old: _Beside, new: CountedFields, alike: Callable[[], Iterable[Seq]]
+        self, agrees: Comparison, old: _Beside, alike: Callable[[], Iterable[Seq]]
     ) -> tuple[list[str], list[Drift]]:
         """Give places that are merged and harmless, and those that are wrong."""
-        agrees = self._links.compare(old.linked, new.linked)
         wrong = [_drift(pair, _SPLIT) for pair in agrees.split]
         merged = []
         for pair in agrees.merged:

@@ -20,8 +20,9 @@ from dataclasses import replace
 
 from ..canonical.canonical_request import MAX_PARSED, BodyKind, open_body
 from ..canonical.json_rpc import Names, Place, find_cancelled, find_names, find_places, parse_id
-from ..exchange import Chunk, Exchange, Headers, Request, RequestClass, Response
-from ..records.content_coding import undo_what_came
+from ..exchange import Chunk, Exchange, Request, RequestClass, Response
+from ..headers.shipped_lists import MCP_SESSION
+from ..records.content_coding import read_codings, undo_what_came
 
 MAX_NAMES = 10_000
 """Ids remembered for an origin and session; the oldest are forgotten."""
@@ -154,7 +155,7 @@ class IdRewriting:
 
 
 def _origin(request: Request) -> _Origin:
-    session = request.header(b"mcp-session-id") or b""
+    session = request.header(MCP_SESSION) or b""
     return request.scheme, request.host, request.port, session
 
 
@@ -173,7 +174,7 @@ def _rewritten(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | N
     if response is None or response.spilled is not None or not response.body:
         return exchange, None
     events = response.is_events
-    coding = _coding(response.headers)
+    coding = read_codings(response.headers)
     plain = undo_what_came(response.body, coding, MAX_PARSED) if coding else response.body
     if plain is None:
         return exchange, None
@@ -186,10 +187,6 @@ def _rewritten(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | N
         response = _decoded(response, coding, plain)
     headers = tuple(_lengthened(name, value, growth) for name, value in response.headers)
     return replace(exchange, response=replace(response, headers=headers)), spelling
-
-
-def _coding(headers: Headers) -> bytes:
-    return b",".join(value for name, value in headers if name.lower() == b"content-encoding")
 
 
 def _lengthened(name: bytes, value: bytes, growth: int) -> tuple[bytes, bytes]:

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..exchange import Exchange, Lane, RequestClass, Seq
+from ..headers.shipped_lists import MCP_SESSION
 
 _ACCEPTED = 202
-_SESSION = b"mcp-session-id"
 _LOOKED_AT = 64
 """Most exchanges that one late request is compared with: the ones that are nearest behind it."""
 
@@ -56,7 +56,7 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     elsewhere = response is not None and response.status == _ACCEPTED
     pushed = pushed or (elsewhere and b'"jsonrpc"' in exchange.request.body)
     counts = request_class is not RequestClass.TELEMETRY and not pushed
-    session = exchange.request.header(_SESSION) or b""
+    session = exchange.request.header(MCP_SESSION) or b""
     return Placed(
         exchange.seq, lane.number, frozenset(lane.overlaps), request_class, counts, session
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..canonical.canonical_request import MAX_PARSED
 from ..exchange import Exchange, Response, Seq
-from ..records.content_coding import undo_what_came
+from ..records.content_coding import read_codings, undo_what_came
 
 _MOST_ANSWERS = 100
 _MOST_BYTES = 4 * 1024 * 1024
@@ -63,14 +63,10 @@ class PlainAnswers:
 
 
 def _class_of(code: int) -> bytes:
-    """Give the characters that a placeholder may have this one for."""
+    """Give the characters that a placeholder may have this one for; rule 2 of `redaction/placeholder.py`."""
     one = bytes([code])
-    for characters, pattern in (
-        (b"0123456789", b"[0-9]"),
-        (b"abcdefghijklmnopqrstuvwxyz", b"[a-z]"),
-        (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"[A-Z]"),
-    ):
-        if one in characters:
+    for pattern in (b"[0-9]", b"[a-z]", b"[A-Z]"):
+        if re.fullmatch(pattern, one):
             return pattern
     return re.escape(one)
 
@@ -78,7 +74,7 @@ def _class_of(code: int) -> bytes:
 def _body(response: Response | None) -> bytes:
     if response is None or not response.body:
         return b""
-    codings = b",".join(v for name, v in response.headers if name.lower() == b"content-encoding")
+    codings = read_codings(response.headers)
     if not codings:
         return response.body
     return undo_what_came(response.body, codings, MAX_PARSED) or b""

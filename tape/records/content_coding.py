@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ..exchange import Headers
 from .zstd import ZstdDecompressor, ZstdError
 
 
@@ -28,6 +29,11 @@ MAX_DECODED = 64 * 1024 * 1024
 """Bytes a body may have once its codings are undone."""
 _MAX_CODINGS = 3
 _MAX_MEMBERS = 64
+
+
+def read_codings(headers: Headers) -> bytes:
+    """Give the value of `content-encoding`, of several fields joined; empty where there is none."""
+    return b",".join([value for name, value in headers if name.lower() == b"content-encoding"])
 
 
 def undo_coding(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes | None:

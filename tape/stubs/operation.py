@@ -10,7 +10,7 @@ GraphQL over HTTP, appendix on persisted documents (`documentId`), and Relay's `
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -36,20 +36,25 @@ def operation(request: Request) -> tuple[str, ...]:
     pairs = parse_qsl(request.target.partition("?")[2], keep_blank_values=True)
     named += [f"action={value}" for name, value in pairs if name.lower() == "action" and value]
     named += _graphql(dict(pairs))
-    tree = _tree(request)
+    tree = read_tree(request, _LARGEST, _read)
     for one in tree[:_MOST] if isinstance(tree, list) else (tree,):
         if isinstance(one, dict):
             named += _of_object(one)
     return tuple(named)
 
 
-def _tree(request: Request) -> Any:
+def read_tree(request: Request, largest: int, parse: Callable[[bytes], Any]) -> Any:
+    """Give what a request's body says, as JSON or as the pairs of a form; None where it is neither.
+
+    largest: bytes of a body that is read.
+    parse: reads JSON; gives None for what is none.
+    """
     body, content = open_body(request)
-    if content is None or len(body) > _LARGEST:
+    if content is None or len(body) > largest:
         return None
     if content.kind is BodyKind.FORM:
         return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-    return _read(body) if content.kind is BodyKind.JSON else None
+    return parse(body) if content.kind is BodyKind.JSON else None
 
 
 def _read(text: str | bytes) -> Any:

@@ -26,14 +26,13 @@ from urllib.parse import parse_qsl, unquote
 
 from blake3 import blake3
 
-from ..canonical.canonical_request import BodyKind, open_body
 from ..canonical.target_overrides import names_of
 from ..exchange import Exchange, Headers, Request, RequestClass, Seq, VerdictKind
 from ..matching.json_rpc_ids import IdRewriting
 from ..policy.refusal import is_grpc
 from ..records.content_coding import undo_coding
 from .json_shape import Schema, infer, is_valid, member
-from .operation import operation
+from .operation import operation, read_tree
 
 MAX_MODELS = 16
 """Recorded answers that are looked at."""
@@ -412,15 +411,6 @@ def _fold(value: Any) -> Any:
     return [_fold(item) for item in value] if isinstance(value, list) else value
 
 
-def _body_tree(request: Request) -> Any:
-    body, content = open_body(request)
-    if content is None or len(body) > _MAX_BODY:
-        return None
-    if content.kind is BodyKind.FORM:
-        return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-    return _read(body) if content.kind is BodyKind.JSON else None
-
-
 def _places(request: Request) -> dict[_Path, Any]:
     """Give what a request says, by place: segments of its path, pairs of its query, members of its body."""
     found: dict[_Path, Any] = {}
@@ -430,7 +420,7 @@ def _places(request: Request) -> dict[_Path, Any]:
     for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=None):
         found["query", name] = value
     left = [_MAX_PLACES]
-    tree = _body_tree(request)
+    tree = read_tree(request, _MAX_BODY, _read)
     if tree is not None:
         _collect(tree, ("body",), found, left)
     key = request.header(b"idempotency-key")

@@ -36,9 +36,9 @@ def _complete(asked: dict[str, Any]) -> web.Response:
         ]
     elif finish:  # smolagents ends with a tool
         calls = [_call(done, "final_answer", {"answer": "done"})]
-    message = {"role": "assistant", "content": None if calls else "done"}
+    message: dict[str, Any] = {"role": "assistant", "content": None if calls else "done"}
     if calls:
-        message["tool_calls"] = calls  # type: ignore[assignment]
+        message["tool_calls"] = calls
     why = "tool_calls" if calls else "stop"
     if not asked.get("stream"):
         choice = {"index": 0, "finish_reason": why, "message": message}

@@ -54,7 +54,7 @@ def use_storage(base: str) -> None:
 
     client = storage.Client(
         project="p",
-        credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]
+        credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # has no types
         client_options={"api_endpoint": base},
         extra_headers={"x-goog-user-project": either("project", "p", "q")},
     )
