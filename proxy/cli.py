@@ -20,7 +20,7 @@ from .. import PlayheadError, __version__
 from ..config import ConfigError
 from .commands import COMMANDS
 from .commands.common import UNTESTABLE, complain
-from .standard_streams import empty_stderr, fill_standard_files
+from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
 
 USAGE = 2
 _MANY_OBJECTS = 50_000
@@ -46,7 +46,7 @@ class _Group(click.Group):
 def cli(verbose: int) -> None:
     """Record what an agent does on the network, and play it again with the network gone."""
     level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
-    logging.basicConfig(level=level, format="playhead: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=level, format=LOG_FORMAT, stream=sys.stderr)
     # A client that goes away or speaks nonsense is its own affair; -v shows it.
     for name in ("mitmproxy", "hpack", "h2", "asyncio"):
         logging.getLogger(name).setLevel(max(level, logging.INFO if verbose > 1 else logging.ERROR))

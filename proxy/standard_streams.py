@@ -1,12 +1,21 @@
-"""Print messages for a person on stderr; a closed stderr never causes a failure.
+"""Print messages for a person on stderr; a stderr that is closed, or that nobody reads, never causes a failure.
 
-A reader of stderr that goes away, or a process started without one, is no reason to lose a run, a mode that
-was switched, or an exit code.
+A reader of stderr that goes away or falls asleep, or a process started without one, is no reason to lose a run, a mode
+that was switched, or an exit code, or to keep clients waiting.
 """
 
 import contextlib
+import logging
 import os
+import queue
 import sys
+import threading
+
+LOG_FORMAT = "playhead: %(message)s"
+_MOST_LINES = 10_000
+"""Messages that wait for a reader of stderr; further ones are dropped, and counted."""
+_LAST_S = 1.0
+"""Longest wait for that reader once we stop."""
 
 
 def print_status(text: str) -> None:
@@ -40,3 +49,44 @@ def fill_standard_files() -> None:
         except OSError:
             # The lowest number that is free is taken; those below are open by now.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+class BackgroundStderr(logging.Handler):
+    """Write messages to stderr on a thread, so that a pipe that is full keeps no client waiting."""
+
+    def __init__(self) -> None:
+        """Start the thread."""
+        super().__init__()
+        self._lines: queue.Queue[str | threading.Event] = queue.Queue(_MOST_LINES)
+        self._dropped = 0
+        threading.Thread(target=self._write, name="playhead-stderr", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have a message written, or dropped where too many wait."""
+        try:
+            self._lines.put_nowait(self.format(record))
+        except queue.Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Wait a moment for the messages to be written."""
+        written = threading.Event()
+        with contextlib.suppress(queue.Full):
+            self._lines.put_nowait(written)
+            written.wait(_LAST_S)
+        super().close()
+
+    def _write(self) -> None:
+        while True:
+            line = self._lines.get()
+            if isinstance(line, threading.Event):
+                line.set()
+                continue
+            if self._dropped:
+                dropped, self._dropped = self._dropped, 0
+                line += f"\nplayhead: {dropped} messages were dropped: stderr was not read"
+            # Not through `sys.stderr`, whose lock a thread that waits would keep for ever.
+            data = line.encode(errors="backslashreplace") + b"\n"
+            with contextlib.suppress(OSError):
+                while data:
+                    data = data[os.write(2, data) :]

@@ -1,12 +1,14 @@
 """`playhead serve`: the long-running proxy, controlled by its file."""
 
 import asyncio
+import contextlib
 import logging
 import signal
+from collections.abc import Iterator
 
 from ...config import Config, ConfigError, Watcher
 from ..engine.event_loop import new_event_loop
-from ..standard_streams import print_status
+from ..standard_streams import LOG_FORMAT, BackgroundStderr
 from ..trust.environment import publish
 from .runtime import Runtime
 
@@ -18,8 +20,23 @@ def serve(config: Config, watcher: Watcher | None) -> int:
 
     Raises: PlayheadError, before the port is open.
     """
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with _logged_in_background(), asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_serve(config, watcher))
+
+
+@contextlib.contextmanager
+def _logged_in_background() -> Iterator[None]:
+    """Have no client wait for a reader of our stderr."""
+    root = logging.getLogger()
+    before = root.handlers[:]
+    handler = BackgroundStderr()
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    root.handlers[:] = [handler]
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+        handler.close()
 
 
 async def _serve(config: Config, watcher: Watcher | None) -> int:
@@ -44,6 +61,6 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
 
 def _print_config(found: Config | ConfigError) -> None:
     if isinstance(found, ConfigError):
-        print_status(f"playhead: the file is broken, the old settings stay:\n{found}")
+        logger.warning("the file is broken, the old settings stay:\n%s", found)
     else:
-        print_status(f"playhead: new settings, mode {found.mode.value}")
+        logger.warning("new settings, mode %s", found.mode.value)

@@ -27,6 +27,8 @@ NOTHING_SAID = "nothing was said in it"
 """Detail of an empty tunnel in which not even TLS was begun."""
 CUT_HEAD = "the client left before the head of a request had ended"
 """Detail of a request that was cut in its head."""
+CUT_BEHIND = "the client left before the request ahead of it had been answered"
+"""Detail of a request that waited behind another on its connection, and was not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from struct import pack
 
 import pytest
 from hpack import Encoder
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from playhead.config import Config, Mode
@@ -227,6 +227,7 @@ def test_whatever_frames_an_origin_sends_come_to_an_end_and_are_played(
 
 @FUZZED
 @given(requests=_fuzzed(_GOOD_REQUESTS))
+@example(requests=[b"T /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n"])
 def test_whatever_a_client_says_comes_to_an_end(stage: Stage, requests: list[bytes]) -> None:
     """It is answered or closed, and nothing is left on its way; no traceback, no neighbour disturbed."""
     before = len(stage.logged.records)

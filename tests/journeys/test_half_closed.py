@@ -157,3 +157,31 @@ def test_a_client_that_closes_after_its_answer_has_not_left(
     receipt, heard = _play(tmp_path, certificates, way, [False] * 20, [False] * 20)
     assert heard == [_FINE] * 20
     assert receipt.faithful is True, receipt.to_json()
+
+
+@pytest.mark.parametrize("first", ["GET", "POST"])
+def test_a_request_behind_one_that_was_left_is_not_read(
+    tmp_path: Path, certificates: Certificates, first: str
+) -> None:
+    """An effect goes on without its client; a request behind it is noted as cut, and keeps no run open."""
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
+    with Deck(config) as deck, RawOrigin(_say, lasting=True) as origin:
+        authority = origin.url.partition("//")[2]
+
+        def leave() -> None:
+            with tunnel(deck.proxy, authority, "half") as opened:
+                for method, path in ((first, "/never"), ("GET", "/behind")):
+                    head = f"{method} {path} HTTP/1.1\r\nHost: {authority}\r\n\r\n"
+                    opened.send(head.encode(), socket.MSG_MORE)  # all of it leaves together
+                opened.shutdown(socket.SHUT_WR)
+                _read_plain(opened)
+
+        leave()
+        origin.stop()
+        deck.end("half")
+        assert [one.request.target for one in deck.tape("half")] == ["/never"]
+        deck.play()
+        leave()
+        deck.end("half@1")
+        receipt = deck.receipt("half@1")
+    assert receipt.divergences == []

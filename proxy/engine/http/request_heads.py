@@ -28,7 +28,7 @@ from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._http1 import Http1Server
 
 from ....addons.attempts.watch import Stray
-from ....tape.records.attempt import CUT_HEAD, AttemptKind
+from ....tape.records.attempt import CUT_BEHIND, CUT_HEAD, AttemptKind
 from ..hooks.own_hooks import PlayheadStrayHook
 from .http1_messages import MAX_HEAD_BYTES, MessagesMixin, find_wrong_field
 
@@ -50,6 +50,8 @@ class PlayheadServer(MessagesMixin, Http1Server):
 
     _reported = False
     """Whether what the client said last was noted: nothing comes after it."""
+    _left = False
+    """Whether the client left while it waited; a request that it leaves behind may go on without it."""
 
     def read_headers(self, event: events.ConnectionEvent) -> Any:
         """Read a head as mitmproxy does, unless it is clear already that there is none."""
@@ -116,6 +118,17 @@ class PlayheadServer(MessagesMixin, Http1Server):
             self.state = self.done
             return
         yield from super().wait(event)
+        if isinstance(event, events.ConnectionClosed):
+            self._left = True
+            if self.buf.start(_PEEK_BYTES).strip():
+                yield from self._report(CUT_BEHIND, AttemptKind.CUT_REQUEST)
+
+    def mark_done(self, *, request: bool = False, response: bool = False) -> Any:
+        """Read the next request, unless the client has left: nobody would be there for its answer."""
+        if self._left:
+            self.state = self.done
+            return
+        yield from super().mark_done(request=request, response=response)
 
     def _find_wrong(self, command: commands.Command) -> tuple[int, str] | None:
         """Give status and sentence for a request that is not to be handled."""
