@@ -40,7 +40,7 @@ from playhead.timeline import Receipt, build
 PROGRAM = Path(__file__).with_name("clients") / "fault_client.py"
 IMPORTS = (*prepared.HTTPX, "aiohttp", "playhead.tests.journeys.clients.transcript")
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
-PATIENCE_S = {"httpx": 0.4, "aiohttp": 0.4, "curl": 0.8}
+PATIENCE_S = {"httpx": 1.0, "aiohttp": 1.0, "curl": 1.5}
 """Of clients before a silent origin; curl's is for everything from the name look-up on."""
 
 PART = b"data: event 1\n\ndata: event 2\n\n"
