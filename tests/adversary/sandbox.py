@@ -252,7 +252,7 @@ def _state(path: str) -> str:
 # ---- the attacks ------------------------------------------------------------------------------------
 
 
-def _replay(code: str, timeout_s: float = 15) -> dict[str, Any]:
+def _replay(code: str, timeout_s: float = 60) -> dict[str, Any]:
     """Run an agent in a replay; give the exit code, what was said, and the receipt as it stands there."""
     (WORK / "agent.py").write_text(code)
     command = [

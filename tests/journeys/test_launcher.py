@@ -200,7 +200,7 @@ def test_a_signal_to_the_launcher_is_the_commands(env: dict[str, str], store: Pa
 def test_a_command_may_ignore_a_signal(env: dict[str, str], store: Path) -> None:
     """The launcher waits for it, whatever it was sent itself, and its run goes on."""
     code = (
-        "signal.signal(signal.SIGTERM, lambda *_: print('not now', flush=True)); ready();"
+        "signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'not now\\n')); ready();"
         "sys.stdin.readline(); ask('/b')"
     )
     with launched(env, "record", "--run", "stubborn", "--store", store, *child(code)) as process:
