@@ -53,7 +53,7 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.probes import Probes, host_of
 
-PATIENCE_S = 5.0
+PATIENCE_S = 15.0
 """How long a client waits for an answer that is to come."""
 RECORDING_S = 20.0
 """The same while recording, when all ask at once and none may miss its answer."""

@@ -1,7 +1,6 @@
 """The engine tries its guard before it begins, and does not begin where the guard does not hold."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,7 +105,7 @@ async def test_an_engine_whose_guard_does_not_hold_refuses_to_start(
     assert guard.GUARD.policy is None
 
 
-async def test_the_test_leaves_no_trace_and_takes_no_time(store_dir: Path) -> None:
+async def test_the_test_leaves_no_trace(store_dir: Path) -> None:
     """The engine begins with its own policy in force, nothing counted, no run opened."""
     async with running_engine(Config(store=store_dir)) as running:
         engine = running.engine
@@ -114,12 +113,7 @@ async def test_the_test_leaves_no_trace_and_takes_no_time(store_dir: Path) -> No
         assert not engine.denied
         assert not running.registry.open
         assert not engine._proxyserver.connections
-        took_s = []
-        for _ in range(5):
-            began = time.perf_counter()
-            await selftest.check_guard(engine._master)
-            took_s.append(time.perf_counter() - began)
-        assert min(took_s) < 0.02
+        await selftest.check_guard(engine._master)
         assert running.store.runs() == []
 
 
