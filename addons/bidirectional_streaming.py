@@ -13,7 +13,8 @@ from mitmproxy import http
 
 from ..config import Mode
 from ..tape.canonical.canonical_request import Canonical, canonical, same_head
-from ..tape.diff.divergence_types import Difference, Divergence, DivergenceKind
+from ..tape.diff.difference import common_prefix, show_difference
+from ..tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
 from ..tape.exchange import Exchange, Request, RequestClass, VerdictKind
 from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import Action, Decision
@@ -28,6 +29,7 @@ from .wire.http import read_request
 
 _TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
 """Content types of protocols that stream both ways."""
+_SHOWN_BYTES = 100
 
 
 def is_bidirectional(request: http.Request) -> bool:
@@ -122,6 +124,7 @@ def _began(recorded: Exchange, came: bytes) -> bool:
 
 def _begin(pending: PendingExchange, open_run: OpenRun, recorded: Exchange) -> None:
     pending.early = Early(recorded, len(pending.sent[0]))
+    pending.sent = []  # compared by now
     _take(pending, open_run, recorded, "on tape: its request is the same so far", play)
 
 
@@ -168,15 +171,17 @@ def _compare(pending: PendingExchange, early: Early) -> None:
         return
     came = b"".join(pending.sent)
     pending.sent = []
-    expected = asked.body[early.compared : early.compared + len(came)]
-    early.compared += len(came)
-    differs = _differs(asked, early.compared - len(came), came)
-    if early.compared > len(asked.body) and _ended_first(early.exchange):
-        differs = True
-    if pending.request_ended and early.compared < len(asked.body):
-        differs = True
-    if differs:
-        _diverge(pending, early, came, expected)
+    at, early.compared = early.compared, early.compared + len(came)
+    if _differs(asked, at, came):
+        _diverge(pending, early, at, came, "the request went on otherwise after its answer had begun")
+    elif early.compared > len(asked.body) and _ended_first(early.exchange):
+        more = early.compared - len(asked.body)
+        text = f"the request went on for {more} bytes more than the recorded one, which ended there"
+        _diverge(pending, early, len(asked.body), came[-more:], text)
+    elif pending.request_ended and early.compared < len(asked.body):
+        less = len(asked.body) - early.compared
+        text = f"the request ended {less} bytes before the recorded one: it has fewer messages, or a shorter one"
+        _diverge(pending, early, early.compared, b"", text)
 
 
 def _ended_first(recorded: Exchange) -> bool:
@@ -196,19 +201,22 @@ def _differs(asked: Request, at: int, came: bytes) -> bool:
     return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
 
 
-def _diverge(pending: PendingExchange, early: Early, came: bytes, expected: bytes) -> None:
+def _diverge(pending: PendingExchange, early: Early, at: int, came: bytes, text: str) -> None:
+    """Note that a request is another one from this byte on, and that it gets no further answer."""
     early.diverged = True
     assert pending.request is not None
-    at = early.compared - len(came)
-    path = f"body[{at}:{early.compared}]"
+    expected = early.exchange.request.body[at:]
+    shown = pending.open_run.redactor.text(came)
+    same = common_prefix(expected, shown)
+    place = f"body byte {at + same}"
     divergence = Divergence(
         DivergenceKind.CHANGED,
         pending.seq,
         pending.request.method,
         pending.request.url,
         early.exchange.seq,
-        (Difference(path, repr(expected[:100]), repr(pending.open_run.redactor.text(came)[:100])),),
-        "the request went on otherwise after its answer had begun",
+        (show_difference(place, _readable(expected[same:]), _readable(shown[same:])),),
+        text,
     )
     pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
@@ -218,3 +226,7 @@ def _head_form(open_run: OpenRun, request: Request, request_class: RequestClass)
     secret = open_run.redactor.redacted_query(request)
     form = canonical(request, request_class, open_run.rules, secret)
     return form._replace(body=b"", kind=form.kind.NONE)
+
+
+def _readable(data: bytes) -> str:
+    return data[:_SHOWN_BYTES].decode("utf-8", "backslashreplace") or ABSENT

@@ -103,7 +103,7 @@ def encode_exchange(exchange: Exchange) -> bytes:
             meta["response"]["need"] = response.head_need
         if response.end_need is not None:
             meta["response"]["end_need"] = response.end_need
-        if response.is_events and response.end_after > exchange.seq:
+        if response.end_after:
             meta["response"]["end_after"] = response.end_after
         if response.ragged:
             meta["response"]["ragged"] = True

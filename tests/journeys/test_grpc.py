@@ -43,6 +43,7 @@ EXPECTED = {
     "unimplemented": "UNIMPLEMENTED",
     "server stream": "OK",
     "error after data": "DATA_LOSS",
+    "heard": "OK",
     "client stream": "OK",
     "left open": "DEADLINE_EXCEEDED",
     "bidi": "OK",

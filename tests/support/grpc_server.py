@@ -133,6 +133,7 @@ def _serve(chain: str) -> None:
         "Endless": grpc.unary_stream_rpc_method_handler(_endless),
         "ClientStream": grpc.stream_unary_rpc_method_handler(_client_stream),
         "Bidi": grpc.stream_stream_rpc_method_handler(_bidi),
+        "Heard": grpc.stream_stream_rpc_method_handler(_bidi),
     }
     server = grpc.server(futures.ThreadPoolExecutor(16), options=_WITHOUT_LIMIT)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Test", handlers),))

@@ -70,6 +70,8 @@ def _responses(draw: st.DrawFn) -> Response:
         complete=draw(st.booleans()),
         spilled=draw(st.none() | _spilled),
         head_need=draw(st.none() | _number),
+        end_need=draw(st.none() | _number),
+        end_after=draw(_number),
         ragged=draw(st.booleans()),
     )
 

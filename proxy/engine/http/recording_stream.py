@@ -274,7 +274,8 @@ class RecordingStream(UploadingStream):
         assert self.flow.response
         pending.ragged = _is_ragged(self.context.server)
         pending.end_need = None if pending.request_ended else pending.sent_bytes
-        pending.end_after = pending.open_run.last_seq
+        last = pending.open_run.last_seq
+        pending.end_after = last if pending.event_stream and last > pending.seq else 0
         yield HttpResponseHook(self.flow)
         self.server_state = self.state_done
         if pending.recording and pending.gone is None and self._client_has_left():

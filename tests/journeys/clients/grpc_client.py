@@ -142,6 +142,21 @@ class Client:
         asked.put(None)
         tell("bidi", call, answers)
 
+    def hear(self) -> None:
+        """Say all there is to say, hear the answer, and only then end the call."""
+        asked: SimpleQueue[bytes | None] = SimpleQueue()
+        call = self._channel.stream_stream("/test.Test/Heard")(
+            iter(asked.get, None), timeout=_LONG_S
+        )
+        answers: list[bytes] = []
+        asked.put(b"hello")
+        with contextlib.suppress(grpc.RpcError):  # the call tells
+            answers.append(next(call))
+            asked.put(None)
+            answers += call
+        asked.put(None)
+        tell("heard", call, answers)
+
 
 def main() -> None:
     """Make every call."""
@@ -165,6 +180,7 @@ def main() -> None:
         client.upload()
         client.break_off()
         client.talk(b"goodbye" if how != "another-word" else b"farewell")
+        client.hear()
         client.parallel(PAYLOADS if how != "another-order" else PAYLOADS[::-1])
         client.unary("deadline", "Slow", b"x", timeout=DEADLINE_S)
         client.leave()

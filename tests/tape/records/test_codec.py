@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.exchange import Alpn, Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
-from playhead.tape.records.codec import BadRecord, decode_exchange, encode_exchange, unpack
+from playhead.tape.records.codec import (
+    Apart,
+    BadRecord,
+    decode_exchange,
+    encode_exchange,
+    encode_rest,
+    unpack,
+)
 from playhead.tape.records.events import (
     CHAIN_START,
     Event,
@@ -28,6 +35,15 @@ from playhead.tests.support.strategies import exchanges, plain_values
 def test_an_exchange_comes_back_as_it_was(exchange: Exchange) -> None:
     """Every field, every byte, lone surrogates included."""
     assert decode_exchange(encode_exchange(exchange)) == exchange
+
+
+@given(exchanges())
+def test_an_exchange_whose_parts_were_kept_apart_comes_back(exchange: Exchange) -> None:
+    """Nothing that is written depends on what is left out."""
+    request, response = exchange.request, exchange.response
+    answer = (response.headers, response.body) if response is not None else (None, None)
+    apart = Apart(request.headers, request.body, *answer)
+    assert decode_exchange(encode_rest(exchange), apart) == exchange
 
 
 @given(
