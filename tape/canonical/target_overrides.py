@@ -104,8 +104,8 @@ _PATH_WORDS = re.compile(
 )
 """Names that say nothing else than that they are the path, in any order of their words."""
 _GATEWAY = re.compile(
-    r"target|upstream|backend|gateway|destination|provider|endpoint|proxyto|proxypass|resource"
-    r"|(?:custom|base|api|dest|proxy|remote|server|route|litellm|aig|portkey|helicone).*(?:host|url|uri|base)"
+    r"target|upstream|backend|gateway|destination|provider|endpoint|proxyto|proxypass|routeto|resource"
+    r"|(?:custom|base|api|dest|proxy|remote|server|service|route|litellm|aig|portkey|helicone).*(?:host|url|uri|base)"
 )
 _ADDRESS = re.compile(
     r"(?:host|url|uri|path|(?<!data)base|addr|address|authority|endpoint|target|upstream|backend|destination)$"
@@ -130,6 +130,8 @@ _ANY_HOST = "*"
 """A name that may be any: no host has this character."""
 _NO_GATEWAY = frozenset({"xamztarget", "proxyauthorization"})
 """`X-Amz-Target` names an operation, in the form of a host name."""
+_COPY_TO = "destination"
+"""Of WebDAV: what a COPY or MOVE makes (RFC 4918 section 10.3), so its path is no path of the request."""
 _HARMLESS = frozenset(
     {
         "referer",
@@ -153,6 +155,10 @@ _HARMLESS = frozenset(
 )
 """Fields that nobody takes for a target, whatever URL is in them."""
 _URLS = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*):(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]*)""")
+_URL_PATHS = re.compile(
+    r"""[A-Za-z][A-Za-z0-9+.-]*:(?:[\\]?/){2}[^\s/?#"'<>,;{}\\]*([/\\][^\s"'<>,;{}]*)"""
+)
+"""The path of each absolute URL, with its query."""
 _RELATIVE_URL = re.compile(r"""[\s"'<]*(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]+)""")
 _BARE_HOST = re.compile(
     r"""[\s"'<]*((?:[^\s/?#"'<>,;@:]+\.[A-Za-z][\w-]+\.?|localhost|[\d.]+\.\d+|\[[0-9a-fA-F:.]+\])(?::\d+)?|[\w.-]+:\d{1,5})"""
@@ -288,6 +294,8 @@ def _in_fields(
                 yield _HANDSHAKE if _is_handshake(headers) else _WEBSOCKET
         elif kind is ClaimKind.GATEWAY:
             yield from _urls_in(kind, value, scheme, host, port)
+            for said in _URL_PATHS.findall(value) if name != _COPY_TO else ():
+                yield from _base_said(name, said, scheme, host, port, target)
             if not _ADDRESS.search(name):
                 bare = _BARE_HOST.fullmatch(value) if "//" not in value else None
                 if bare is not None and not agrees(bare[1], scheme, host, port):
@@ -489,10 +497,12 @@ def _methods_said(text: str, *, sure: bool = True) -> Iterator[Claim]:
 
     sure: whether servers take the value for a method by its name; else only what is one in normal form counts.
     """
-    for word in text.split(","):
-        word = word.strip().upper()
+    for written in text.split(","):
+        word = written.strip().upper()
         if word in _METHODS:
             yield Claim(ClaimKind.METHOD, word)
+            if sure and written.strip() not in (word, word.lower()):
+                yield from _UNREAD
         elif sure and word:
             yield Claim(ClaimKind.METHOD, word)
             yield from _UNREAD
@@ -613,7 +623,9 @@ def _said(
         if text.strip():
             yield from _path_said(name, text.strip(), scheme, host, port, target)
     elif kind is ClaimKind.SCHEME:
-        yield from _scheme_said("https" if text.strip().lower() in _ON else text, scheme)
+        word = text.strip().lower()
+        said = "https" if word in _ON else "http" if name in _SECURE and word else text
+        yield from _scheme_said(said, scheme)
     else:
         if name == "forwarded":
             for said in _FORWARDED_SCHEME.findall(text):
@@ -640,12 +652,13 @@ def _address_said(
         if not one or _CLEAN_URL.fullmatch(one):
             continue
         if _CLEAN_PATH.fullmatch(one):
-            if name.endswith(("url", "uri", "path")):
+            if name != _COPY_TO:
                 yield from _path_said(name, one, scheme, host, port, target)
         elif _CLEAN_HOST.fullmatch(one) or (_WORD.fullmatch(one) and name.endswith("host")):
             found = re.split(r"[/?#]", one, maxsplit=1)[0]
             if not agrees(found, scheme, host, port):
                 yield Claim(ClaimKind.GATEWAY, found)
+            yield from _base_said(name, one[len(found) :], scheme, host, port, target)
         elif not _WORD.fullmatch(one) or _LABELS.search(name):
             yield Claim(ClaimKind.GATEWAY, _ANY_HOST)
             yield Claim(ClaimKind.PATH, ANY_PATH)
@@ -665,6 +678,15 @@ def _path_said(
     absolute = _ABSOLUTE.match(text)
     if absolute is not None and absolute[1] and not agrees(absolute[1], scheme, host, port):
         yield Claim(ClaimKind.FORWARDED, absolute[1])
+
+
+def _base_said(
+    name: str, path: str, scheme: str, host: str, port: int, target: str
+) -> Iterator[Claim]:
+    """Give what the path of an address in a field of a gateway claims: to be the path, or what the path is put behind."""
+    if path.startswith(("/", "\\")) and path not in ("/", target):
+        yield from _path_said(name, path, scheme, host, port, target)
+        yield Claim(ClaimKind.PATH, f"{re.split('[?#]', path, maxsplit=1)[0].rstrip('/')}{target}")
 
 
 def _scheme_said(text: str, scheme: str) -> Iterator[Claim]:

@@ -9,7 +9,7 @@ import pytest
 
 from playhead.config import Classes, parse_match
 from playhead.config.targets.host_interpretations import Place
-from playhead.config.targets.request_interpretations import More
+from playhead.config.targets.request_interpretations import ANY_PATH, More
 from playhead.tape.canonical.canonical_request import (
     canonical,
     compile_rules,
@@ -227,7 +227,7 @@ def test_a_coded_form_is_read_or_claims_anything(coding: bytes, claims: list[str
         (b"Accept", b'a/b; profile="https://b.example/y"', None),
         (b"Helicone-Target-URL", b"https://b.example", "gateway"),
         (b"Helicone-Target-URL", b"https://a.example", None),
-        (b"X-Portkey-Custom-Host", b"b.example:8080/v1", "gateway"),
+        (b"X-Portkey-Custom-Host", b"b.example:8080", "gateway"),
         (b"X-Portkey-Provider", b"openai", None),
         (b"X-LiteLLM-Api-Base", b"https://b.example", "gateway"),
         (b"Proxy-Target", b"10.0.0.1", "gateway"),
@@ -260,6 +260,36 @@ def test_a_field_is_known_by_the_words_in_its_name(
     late = replace(request, headers=request.headers[:1], trailers=request.headers[1:])
     assert claims_of(late) == claims_of(request)
     assert names_of(late) == names_of(request)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "paths"),
+    [
+        (b"X-Upstream-Url", b"https://a.example/pay", ["/pay", "/pay/v1/x"]),
+        (b"Helicone-Target-URL", b"https://a.example/pay/", ["/pay/", "/pay/v1/x"]),
+        (b"X-Target-Url", b"HTTPS:\\/\\/a.example/pay?a=b", ["/pay?a=b", "/pay/v1/x"]),
+        (b"X-Backend", b"a.example/pay", ["/pay", "/pay/v1/x"]),
+        (b"X-Portkey-Custom-Host", b"https://b.example/v1", ["/v1", "/v1/v1/x"]),
+        (b"X-Target", b"/pay", ["/pay"]),
+        (b"X-Upstream-Url", b"https://a.example/v1/x", []),
+        (b"X-Upstream-Url", b"https://a.example", []),
+    ],
+)
+def test_an_address_for_a_gateway_is_the_path_or_its_beginning(
+    name: bytes, value: bytes, paths: list[str]
+) -> None:
+    """Some gateways ask for just what it names, others put the path of the request behind it."""
+    claims = claims_of(_ask(((b"host", b"a.example"), (name, value))))
+    assert [one.text for one in claims if one.kind == "path" and one.text != ANY_PATH] == paths
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(b"X-Forwarded-Ssl", b"off"), (b"Front-End-Https", b"0")]
+)
+def test_a_field_may_deny_that_a_request_was_encrypted(name: bytes, value: bytes) -> None:
+    """Servers behind a proxy take the scheme from it, either way."""
+    claims = claims_of(_ask(((b"host", b"a.example"), (name, value))))
+    assert [(one.kind, one.text) for one in claims] == [("scheme", "http")]
 
 
 _KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
@@ -410,7 +440,7 @@ def test_a_path_in_a_field_is_a_path(name: bytes, value: bytes) -> None:
         (b"X-Backend", b"blue"),
         (b"Destination", b"/dav/a%20b"),
         (b"Destination", b"https://a.example/dav/b"),
-        (b"Helicone-Target-URL", b"https://a.example/v1"),
+        (b"Helicone-Target-URL", b"https://a.example/"),
     ],
 )
 def test_fields_of_ordinary_clients_claim_nothing(name: bytes, value: bytes) -> None:
