@@ -371,6 +371,29 @@ def test_a_module_that_was_looked_for_is_changed_when_it_is_imported() -> None:
     assert run(new_kit(), sys.executable, "-c", code).out != recorded.out
 
 
+def test_uuids_by_the_clock_are_those_of_their_job_in_whatever_order_jobs_run() -> None:
+    """The module compares the clock with its last UUID, which may be another job's: so every job has a last one of its own."""
+    code = """
+        import os, uuid
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Event
+        first, ready = os.environ["FIRST"], Event()
+        def job(name):
+            if name != first:
+                ready.wait()
+            found = [str(uuid.uuid1()) for _ in range(3)]
+            ready.set()
+            return found
+        with ThreadPoolExecutor(2) as pool:
+            print(list(pool.map(job, "ab")))
+        """
+    preload_bundle = new_kit()
+    recorded = run(preload_bundle, sys.executable, *script(code), FIRST="a")
+    for first in "ab":
+        replayed = run(again(preload_bundle, recorded.rows), sys.executable, *script(code), FIRST=first)  # fmt: skip
+        assert replayed.out == recorded.out
+
+
 def test_a_preload_that_fails_stops_nobody(tmp_path: Path) -> None:
     """The program runs as without it, and one line says so."""
     preload_bundle = new_kit()

@@ -7,6 +7,7 @@ a signature with the nonce of another one gives its key away.
 import os
 import sys
 from _blake2 import blake2b
+from _thread import RLock
 
 from . import contexts, hooks, notes, processes
 from .patch_builtins import Replaced, replace
@@ -40,6 +41,12 @@ _MOST_GENERATORS = 4096
 """Of the module `random`, 2.5 kB each: those of contexts that are over are not needed any more."""
 _MORE = ("more",)
 """An execution context for all that are too many."""
+_LAST_OF_UUIDS = {
+    "uuid1": ("_last_timestamp",),
+    "uuid6": ("_last_timestamp_v6",),
+    "uuid7": ("_last_timestamp_v7", "_last_counter_v7"),
+}
+"""Functions of the module `uuid` that compare the clock with the UUID before, and where they keep that."""
 _real_urandom = os.urandom
 _counts = {}
 
@@ -176,3 +183,27 @@ def _change_uuid(uuid):
         uuid._load_system_functions = lambda: None
     # The bit says that it is no address of a network card (RFC 9562, section 6.10).
     uuid._node = int.from_bytes(_stream(6, "node"), "big") | 1 << 40
+    for name, kept in _LAST_OF_UUIDS.items():
+        if hasattr(uuid, name):
+            _keep_apart(uuid, name, kept)
+
+
+def _keep_apart(uuid, name, kept):
+    """Have each context compare its clock with its own last UUID: the module's is that of whatever came before, in any."""
+    real, last, lock = getattr(uuid, name), {}, RLock()
+
+    def call(*args, **kwargs):
+        context = contexts.for_randomness()
+        with lock:
+            if context not in last and len(last) >= contexts.MOST:
+                context = _MORE
+            for one, value in zip(kept, last.get(context, (None,) * len(kept))):
+                setattr(uuid, one, value)
+            try:
+                return real(*args, **kwargs)
+            finally:
+                last[context] = tuple(getattr(uuid, one) for one in kept)
+
+    setattr(uuid, name, Replaced(call, real))
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=last.clear)
