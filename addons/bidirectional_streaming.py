@@ -173,7 +173,9 @@ def _compare(pending: PendingExchange, early: Early) -> None:
     pending.sent = []
     at, early.compared = early.compared, early.compared + len(came)
     if _differs(asked, at, came):
-        _diverge(pending, early, at, came, "the request went on otherwise after its answer had begun")
+        _diverge(
+            pending, early, at, came, "the request went on otherwise after its answer had begun"
+        )
     elif early.compared > len(asked.body) and _ended_first(early.exchange):
         more = early.compared - len(asked.body)
         text = f"the request went on for {more} bytes more than the recorded one, which ended there"

@@ -30,7 +30,7 @@ _COMPARED = 40
 _TRACED = 3
 """Differences whose values are looked for in answers."""
 _LIMIT_S = 0.5
-_DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again"
+_DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again, as far as `sources` in its receipt says"
 
 
 def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Divergence:

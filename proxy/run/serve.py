@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 from collections.abc import Iterator
 
@@ -49,14 +50,23 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
     async with runtime:
         publish(config.public_ca_dir)
         address = await runtime.listen(config.listen)
-        print(
+        _print_address(
             f"playhead: {config.mode.value} on http://{address} "
-            f"(store {config.store}, CA {runtime.ca.certificate_file})",
-            flush=True,
+            f"(store {config.store}, CA {runtime.ca.certificate_file})\n"
         )
         await stop.wait()
         logger.info("stopping")
     return 0
+
+
+def _print_address(line: str) -> None:
+    """Print where the proxy listens; one whose stdout cannot be written serves all the same."""
+    data = line.encode(errors="backslashreplace")
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except OSError as error:
+        logger.warning("stdout cannot be written: %s; %s", error, line.strip())
 
 
 def _print_config(found: Config | ConfigError) -> None:

@@ -57,7 +57,7 @@ def open_database(
     owner = None if readonly else create_liveness_file(path)
     database = Database(path, environment, lock, choose_cipher(key), owner, again)
     try:
-        _check_format(database, key)
+        _check_format(database, key, alone=held is not None)
     except (lmdb.Error, OSError) as error:
         database.close()
         raise unreadable(path, error) from error
@@ -142,7 +142,7 @@ def _check_whole(folder: Path, environment: lmdb.Environment) -> None:
     )
 
 
-def _check_format(database: Database, key: StoreKey | None) -> None:
+def _check_format(database: Database, key: StoreKey | None, *, alone: bool) -> None:
     found = read_format(database.path, database.environment)
     if found is None and database.writable:
         database.writer.call(lambda transaction: _make(database, transaction))
@@ -150,7 +150,7 @@ def _check_format(database: Database, key: StoreKey | None) -> None:
         raise StoreError(f"no store at {database.path}", "record a run first")
     if found is not None:
         check_current(database.path, database.environment, found)
-        _check_key(database, key)
+        _check_key(database, key, alone=alone)
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), create=False)
 
@@ -226,7 +226,7 @@ def write_head(transaction: lmdb.Transaction, meta: Any, cipher: StoreCipher) ->
         transaction.put(CHECK_ROW, cipher.check, db=meta)
 
 
-def _check_key(database: Database, key: StoreKey | None) -> None:
+def _check_key(database: Database, key: StoreKey | None, *, alone: bool) -> None:
     check = read_check(database.environment)
     meta = database.environment.open_db(b"meta", create=False)
     with database.environment.begin(db=meta) as transaction:
@@ -240,7 +240,7 @@ def _check_key(database: Database, key: StoreKey | None) -> None:
             " `playhead rekey` again",
             database.path,
         )
-    if erased:
+    if erased and not alone:  # else it is about to take them out
         logger.warning(
             "a run of the store at %s was erased, but its bytes may still be in the files: `playhead gc` takes"
             " them out",

@@ -321,6 +321,16 @@ def test_an_erasure_that_was_killed_is_gone_on_with(
     assert not caplog.text
 
 
+def test_an_erasure_says_nothing_of_bytes_that_it_takes_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store is opened again in between; the warning is for whoever finds it so later."""
+    path = tmp_path / "s"
+    _make(path, secret=1, other=1)
+    assert run(path, "erase", "secret", "--yes").exit_code == 0
+    assert not caplog.text
+
+
 def test_a_run_that_is_open_is_not_erased(tmp_path: Path) -> None:
     """Nor is one that is not there."""
     path = tmp_path / "s"
