@@ -26,7 +26,7 @@ def _unread() -> BinaryIO:
 def test_a_stdout_that_cannot_be_written_ends_no_proxy(tmp_path: Path, gone: str) -> None:
     """It serves, and says on stderr where."""
     stdout = open("/dev/full", "wb") if gone == "full" else _unread()  # noqa: SIM115
-    command = [*COMMAND, "serve", "--store", tmp_path / "store", "--listen", "127.0.0.1:0"]
+    command = [*COMMAND, "serve", "--store", str(tmp_path / "store"), "--listen", "127.0.0.1:0"]
     with stdout, subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         line = process.stderr.readline().decode()
