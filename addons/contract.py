@@ -19,7 +19,7 @@ from mitmproxy import http
 from ..config import ContractRule, OnViolation
 from ..tape.contracts.can_hold_back import can_hold
 from ..tape.diff.divergence_types import one_line
-from ..tape.exchange import Exchange, Request
+from ..tape.exchange import Exchange, RawRequest, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
@@ -87,7 +87,7 @@ class ReportContractViolation:
         report(pending, contract_state.in_request._replace(refuses=refuses))
 
 
-def _check_request(pending: PendingExchange, rule: ContractRule, asked: Request) -> "Checked":
+def _check_request(pending: PendingExchange, rule: ContractRule, asked: RawRequest) -> "Checked":
     """Check a request's body. Any thread."""
     from ..tape.contracts.check import check_request  # for who has contracts: not for a start
 

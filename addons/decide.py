@@ -24,7 +24,16 @@ from ..tape.canonical.target_overrides import (
 from ..tape.classify.by_body import reads_by_body
 from ..tape.classify.by_method_and_url import Kind
 from ..tape.diff.divergence_types import Dependence, Difference
-from ..tape.exchange import NO_TUNNEL, Exchange, Fingerprint, Lane, Request, RequestClass, Seq
+from ..tape.exchange import (
+    NO_TUNNEL,
+    Exchange,
+    Fingerprint,
+    HttpRequest,
+    Lane,
+    Request,
+    RequestClass,
+    Seq,
+)
 from ..tape.matching.agreement import Drift
 from ..tape.matching.cursor import Hit, Unknown
 from ..tape.policy.decide import (
@@ -160,8 +169,10 @@ class Decide:
         redact = open_run.redactor.head if recording else open_run.redactor.request
         request, pending.redactions = redact(asked)
         pending.request = request
+        if recording:
+            pending.came = asked.body
         pending.searched = not recording
-        if reads_by_body(pending.kind, request):
+        if reads_by_body(pending.kind, asked):
             pending.facts = pending.facts._replace(request_class=RequestClass.READ, by_body=True)
         if recording:
             return self._decide_leaving(pending, open_run)
@@ -186,7 +197,7 @@ class Decide:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
         assert pending.request is not None
         if _needs_comparison(pending, open_run):
-            if len(pending.request.body) > _LARGE_BYTES:
+            if len(pending.came) > _LARGE_BYTES:
                 return self._decide_leaving_off_loop(pending, open_run)
             _identify_for_comparison(pending, open_run)
         self._let_out(pending, open_run)
@@ -417,7 +428,7 @@ def _hide(names: tuple[tuple[str, str], ...], open_run: OpenRun) -> tuple[tuple[
     return tuple((kind, open_run.redactor.redact_text(text)) for kind, text in names)
 
 
-def _look_at_form(pending: PendingExchange, asked: Request, *, unread: bool = False) -> None:
+def _look_at_form(pending: PendingExchange, asked: HttpRequest, *, unread: bool = False) -> None:
     """Take in what a body and trailers claim: they let nothing out, and may have the request held."""
     body = None if unread or asked.spilled is not None else asked.body
     claims = find_body_claims(asked.method, asked.headers, body)
@@ -456,16 +467,13 @@ def _counts_repeats(pending: PendingExchange) -> bool:
 
 def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> None:
     """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
-    assert pending.request is not None
-    pending.request, more = open_run.redactor.request_body(pending.request)
-    pending.redactions += more
-    pending.searched = True
+    request = pending.with_body()
     counted = _counts_repeats(pending)
     if counted or asks_for_repeats(pending):
-        found = open_run.identify(pending.request, pending.request_class)
+        found = open_run.identify(request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
         if counted:
-            pending.forms = find_forms(pending, pending.request, found[0])
+            pending.forms = find_forms(pending, request, found[0])
 
 
 def _make_drifts(open_run: OpenRun) -> "Drifts":

@@ -27,9 +27,9 @@ from ..tape.exchange import (
     FaultKind,
     Headers,
     Phase,
+    RawResponse,
     Request,
     RequestClass,
-    Response,
     VerdictKind,
 )
 from ..tape.playback.websocket import ABRUPT
@@ -413,15 +413,7 @@ def _intent(pending: PendingExchange) -> Event:
 
 
 def _identified(pending: PendingExchange) -> Request:
-    request = pending.request
-    assert request is not None
-    if pending.sent and not request.body:
-        request = pending.request = replace(request, body=b"".join(pending.sent))
-    if not pending.searched and request.body:
-        pending.searched = True
-        request, more = pending.open_run.redactor.request_body(request)
-        pending.request = request
-        pending.redactions = (*pending.redactions, *more)
+    request = pending.with_body()
     if pending.fingerprint is None:
         found = pending.open_run.identify(request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
@@ -525,10 +517,10 @@ class _Maker:
         request = _identified(pending)
         open_run = pending.open_run
         redactions, warnings = pending.redactions, tuple(pending.warnings)
-        response = None
+        came = response = None
         if self.head is not None:
             status, reason, version, fields, trailers = self.head
-            response = Response(
+            came = RawResponse(
                 status=status,
                 reason=reason,
                 http_version=version.decode("latin-1"),
@@ -546,9 +538,8 @@ class _Maker:
                 secrets=self.places,
             )
         if self.counting_meter is not None:
-            self.counting_meter.count_usage(pending, request, response)
-        if response is not None:
-            came = response
+            self.counting_meter.count_usage(pending, request, came)
+        if came is not None:
             response, more, changed = open_run.redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if self.contract_state is not None:

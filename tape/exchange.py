@@ -216,8 +216,11 @@ class Lane(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request as the agent sent it, redactions aside."""
+class HttpRequest:
+    """One request, whether its secrets are still in it or not.
+
+    Whoever takes this may look at it and may neither keep nor show it: that takes a `Request`.
+    """
 
     method: str
     scheme: str
@@ -264,6 +267,19 @@ class Request:
         return find_header(self.headers, name)
 
 
+@dataclass(frozen=True, slots=True)
+class RawRequest(HttpRequest):
+    """One request as it came over the wire: it may hold secrets, so it is neither kept nor shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request(HttpRequest):
+    """One request as it is kept, compared and shown: its secrets are replaced.
+
+    `Redactor` makes it of a `RawRequest`, and a store reads it.
+    """
+
+
 def find_header(headers: Headers, name: bytes) -> bytes | None:
     """Find the first value of a header field, by lower-case name."""
     size = len(name)
@@ -284,8 +300,11 @@ class Interim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """One response; `body` is what passed, which is all of it unless the exchange carries a fault."""
+class HttpResponse:
+    """One response, whether its secrets are still in it or not; see `HttpRequest`.
+
+    `body` is what passed, which is all of it unless the exchange carries a fault.
+    """
 
     status: int
     reason: bytes
@@ -326,6 +345,16 @@ class Response:
     def header(self, name: bytes) -> bytes | None:
         """First value of a header field, by lower-case name, or None."""
         return find_header(self.headers, name)
+
+
+@dataclass(frozen=True, slots=True)
+class RawResponse(HttpResponse):
+    """One response as it came over the wire: it may hold secrets, so it is neither kept nor shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response(HttpResponse):
+    """One response as it is kept, played and shown: its secrets are replaced."""
 
 
 @dataclass(frozen=True, slots=True)

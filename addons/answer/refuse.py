@@ -59,9 +59,10 @@ class Refuse:
             pending.finish()
 
     async def _answer(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
-        decision, request, open_run = pending.decision, pending.request, pending.open_run
+        decision, open_run = pending.decision, pending.open_run
         assert decision is not None
-        assert request is not None
+        # What is refused while recording has not been searched for secrets yet.
+        request = await asyncio.to_thread(pending.with_body)
         divergence = None
         stopped = open_run.stopped is not None
         telemetry = pending.request_class is RequestClass.TELEMETRY

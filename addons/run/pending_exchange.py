@@ -114,10 +114,12 @@ class PendingExchange:
         """False while a request is sent on that has not ended."""
         self.early: Early | None = None
         self.request: Request | None = None
-        """As it is compared and stored: redacted, before anything is changed for the upstream."""
+        """As it is compared and stored, before anything is changed for the upstream; without its body until that is searched."""
         self.redactions: tuple[Redaction, ...] = ()
+        self.came = b""
+        """The body that came, until its secrets are taken out."""
         self.searched = False
-        """Whether its body has been redacted too."""
+        """Whether that has been done."""
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
         self.forms: Forms = frozenset()
@@ -378,6 +380,17 @@ class PendingExchange:
         if self.sent_bytes > HELD_BYTES:
             self.begin_upload(b"".join(self.sent))
             self.sent = []
+
+    def with_body(self) -> Request:
+        """Give the request with its body, whose secrets are taken out by now. Any thread, one at a time."""
+        assert self.request is not None
+        came = self.came or b"".join(self.sent)
+        if came and not self.searched:
+            self.searched = True
+            self.came = b""
+            self.request, more = self.open_run.redactor.request_body(self.request, came)
+            self.redactions = (*self.redactions, *more)
+        return self.request
 
     async def keep_bodies(self) -> None:
         """Make durable what was too large to be held.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...config import OnViolation
 from ...tape.contracts.applicable_contracts import MODELS, ApplicableContracts
 from ...tape.diff.divergence_types import one_line
-from ...tape.exchange import Request, Response
+from ...tape.exchange import RawResponse, Request, Response
 from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ContractState:
     def check_answer(
         self,
         request: Request,
-        response: Response,
+        response: RawResponse | Response,
         shown: Response,
         redact_text: Callable[[str], str],
         *,

@@ -16,7 +16,7 @@ from mitmproxy import http
 from ...config import Limits
 from ...config.targets.request_interpretations import Ways
 from ...tape.classify.by_method_and_url import may_ask_model
-from ...tape.exchange import Phase, Request, RequestClass, Response
+from ...tape.exchange import HttpRequest, HttpResponse, Phase, RequestClass
 from ...tape.policy.limits import CountedUsage, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
 
@@ -122,7 +122,7 @@ class UsageMeter:
         self._row.heard(pending.facts, pending.forms, logged.digest(16))
 
     def count_usage(
-        self, pending: "PendingExchange", request: Request, response: Response | None
+        self, pending: "PendingExchange", request: HttpRequest, response: HttpResponse | None
     ) -> None:
         """Count the usage that a model's answer states, in place of an earlier count for it. The writer's thread."""
         size = 0 if response is None else response.body_bytes
@@ -136,7 +136,7 @@ class UsageMeter:
             self.used.add(pending.usage)
 
     def _read(
-        self, pending: "PendingExchange", request: Request, response: Response | None
+        self, pending: "PendingExchange", request: HttpRequest, response: HttpResponse | None
     ) -> CountedUsage | None:
         if response is None:
             fault = pending.fault
@@ -154,7 +154,7 @@ class UsageMeter:
         )
 
 
-def _spelled_otherwise(request: Request, ways: Ways) -> Iterator[Request]:
+def _spelled_otherwise(request: HttpRequest, ways: Ways) -> Iterator[HttpRequest]:
     """Give a request in each way that it can be taken, for whoever knows models by method, host and path."""
     # By names alone, whatever the case.
     paths = dict.fromkeys((*ways.paths, *(path.lower() for path in ways.paths)))

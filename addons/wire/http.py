@@ -4,7 +4,7 @@ from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
 from ...tape.canonical.target_overrides import ClaimKind, agrees, agrees_without_port
-from ...tape.exchange import Exchange, Headers, Interim, Request, Response, Spilled
+from ...tape.exchange import Exchange, Headers, Interim, RawRequest, Request, Response, Spilled
 
 _HTTP2 = "HTTP/2"
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -55,7 +55,7 @@ def read_request(
     headers: Headers,
     spilled: Spilled | None = None,
     names: tuple[tuple[str, str], ...] = (),
-) -> Request:
+) -> RawRequest:
     """Give a flow's request as the client sent it.
 
     headers: as they were when its head arrived; mitmproxy takes `Expect` away later.
@@ -64,7 +64,7 @@ def read_request(
     """
     message = flow.request
     data = message.data
-    return Request(
+    return RawRequest(
         method=data.method.decode("latin-1"),  # `message.method` is in capitals
         scheme=message.scheme,
         host=message.host,

@@ -29,6 +29,8 @@ from ...tape.classify.by_body import class_now
 from ...tape.exchange import (
     Chunk,
     Exchange,
+    RawRequest,
+    RawResponse,
     Redaction,
     Request,
     RequestClass,
@@ -207,28 +209,27 @@ class LineImport:
     ) -> tuple[Request, Response | None, tuple[Redaction, ...], tuple[str, ...]]:
         redactor, warnings = run.redactor, parsed.warnings
         request, redactions = redactor.head(parsed.request)
-        if len(request.body) > HELD_BYTES:
-            spilled, secrets = self._spill(request.body, (), redactor, parsed.request, None)
+        if len(parsed.request.body) > HELD_BYTES:
+            spilled, secrets = self._spill(parsed.request.body, (), redactor, parsed.request, None)
             places = (*request.secrets, *secrets)
-            request = replace(request, body=b"", spilled=spilled, secrets=places)
+            request = replace(request, spilled=spilled, secrets=places)
             redactions = (
                 *redactions,
                 *redactions_of("request.body", (one.kind for one in secrets)),
             )
         else:
-            request, more = redactor.request_body(request)
+            request, more = redactor.request_body(request, parsed.request.body)
             redactions = (*redactions, *more)
-        response = parsed.response
-        if response is not None:
-            body, chunks = response.body, response.chunks
+        response, came = None, parsed.response
+        if came is not None:
+            body, chunks = came.body, came.chunks
             large = len(body) > HELD_BYTES
             if large:
-                response = replace(response, body=b"", chunks=())
-            answered = response
-            response, more, changed = redactor.response(response)
+                came = replace(came, body=b"", chunks=())
+            response, more, changed = redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if large:
-                spilled, secrets = self._spill(body, chunks, redactor, parsed.request, answered)
+                spilled, secrets = self._spill(body, chunks, redactor, parsed.request, came)
                 response = replace(response, spilled=spilled, secrets=secrets)
                 redactions = (
                     *redactions,
@@ -241,8 +242,8 @@ class LineImport:
         body: bytes,
         chunks: tuple[Chunk, ...],
         redactor: Redactor,
-        request: Request,
-        response: Response | None,
+        request: RawRequest,
+        response: RawResponse | None,
     ) -> tuple[Spilled, tuple[Secret, ...]]:
         """Keep a body that is too large to be held in an exchange."""
         headers = (response or request).headers

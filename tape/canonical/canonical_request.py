@@ -44,7 +44,7 @@ from ...config.match_pattern import parse_match
 from ...config.schema import Config, IgnoreRule
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...config.values import parse_json_path
-from ..exchange import Fingerprint, Headers, Request, RequestClass
+from ..exchange import Fingerprint, Headers, HttpRequest, Request, RequestClass
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import (
     MASKED,
@@ -467,7 +467,7 @@ def find_content_type(head: Headers, body: bytes) -> ContentType | None:
     return _BARE_JSON if body[:1] in (b"{", b"[") else None
 
 
-def open_body(request: Request) -> tuple[bytes, ContentType | None]:
+def open_body(request: HttpRequest) -> tuple[bytes, ContentType | None]:
     """Give a request's body with its codings undone where they can be, and what it is."""
     head = _head(request.headers)
     plain, _ = _plain(request.body, head)

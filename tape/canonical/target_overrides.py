@@ -34,7 +34,7 @@ from ...config.targets.host_interpretations import (
 )
 from ...config.targets.path_interpretations import decode, split_pairs, upper_triplets
 from ...config.targets.request_interpretations import ANY_METHOD, ANY_PATH, NO_MORE, More
-from ..exchange import Headers, Request
+from ..exchange import Headers, HttpRequest, Request
 from ..records.content_coding import undo_coding
 
 
@@ -326,7 +326,7 @@ def _urls_in(kind: ClaimKind, text: str, scheme: str, host: str, port: int) -> I
         yield Claim(kind, relative[1])
 
 
-def find_trailer_claims(request: Request) -> Claims:
+def find_trailer_claims(request: HttpRequest) -> Claims:
     """Find what the trailers of a request claim: as the same fields would in its head."""
     return _in_trailers(
         request.trailers, request.scheme, request.host, request.port, request.target
@@ -355,7 +355,7 @@ def _squash(name: bytes) -> str:
     return _NOT_WORDS.sub("", name.decode("latin-1").lower())
 
 
-def claims_of(request: Request) -> Claims:
+def claims_of(request: HttpRequest) -> Claims:
     """Find what a whole request claims, by its head and as a form."""
     claims = find_claims(
         request.method,

@@ -23,14 +23,14 @@ from ...config.targets.request_interpretations import find_ways
 from ..canonical import graphql, json_rpc
 from ..canonical.canonical_request import BodyKind, open_body
 from ..canonical.target_overrides import claimed, claims_of
-from ..exchange import Request, RequestClass
+from ..exchange import HttpRequest, RequestClass
 from .by_method_and_url import Kind, classify_ways
 
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""
 
 
-def class_now(request: Request, classes: Classes) -> RequestClass:
+def class_now(request: HttpRequest, classes: Classes) -> RequestClass:
     """Say what kind of call a whole request is, under these patterns."""
     more = claimed(claims_of(request), request.scheme, request.port)
     ways = find_ways(
@@ -40,12 +40,12 @@ def class_now(request: Request, classes: Classes) -> RequestClass:
     return RequestClass.READ if reads_by_body(kind, request) else kind.of
 
 
-def reads_by_body(kind: Kind, request: Request) -> bool:
+def reads_by_body(kind: Kind, request: HttpRequest) -> bool:
     """Say whether its body makes a request a read that its method and URL make an effect."""
     return kind.of is RequestClass.EFFECT and not kind.named and asks_to_read(request)
 
 
-def asks_to_read(request: Request) -> bool:
+def asks_to_read(request: HttpRequest) -> bool:
     """Say whether a POST asks for nothing but to be read something."""
     body = request.body
     if request.method != "POST" or not body or len(body) > MAX_READ:
@@ -56,12 +56,12 @@ def asks_to_read(request: Request) -> bool:
     return reads and _is_plain(body)
 
 
-def _is_json(request: Request) -> bool:
+def _is_json(request: HttpRequest) -> bool:
     content = open_body(request)[1]
     return content is not None and content.kind is BodyKind.JSON
 
 
-def _is_named(request: Request) -> bool:
+def _is_named(request: HttpRequest) -> bool:
     place = f"{request.host}{request.path}".lower()
     return "graphql" in place or "gql" in place
 

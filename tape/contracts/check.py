@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ...config.safe_json_schema import BadSchema, Schema, compile_schema, unpanicked
 from ..dialects.common.untrusted_json import Json, find_json
 from ..diff.divergence_types import one_line
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from ..records.content_coding import read_codings, undo_coding
 from .can_hold_back import is_judged, is_stream
 
@@ -90,7 +90,7 @@ class Unchecked(ValueError):
     """A value cannot be checked; says why."""
 
 
-def check_request(schema: str, request: Request, shown: Request) -> Checked:
+def check_request(schema: str, request: HttpRequest, shown: HttpRequest) -> Checked:
     """Check a request's body.
 
     schema: JSON text of a schema that has been compiled once.
@@ -101,7 +101,7 @@ def check_request(schema: str, request: Request, shown: Request) -> Checked:
     return _check_body(schema, "request", _plain(request), _plain(shown))
 
 
-def check_response(schema: str, response: Response, shown: Response) -> Checked:
+def check_response(schema: str, response: HttpResponse, shown: HttpResponse) -> Checked:
     """Check the body of an answer; one that is not to be judged is fine.
 
     shown: the same answer without its secrets.
@@ -115,7 +115,7 @@ def check_response(schema: str, response: Response, shown: Response) -> Checked:
     return _check_body(schema, "response", _plain(response), _plain(shown))
 
 
-def _plain(message: Request | Response) -> bytes | None:
+def _plain(message: HttpRequest | HttpResponse) -> bytes | None:
     """Give a body with its codings undone; None where they cannot be."""
     coding = read_codings(message.headers)
     return undo_coding(message.body, coding, _MAX_BODY) if coding else message.body

@@ -36,7 +36,7 @@ from ..dialects.common.untrusted_json import (
     first_set,
 )
 from ..diff.divergence_types import one_line
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .check import FINE, Checked, Unchecked, Violation, check_value
 
 _MARKS = (
@@ -64,14 +64,14 @@ _OBJECT: JsonObject = {"type": "object"}
 _NAME = 80
 
 
-def declares(request: Request) -> bool:
+def declares(request: HttpRequest) -> bool:
     """Say whether a request may declare what its answer looks like; quick, and in doubt yes."""
     if request.header(b"content-encoding") is not None:
         return True
     return any(mark in request.body for mark in _MARKS)
 
 
-def check_answer(request: Request, response: Response, shown: Response) -> Checked:
+def check_answer(request: HttpRequest, response: HttpResponse, shown: HttpResponse) -> Checked:
     """Check a model's answer, streamed or not, against what its request declares.
 
     shown: the same answer without its secrets.
@@ -94,7 +94,7 @@ def check_answer(request: Request, response: Response, shown: Response) -> Check
 class _Shown:
     """The redacted copy of an answer, read where something of it is to be shown."""
 
-    def __init__(self, request: Request, response: Response) -> None:
+    def __init__(self, request: HttpRequest, response: HttpResponse) -> None:
         self._request = request
         self._response = response
         self._answer: InferenceResponse | None = None

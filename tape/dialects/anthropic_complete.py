@@ -3,7 +3,7 @@
 Source: Anthropic API reference, "Text completions" (legacy).
 """
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import Places
 from .common.inference import (
@@ -32,7 +32,7 @@ _FINISH = {
 }
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path at Anthropic; elsewhere it may be anything."""
     if not is_post(request) or not request.path.endswith("/v1/complete"):
         return Claim.NO
@@ -45,7 +45,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(body.get("prompt"), str) and "max_tokens_to_sample" in body
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; the prompt is one message, with the turns in it as they are written."""
     body = as_object(tree)
     prompt = as_text(body.get("prompt"))
@@ -66,7 +66,9 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer; it states no usage."""
     body = as_object(tree)
     text = as_text(body.get("completion"))

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from urllib.parse import unquote
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import GOOGLE, Places
 from .common.inference import (
@@ -56,7 +56,7 @@ _FINISH = {
 _VERTEX = re.compile(r"/publishers/anthropic/models/([^/:]+):(?:streamR|r)awPredict$")
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path at Anthropic and where its version is named; elsewhere it may send mail."""
     if not is_post(request):
         return Claim.NO
@@ -75,7 +75,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(body.get("messages"), list) and isinstance(body.get("model"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; on Vertex and Bedrock the model stands in the path."""
     body = as_object(tree)
     if not isinstance(body.get("messages"), list):
@@ -161,7 +161,9 @@ def _image(source: JsonObject) -> Image:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer."""
     body = as_object(tree)
     if not isinstance(body.get("content"), list) and body.get("type") != "message":

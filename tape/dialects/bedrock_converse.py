@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import BEDROCK, Places
 from .common.inference import (
@@ -59,7 +59,7 @@ _FINISH = {
 _PATH = re.compile(r"/model/(.+)/(converse|converse-stream)$")
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path, on any host: there are many endpoints, and gateways before them."""
     return Claim.YES if is_post(request) and _PATH.search(request.path) else Claim.NO
 
@@ -69,7 +69,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(as_object(tree).get("messages"), list)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; one without messages asks with a prompt that is kept at the provider."""
     if not isinstance(tree, dict):
         return None
@@ -164,7 +164,9 @@ def _result_part(item: JsonObject) -> Part:
     return Other("json", item["json"]) if "json" in item else _block(item)
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer."""
     body = as_object(tree)
     message = as_object(as_object(body.get("output")).get("message"))

@@ -14,7 +14,7 @@ from base64 import b64decode
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import anthropic_messages, bedrock_converse, cohere_v1, openai_chat
 from .common.dialect import Claim, Dialect, Fold, Heard, find_finish, is_post
 from .common.drift_places import BEDROCK, Places
@@ -64,7 +64,7 @@ _MAX_DIGITS = 16
 """Of a number in a header field."""
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path, on any host: there are many endpoints, and gateways before them."""
     return Claim.YES if is_post(request) and _PATH.search(request.path) else Claim.NO
 
@@ -74,7 +74,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(tree, dict)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request, in the format that its body has."""
     body = as_object(tree)
     asked = _read_format(body, request)
@@ -89,7 +89,7 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def _read_format(body: JsonObject, request: Request) -> InferenceRequest | None:
+def _read_format(body: JsonObject, request: HttpRequest) -> InferenceRequest | None:
     if isinstance(body.get("messages"), list):
         if "anthropic_version" in body:
             return anthropic_messages.read_request(body, request)
@@ -141,7 +141,9 @@ def _any(body: JsonObject, *names: str) -> Json:
     return first_set(body.get(name) for name in names)
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer, in the format that it has."""
     body = as_object(tree)
     answer = (
@@ -155,7 +157,9 @@ def read_answer(tree: Json, request: Request, response: Response) -> InferenceRe
     return replace(answer, usage=_fill(answer.usage or _text_usage(body), body, response))
 
 
-def _read_chat(body: JsonObject, request: Request, response: Response) -> InferenceResponse | None:
+def _read_chat(
+    body: JsonObject, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     choices = as_objects(body.get("choices"))
     if not any("message" in choice for choice in choices):
         return None
@@ -222,7 +226,7 @@ def _first_count(*values: Json) -> int | None:
     return as_count(first_set(values))
 
 
-def _fill(usage: Usage, body: JsonObject, response: Response) -> Usage | None:
+def _fill(usage: Usage, body: JsonObject, response: HttpResponse) -> Usage | None:
     """Put what Bedrock states itself where the body states nothing."""
     metrics = as_object(body.get(_METRICS))
 

@@ -8,7 +8,7 @@ Source: Cohere API reference, "Chat (v2)", "Chat with streaming (v2)".
 from collections import defaultdict
 from dataclasses import replace
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import openai_chat
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import Places
@@ -52,7 +52,7 @@ FINISH = {
 }
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path at Cohere; elsewhere it may be anything."""
     if not is_post(request) or not request.path.endswith("/v2/chat"):
         return Claim.NO
@@ -65,7 +65,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(body.get("messages"), list) and isinstance(body.get("model"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request."""
     body = as_object(tree)
     if not isinstance(body.get("messages"), list):
@@ -126,7 +126,9 @@ def _content(content: Json) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer."""
     body = as_object(tree)
     if not isinstance(body.get("message"), dict):

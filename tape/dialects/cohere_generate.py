@@ -3,14 +3,14 @@
 Source: Cohere API reference, "Generate" (legacy).
 """
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import cohere
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.inference import Choice, InferenceRequest, InferenceResponse, Message, Text
 from .common.untrusted_json import Json, JsonObject, as_object, as_objects, as_text
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path at Cohere alone."""
     ours = request.path.endswith("/v1/generate") and "cohere" in request.host.lower()
     return Claim.YES if ours and is_post(request) else Claim.NO
@@ -21,7 +21,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(as_object(tree).get("prompt"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request."""
     body = as_object(tree)
     prompt = as_text(body.get("prompt"))
@@ -36,7 +36,9 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer: one choice for each text."""
     body = as_object(tree)
     if not isinstance(body.get("generations"), list):

@@ -5,7 +5,7 @@ Source: Cohere API reference, "Chat (v1)"; also the format of Command R on Bedro
 
 from dataclasses import replace
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import cohere
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.inference import (
@@ -33,7 +33,7 @@ from .common.untrusted_json import (
 _ROLES = {"USER": "user", "CHATBOT": "assistant", "SYSTEM": "system", "TOOL": "tool"}
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path at Cohere; elsewhere it may be anything."""
     if not is_post(request) or not request.path.endswith("/v1/chat"):
         return Claim.NO
@@ -47,7 +47,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(body.get("message"), str) and more
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request: history first, the message last."""
     body = as_object(tree)
     message = as_text(body.get("message"))
@@ -108,7 +108,9 @@ def _tool(item: JsonObject) -> Tool:
     return Tool(name, description, item.get("parameter_definitions"))
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer."""
     body = as_object(tree)
     text = as_text(body.get("text"))

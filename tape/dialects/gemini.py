@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import GOOGLE, Places
 from .common.inference import (
@@ -75,7 +75,7 @@ _PATH = re.compile(r"(?:/([^/:]+))?:(generateContent|streamGenerateContent)$")
 _SPEAKERS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the methods' names, on any host."""
     return Claim.YES if is_post(request) and _PATH.search(request.path) else Claim.NO
 
@@ -85,7 +85,7 @@ def has_shape(tree: Json) -> bool:
     return "contents" in _open(as_object(tree), "request")
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request."""
     if not has_shape(tree):
         return None
@@ -120,7 +120,7 @@ def _get(body: JsonObject, name: str) -> Json:
     return body.get(_SPEAKERS.sub("_", name).lower()) if value is None else value
 
 
-def _tuned(request: Request, found: re.Match[str] | None) -> str | None:
+def _tuned(request: HttpRequest, found: re.Match[str] | None) -> str | None:
     """Give the endpoint that a model of one's own has on Vertex."""
     if found is None or "/endpoints/" not in request.path:
         return None
@@ -198,7 +198,9 @@ def _data(kind: str, data: JsonObject) -> Part:
     return Image(media, as_text(_get(data, "fileUri")), as_text(data.get("data")))
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer; one without candidates was held back before the model saw the question."""
     body = _open(as_object(tree), "response")
     feedback = as_object(_get(body, "promptFeedback"))

@@ -9,7 +9,7 @@ Source: Model Context Protocol, "Transports", "Tools", "Sampling"; JSON-RPC 2.0.
 from collections.abc import Mapping
 
 from ..canonical.canonical_request import open_body
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.inference import (
     ApiError,
@@ -79,7 +79,7 @@ _Asked = Mapping[_Id, JsonObject]
 """Requests by their ids, to know what an answer answers."""
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim by the header fields that clients send after the first request; the first is told by its shape."""
     if not is_post(request) and request.method.upper() != "GET":
         return Claim.NO
@@ -104,7 +104,7 @@ def _is_method(method: str | None) -> bool:
     return method is not None and (method in _METHODS or method.startswith("notifications/"))
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read what a client sends; a GET says nothing and opens a stream."""
     items = [item for item in as_objects(tree) if item.get("jsonrpc") == "2.0"]
     if not items and is_post(request):
@@ -117,7 +117,9 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read what a server sends, in an answer or a stream."""
     items = [item for item in as_objects(tree) if item.get("jsonrpc") == "2.0"]
     if not items and tree != []:
@@ -130,7 +132,7 @@ def read_answer(tree: Json, request: Request, response: Response) -> InferenceRe
     )
 
 
-def _asked(request: Request) -> _Asked:
+def _asked(request: HttpRequest) -> _Asked:
     found: dict[_Id, JsonObject] = {}
     for item in as_objects(find_json(open_body(request)[0]) if request.body else None):
         number = _id(item)

@@ -9,7 +9,7 @@ Source: Mistral API reference, "Chat", "FIM" and "Agents".
 
 from dataclasses import replace
 
-from ..exchange import Request
+from ..exchange import HttpRequest
 from . import openai_chat
 from .common.dialect import Claim, Dialect, is_post
 from .common.drift_places import GOOGLE
@@ -21,7 +21,7 @@ _PATHS = ("/v1/chat/completions", "/v1/agents/completions", "/v1/fim/completions
 _OWN_PATHS = _PATHS[1:]
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim Mistral's hosts, and its own paths elsewhere."""
     if not is_post(request):
         return Claim.NO
@@ -41,7 +41,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(body.get("messages"), list) or isinstance(body.get("prompt"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request."""
     body = as_object(tree)
     if not has_shape(tree):

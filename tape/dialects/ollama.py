@@ -5,7 +5,7 @@ Arguments of tool calls are values, and results have the tool's name in the plac
 Source: Ollama's documentation, "API": "Generate a chat completion", "Generate a completion".
 """
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import openai_chat
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import Places
@@ -39,7 +39,7 @@ _FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "load": Finish.OTHER}
 _PORT = 11434
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the paths on Ollama's port and hosts; elsewhere many have such paths."""
     if not is_post(request) or not request.path.endswith(("/api/chat", "/api/generate")):
         return Claim.NO
@@ -54,7 +54,7 @@ def has_shape(tree: Json) -> bool:
     return asks and isinstance(body.get("model"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; one that only loads a model has neither messages nor prompt."""
     body = as_object(tree)
     model = as_text(body.get("model"))
@@ -113,7 +113,9 @@ def _message(item: JsonObject) -> Message:
     return Message(role, tuple(parts))
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer: a message, or a text."""
     body = as_object(tree)
     if isinstance(body.get("message"), dict):

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, find_finish, is_post
 from .common.drift_places import DEPLOYMENT, Places
 from .common.inference import (
@@ -66,7 +66,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,")
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path, on any host."""
     ours = is_post(request) and request.path.endswith("/chat/completions")
     return Claim.YES if ours else Claim.NO
@@ -77,7 +77,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(as_object(tree).get("messages"), list)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request."""
     if not has_shape(tree):
         return None
@@ -97,7 +97,7 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def read_model(body: JsonObject, request: Request) -> str | None:
+def read_model(body: JsonObject, request: HttpRequest) -> str | None:
     """Give the model asked for: Azure has it in the path, and clients need not say it twice."""
     model = as_text(body.get("model"))
     if model is None and (found := _DEPLOYMENT.search(request.path)):
@@ -232,7 +232,9 @@ def read_arguments(call: str | None, name: str, arguments: Json) -> ToolCall:
     return ToolCall(call, name, arguments)
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer."""
     body = as_object(tree)
     if not isinstance(body.get("choices"), list):

@@ -3,7 +3,7 @@
 Source: OpenAI API reference, "Completions" (legacy).
 """
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import openai_chat
 from .common.dialect import Claim, Dialect, Heard, is_post
 from .common.inference import InferenceRequest, InferenceResponse, Message, Text
@@ -11,7 +11,7 @@ from .common.untrusted_json import Json, JsonObject, as_list, as_object, as_obje
 from .openai_chat_fold import ChatFold
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path, on any host; a deployment of Azure's stands in its path."""
     path = request.path
     if not is_post(request) or not path.endswith("/completions"):
@@ -26,7 +26,7 @@ def has_shape(tree: Json) -> bool:
     return "prompt" in body and isinstance(body.get("model"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; each prompt is a message, one that is a list of tokens is not shown."""
     body = as_object(tree)
     if not has_shape(tree) and "prompt" not in body:
@@ -40,7 +40,9 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer: each choice has a text where a chat has a message."""
     body = as_object(tree)
     choices: list[Json] = [

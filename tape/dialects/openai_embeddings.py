@@ -3,7 +3,7 @@
 Source: OpenAI API reference, "Embeddings".
 """
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import openai_chat
 from .common.dialect import Claim, Dialect, NoFold, is_post
 from .common.drift_places import DEPLOYMENT, Places
@@ -11,7 +11,7 @@ from .common.inference import InferenceRequest, InferenceResponse, Message, Text
 from .common.untrusted_json import Json, as_object, as_text, as_texts
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path; other hosts may have their own idea of it."""
     path = request.path
     if not is_post(request) or not path.endswith("/embeddings"):
@@ -26,7 +26,7 @@ def has_shape(tree: Json) -> bool:
     return "input" in body and isinstance(body.get("model"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; each text is a message, one that is a list of tokens is not shown."""
     body = as_object(tree)
     if "input" not in body:
@@ -38,7 +38,9 @@ def read_request(tree: Json, request: Request) -> InferenceRequest | None:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer."""
     body = as_object(tree)
     if not isinstance(body.get("data"), list):

@@ -8,7 +8,7 @@ Source: OpenAI API reference, "Responses" and its streaming events.
 
 from collections import defaultdict
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from . import openai_chat
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.drift_places import DEPLOYMENT, Places
@@ -51,7 +51,7 @@ _FINISH = {
 _ROLES = {"developer": "system"}
 
 
-def claim(request: Request) -> Claim:
+def claim(request: HttpRequest) -> Claim:
     """Claim the path at OpenAI and Azure; elsewhere it may be anything."""
     path = request.path
     if not is_post(request) or not path.endswith("/responses"):
@@ -66,7 +66,7 @@ def has_shape(tree: Json) -> bool:
     return isinstance(body.get("input"), str | list) and isinstance(body.get("model"), str)
 
 
-def read_request(tree: Json, request: Request) -> InferenceRequest | None:
+def read_request(tree: Json, request: HttpRequest) -> InferenceRequest | None:
     """Read a request; `input` may be missing where a prompt or a conversation is kept at the provider."""
     body = as_object(tree)
     if not isinstance(body.get("input"), str | list) and not isinstance(body.get("model"), str):
@@ -151,7 +151,9 @@ def _tool(item: JsonObject) -> Tool:
     )
 
 
-def read_answer(tree: Json, request: Request, response: Response) -> InferenceResponse | None:
+def read_answer(
+    tree: Json, request: HttpRequest, response: HttpResponse
+) -> InferenceResponse | None:
     """Read an answer: all items of its output are one message."""
     body = as_object(tree)
     if not isinstance(body.get("output"), list):

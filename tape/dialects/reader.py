@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 
-from ..exchange import Request, Response
+from ..exchange import HttpRequest, HttpResponse
 from ..records.content_coding import read_codings, undo_coding, undo_what_came
 from . import (
     anthropic_complete,
@@ -66,12 +66,12 @@ _SILENT = (202, 204)
 """Taken note of, and nothing to say; some say so in a word."""
 
 
-def find_dialect(request: Request) -> Dialect | None:
+def find_dialect(request: HttpRequest) -> Dialect | None:
     """Find who can read a request and its answer."""
     return _find(request)[0]
 
 
-def read_request(request: Request) -> InferenceRequest | None:
+def read_request(request: HttpRequest) -> InferenceRequest | None:
     """Read what was asked, or None where no dialect can."""
     dialect, tree, parsed = _find(request)
     if dialect is None:
@@ -79,7 +79,7 @@ def read_request(request: Request) -> InferenceRequest | None:
     return dialect.read_request(tree if parsed else _request_json(request), request)
 
 
-def read_places(request: Request) -> tuple[InferenceRequest, Places] | None:
+def read_places(request: HttpRequest) -> tuple[InferenceRequest, Places] | None:
     """Read what was asked, and where in the request stands what of it may drift."""
     dialect, tree, parsed = _find(request)
     if dialect is None:
@@ -89,7 +89,7 @@ def read_places(request: Request) -> tuple[InferenceRequest, Places] | None:
     return None if asked is None else (asked, dialect.find_places(tree))
 
 
-def read_response(request: Request, response: Response) -> InferenceResponse | None:
+def read_response(request: HttpRequest, response: HttpResponse) -> InferenceResponse | None:
     """Read what came back, streamed or not, or None where no dialect can.
 
     request: what it answers, which says who can read it.
@@ -107,7 +107,7 @@ def read_response(request: Request, response: Response) -> InferenceResponse | N
     return replace(answer, dialect=dialect.name, status=response.status, total_us=last)
 
 
-def _find(request: Request) -> tuple[Dialect | None, Json, bool]:
+def _find(request: HttpRequest) -> tuple[Dialect | None, Json, bool]:
     """Find the dialect; with the body and whether it had to be parsed for that."""
     maybe = []
     for dialect in DIALECTS:
@@ -122,7 +122,7 @@ def _find(request: Request) -> tuple[Dialect | None, Json, bool]:
     return next((dialect for dialect in maybe if dialect.has_shape(tree)), None), tree, True
 
 
-def _request_json(request: Request) -> Json:
+def _request_json(request: HttpRequest) -> Json:
     body, coding = request.body, read_codings(request.headers)
     if coding:
         plain = undo_coding(body, coding, MAX_STREAM)
@@ -130,7 +130,7 @@ def _request_json(request: Request) -> Json:
     return find_json(body)
 
 
-def _plain_response(response: Response) -> bytes | None:
+def _plain_response(response: HttpResponse) -> bytes | None:
     """Give a response's body with its codings undone, as far as it came."""
     body, coding = response.body, read_codings(response.headers)
     if coding:
@@ -141,7 +141,7 @@ def _plain_response(response: Response) -> bytes | None:
 
 
 def _read(
-    dialect: Dialect, request: Request, response: Response, body: bytes
+    dialect: Dialect, request: HttpRequest, response: HttpResponse, body: bytes
 ) -> InferenceResponse | None:
     if response.status >= 400:
         error = read_error(find_json(body), body, response)
@@ -160,7 +160,7 @@ def _read(
 
 
 def _read_whole(
-    dialect: Dialect, request: Request, response: Response, tree: Json
+    dialect: Dialect, request: HttpRequest, response: HttpResponse, tree: Json
 ) -> InferenceResponse | None:
     if tree is None:
         return None
@@ -173,7 +173,7 @@ def _read_whole(
 
 
 def _read_stream(
-    dialect: Dialect, request: Request, response: Response, framing: Framing, body: bytes
+    dialect: Dialect, request: HttpRequest, response: HttpResponse, framing: Framing, body: bytes
 ) -> InferenceResponse | None:
     fold = dialect.make_fold()
     heard = _hear(fold, framing, body)
@@ -244,7 +244,7 @@ def _frame_error(piece: Piece, tree: Json) -> ApiError:
     return ApiError(message if isinstance(message, str) else piece.name, piece.name or None)
 
 
-def _arrival(response: Response, place: int, plain: bytes) -> int | None:
+def _arrival(response: HttpResponse, place: int, plain: bytes) -> int | None:
     """Say when a place of the plain body was there; None where the pieces were not noted."""
     ends = list(accumulate(chunk.size for chunk in response.chunks))
     if not ends:

@@ -6,10 +6,9 @@ run has learned by then; so it is remembered until more is learned, and only wha
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..exchange import Headers, Redaction, Request, Secret
+from ..exchange import Headers, HttpRequest, Redaction, Request, Secret
 from .compare_placeholders import TARGET
 from .learned import Learned
 from .placeholder import Placeholders
@@ -64,8 +63,8 @@ class Fields:
         self._paths = paths
         self._seen: dict[str, _Seen] = {}
 
-    def request(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
-        """Give a request without the secrets of its head, and where they were."""
+    def request(self, request: HttpRequest) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without its body and the secrets of its head, and where they were."""
         place, headers, target = "request.header.", request.headers, request.target
         trailers = [self._named(field, "request.trailer.") for field in request.trailers]
         pairs: list[Pair] = []
@@ -91,14 +90,18 @@ class Fields:
             request.trailers, trailers, _Seen(()), "request.trailer."
         )
         found += places
-        if not found:
-            return request, ()
-        new = replace(
-            request,
-            headers=kept,
-            trailers=kept_trailers,
-            target=target,
-            secrets=tuple(secrets),
+        new = Request(
+            method=request.method,
+            scheme=request.scheme,
+            host=request.host,
+            port=request.port,
+            target=target if found else request.target,
+            http_version=request.http_version,
+            headers=kept if found else headers,
+            trailers=kept_trailers if found else request.trailers,
+            spilled=request.spilled,
+            secrets=tuple(secrets) if found else request.secrets,
+            names=request.names,
         )
         return new, tuple(found)
 

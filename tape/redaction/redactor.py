@@ -6,7 +6,8 @@ Rules:
    (`placeholder.py`).
 2. What stands in a declared place (`places.py`, `secrets_in_heads.py`, `redact_heads.py`) is learned, and looked for everywhere
    else in the run: in bodies both ways, paths, queries, other header fields, messages (`search.py`).
-3. A request without a secret is given back as it is, the same object.
+3. What came (`RawRequest`, `RawResponse`) goes in, and what may be kept (`Request`, `Response`) comes out: nothing else makes these
+   but the store's codec.
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
 
 In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
@@ -27,6 +28,8 @@ from ...config.values import compile_regex
 from ..exchange import (
     Chunk,
     Headers,
+    HttpRequest,
+    HttpResponse,
     Interim,
     Message,
     Redaction,
@@ -88,26 +91,26 @@ class Redactor:
 
     # ---- requests ------------------------------------------------------------------------------
 
-    def request(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
+    def request(self, request: HttpRequest) -> tuple[Request, tuple[Redaction, ...]]:
         """Give a request without its secrets, and where they were."""
-        request, found = self.head(request)
-        request, more = self.request_body(request)
-        return request, (*found, *more)
+        kept, found = self.head(request)
+        kept, more = self.request_body(kept, request.body)
+        return kept, (*found, *more)
 
-    def head(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
-        """Give a request without the secrets of its head, its body as it is."""
+    def head(self, request: HttpRequest) -> tuple[Request, tuple[Redaction, ...]]:
+        """Give a request without its body and the secrets of its head, and where they were."""
         return self._fields.request(request)
 
-    def request_body(self, request: Request) -> tuple[Request, tuple[Redaction, ...]]:
-        """Give a request without the secrets of its body; those of its head have been learned."""
-        if not request.body:
+    def request_body(self, request: Request, came: bytes) -> tuple[Request, tuple[Redaction, ...]]:
+        """Put the body that came into a request, without its secrets; those of its head have been learned."""
+        if not came:
             return request, ()
         codings = _codings(request.headers)
-        plain = undo_coding(request.body, b",".join(codings)) if codings else None
-        body = request.body if plain is None else plain
+        plain = undo_coding(came, b",".join(codings)) if codings else None
+        body = came if plain is None else plain
         searched = self._search.search(body, _kind(request.headers))
         if searched is None:
-            return request, ()
+            return replace(request, body=came), ()
         headers = request.headers if plain is None else _decoded_head(request.headers, len(body))
         secrets = (*request.secrets, *_secrets(searched))
         new = replace(request, headers=headers, body=searched.data, secrets=secrets)
@@ -152,7 +155,7 @@ class Redactor:
         return reason if reason in _PHRASES else self.text(reason)
 
     def response(
-        self, response: Response
+        self, response: HttpResponse
     ) -> tuple[Response, tuple[Redaction, ...], tuple[str, ...]]:
         """Give an answer without its secrets, where they were, and what else has changed."""
         headers, found = self.response_headers(response.headers)
@@ -163,38 +166,45 @@ class Redactor:
         if reason != response.reason:
             more = (*more, Redaction("response.reason", SECRET))
         found = (*found, *more)
-        if found:
-            response = replace(response, reason=reason, headers=headers, trailers=trailers)
-        if not response.body:
-            return response, found, ()
-        codings = _codings(headers)
-        plain = None
-        if codings:
-            undo = undo_coding if response.complete else undo_what_came
-            plain = undo(response.body, b",".join(codings))
-        # What is not what it says it is is searched as it came.
-        body = response.body if plain is None else plain
-        kind = _kind(headers)._replace(answer=True, final=response.complete)
-        searched = self._search.search(body, kind)
-        if searched is None:
-            return response, found, ()
+        body, chunks, secrets = response.body, response.chunks, response.secrets
         warnings: tuple[str, ...] = ()
-        chunks = response.chunks
-        if plain is not None:
-            coding = b", ".join(codings).decode("latin-1")
-            warnings = (
-                f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
-            )
-            chunks = _scaled(chunks, len(response.body), len(body))
-            headers = _decoded_head(headers, len(body))
-        response = replace(
-            response,
+        if body:
+            codings = _codings(headers)
+            plain = None
+            if codings:
+                undo = undo_coding if response.complete else undo_what_came
+                plain = undo(body, b",".join(codings))
+            # What is not what it says it is is searched as it came.
+            kind = _kind(headers)._replace(answer=True, final=response.complete)
+            searched = self._search.search(body if plain is None else plain, kind)
+            if searched is not None:
+                if plain is not None:
+                    coding = b", ".join(codings).decode("latin-1")
+                    warnings = (
+                        f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
+                    )
+                    chunks = _scaled(chunks, len(body), len(plain))
+                    headers = _decoded_head(headers, len(plain))
+                body, secrets = searched.data, tuple(_secrets(searched))
+                found = (*found, *_places("response.body", searched))
+        new = Response(
+            status=response.status,
+            reason=reason,
+            http_version=response.http_version,
             headers=headers,
-            body=searched.data,
+            body=body,
+            head_us=response.head_us,
             chunks=chunks,
-            secrets=tuple(_secrets(searched)),
+            trailers=trailers,
+            complete=response.complete,
+            spilled=response.spilled,
+            head_need=response.head_need,
+            end_need=response.end_need,
+            end_after=response.end_after,
+            ragged=response.ragged,
+            secrets=secrets,
         )
-        return response, (*found, *_places("response.body", searched)), warnings
+        return new, found, warnings
 
     def stream(self, headers: Headers, *, answer: bool) -> Stream | None:
         """Give what takes the secrets out of a body that is too large to be held; None where it is coded."""
@@ -260,7 +270,7 @@ class Redactor:
         """Give a text for people, as a command line, without its secrets."""
         return self.text(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def redacted_query(self, request: Request) -> frozenset[str]:
+    def redacted_query(self, request: HttpRequest) -> frozenset[str]:
         """Give the lower-case names of a request's query keys whose values count by their kind alone.
 
         The same for a request and its redacted copy.

@@ -23,6 +23,7 @@ from playhead.config import (
     ReadRule,
     parse_match,
 )
+from playhead.store import Store
 from playhead.tape.exchange import VerdictKind
 from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
@@ -30,8 +31,10 @@ from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.client import Connection
 from playhead.tests.support.early import early_client, early_origin
 from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.support.secrets import find_written
 from playhead.timeline import Receipt, build, exit_code, render_receipt
 
 if TYPE_CHECKING:
@@ -474,3 +477,18 @@ async def test_without_limits_there_is_nothing_of_them(store_dir: Path) -> None:
     assert receipt.limits is None
     assert all("usage" not in one.data and "limits" not in one.data for one in log)
     assert "limits" not in render_receipt(receipt)
+
+
+async def test_what_a_limit_refuses_is_kept_without_its_secrets(store_dir: Path) -> None:
+    """It has not been compared with anything, and is kept all the same."""
+    secret = "sk-" + "ant-api03-" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2" * 4
+    async with limited(store_dir, Limits(calls=1)) as (running, origin):
+        async with Agent(running, origin) as agent:
+            assert (await agent.chat("hello")).status_code == 200
+            assert (await agent.chat(f"use {secret}")).status_code == 424
+        await running.end("tape")
+    with Store.open(store_dir, readonly=True) as store:
+        last = list(store.exchanges(store.get_run("tape")))[-1]
+    assert b"use " in last.request.body
+    assert [one.place for one in last.redactions] == ["request.body"]
+    assert find_written([secret], dict(kept_bytes(store_dir))) == []

@@ -1,6 +1,7 @@
 """Made-up exchanges, and the events that tell of them."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -10,6 +11,10 @@ from playhead.store import Record, RunInfo, Store
 from playhead.tape.exchange import (
     Exchange,
     Fingerprint,
+    HttpRequest,
+    HttpResponse,
+    RawRequest,
+    RawResponse,
     Request,
     RequestClass,
     Response,
@@ -132,3 +137,13 @@ async def write_run(store: Store, name: str, exchanges: Iterable[Exchange]) -> R
     for exchange in exchanges:
         await store.save(run.number, partial(make_record, exchange))
     return await store.seal(run, reason="enough", at_ns=9)
+
+
+def raw_request(request: HttpRequest) -> RawRequest:
+    """Give a request as what came over a wire."""
+    return RawRequest(*[getattr(request, one.name) for one in fields(HttpRequest)])
+
+
+def raw_response(response: HttpResponse) -> RawResponse:
+    """Give a response as what came over a wire."""
+    return RawResponse(*[getattr(response, one.name) for one in fields(HttpResponse)])

@@ -87,8 +87,8 @@ class _Look:
 
     def text(self, data: bytes, headers: Headers = ()) -> list[str]:
         """Give the kinds of what a text holds."""
-        request = Request("POST", "https", "a.example", 443, "/", "HTTP/1.1", headers, data)
-        _, places = self.redactor.request_body(request)
+        request = Request("POST", "https", "a.example", 443, "/", "HTTP/1.1", headers)
+        _, places = self.redactor.request_body(request, data)
         found = dict.fromkeys(one.kind for one in places)
         return [*found, *sorted(self._detect(data.decode("utf-8", "replace")))]
 

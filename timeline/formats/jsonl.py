@@ -27,9 +27,9 @@ from ...tape.exchange import (
     Message,
     MessageKind,
     Phase,
-    Request,
+    RawRequest,
+    RawResponse,
     RequestClass,
-    Response,
     WebSocketSummary,
 )
 
@@ -51,9 +51,9 @@ class ParsedLine(NamedTuple):
     """Empty where it names none."""
     seq: int
     """0 where it names none."""
-    request: Request
+    request: RawRequest
     request_class: RequestClass | None
-    response: Response | None
+    response: RawResponse | None
     fault: Fault | None
     gone: Gone | None
     websocket: WebSocketSummary | None
@@ -239,12 +239,12 @@ class _Origin(NamedTuple):
     target: str
 
 
-def _request(told: _Request) -> Request:
+def _request(told: _Request) -> RawRequest:
     where = "$.request"
     origin = _origin(told.url, told.method == "CONNECT")
     if not told.method or not told.method.isascii() or " " in told.method:
         raise BadLine(f"expected a method, found {told.method!r:.40} - at `{where}.method`")
-    return Request(
+    return RawRequest(
         method=told.method,
         scheme=origin.scheme,
         host=origin.host,
@@ -283,7 +283,7 @@ def _origin(url: str, tunnel: bool) -> _Origin:
     return _Origin(scheme, host, port or _DEFAULT_PORTS[split.scheme], target)
 
 
-def _response(told: _Response) -> Response:
+def _response(told: _Response) -> RawResponse:
     where = "$.response"
     body = _body(told, where)
     chunks = tuple(_chunk(values, f"{where}.chunks[{at}]") for at, values in enumerate(told.chunks))
@@ -298,7 +298,7 @@ def _response(told: _Response) -> Response:
         )
     _check_number(told.head_us, f"{where}.head_us")
     reason = _reason(told.reason, where)
-    return Response(
+    return RawResponse(
         status=told.status,
         reason=reason,
         http_version=told.http_version,

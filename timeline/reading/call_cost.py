@@ -14,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from ...tape.dialects import Usage, read_request, read_response
-from ...tape.exchange import Request, Response
+from ...tape.exchange import HttpRequest, HttpResponse
 from ...tape.policy.limits import NANO, CountedUsage
 
 _PROVIDERS = {
@@ -29,12 +29,12 @@ _PROVIDERS = {
 
 
 def read_counted_usage(
-    request: Request,
-    response: Response,
+    request: HttpRequest,
+    response: HttpResponse,
     started_ns: int,
     *,
     priced: bool,
-    otherwise: Iterable[Request] = (),
+    otherwise: Iterable[HttpRequest] = (),
 ) -> CountedUsage | None:
     """Read what a model call has used; None where that is nothing, because it was refused.
 
@@ -82,7 +82,7 @@ def _count(usage: Usage) -> CountedUsage:
 
 
 def _find_price(
-    request: Request,
+    request: HttpRequest,
     dialect: str,
     model: str | None,
     usage: Usage,

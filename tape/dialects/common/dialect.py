@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Protocol
 
-from ...exchange import Request, Response
+from ...exchange import HttpRequest, HttpResponse
 from .drift_places import NOWHERE, Places
 from .inference import Finish, InferenceRequest, InferenceResponse
 from .untrusted_json import Json, JsonObject
@@ -67,11 +67,11 @@ class Dialect:
     """A reader for one wire format."""
 
     name: str
-    claim: Callable[[Request], Claim]
+    claim: Callable[[HttpRequest], Claim]
     has_shape: Callable[[Json], bool]
     """Whether a request's body can be one of this dialect; asked where the claim is not enough."""
-    read_request: Callable[[Json, Request], InferenceRequest | None]
-    read_answer: Callable[[Json, Request, Response], InferenceResponse | None]
+    read_request: Callable[[Json, HttpRequest], InferenceRequest | None]
+    read_answer: Callable[[Json, HttpRequest, HttpResponse], InferenceResponse | None]
     make_fold: Callable[[], Fold]
     by_lines: bool = False
     """Streams are lines of JSON, whatever their content type says."""
@@ -87,7 +87,7 @@ class Dialect:
         return self.places if self.choose_places is None else self.choose_places(tree)
 
 
-def is_post(request: Request) -> bool:
+def is_post(request: HttpRequest) -> bool:
     """Say whether a request is a POST, as all but a few are."""
     return request.method.upper() == "POST"
 

@@ -1,6 +1,6 @@
 """Errors in provider bodies, which have little in common but a message."""
 
-from ...exchange import Response
+from ...exchange import HttpResponse
 from .inference import ApiError
 from .untrusted_json import Json, as_object, as_text, as_word, first_set, show_value
 
@@ -25,12 +25,12 @@ def find_error(tree: Json) -> ApiError | None:
     )
 
 
-def read_error(tree: Json, body: bytes, response: Response) -> ApiError:
+def read_error(tree: Json, body: bytes, response: HttpResponse) -> ApiError:
     """Give the error that a response with such a status carries."""
     return find_error(tree) or _find_bare_error(tree, response) or _text_error(body, response)
 
 
-def _find_bare_error(tree: Json, response: Response) -> ApiError | None:
+def _find_bare_error(tree: Json, response: HttpResponse) -> ApiError | None:
     """Find a message that stands at the top: AWS, Cohere, Mistral, FastAPI."""
     body = as_object(tree)
     said = first_set([body.get(name) for name in ("message", "Message", "detail")])
@@ -43,6 +43,6 @@ def _find_bare_error(tree: Json, response: Response) -> ApiError | None:
     return ApiError(message, kind or None, as_word(body.get("code")))
 
 
-def _text_error(body: bytes, response: Response) -> ApiError:
+def _text_error(body: bytes, response: HttpResponse) -> ApiError:
     text = body[: 4 * MAX_TEXT].decode("utf-8", "replace").strip()[:MAX_TEXT]
     return ApiError(text or response.reason.decode("latin-1") or f"HTTP {response.status}")

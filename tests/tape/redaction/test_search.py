@@ -124,12 +124,12 @@ LEFT = [
 
 @pytest.mark.parametrize("text", LEFT)
 def test_what_is_no_secret_stays(text: str) -> None:
-    """A body that is damaged is worse than one that says `password`: it is given back, the same object."""
+    """A body that is damaged is worse than one that says `password`: it is given back as it is."""
     request = ask(text.encode(), JSON)
     redactor = Redactor(b"k" * 32)
-    assert redactor.request(request)[0] is request
+    assert redactor.request(request)[0] == request
     said = answer(text.encode(), JSON)
-    assert redactor.response(said)[0] is said
+    assert redactor.response(said)[0] == said
 
 
 def test_a_message_about_a_password_is_left_to_the_agent() -> None:
@@ -262,7 +262,7 @@ def test_a_coded_body_with_a_secret_is_kept_decoded(coding: bytes) -> None:
     request, _ = redactor.request(ask(gzip.compress(plain), *headers))
     assert request.body == response.body
     harmless = answer(gzip.compress(b'{"a":1}'), *headers)
-    assert redactor.response(harmless)[0] is harmless
+    assert redactor.response(harmless)[0] == harmless
 
 
 def form_of(redactor: Redactor, request: Request) -> tuple[object, bytes]:
@@ -361,7 +361,7 @@ def test_rules_add_and_take_away() -> None:
         JSON,
         (b"x-api-key", b"abc"),
     )
-    assert kept.request(same)[0] is same
+    assert kept.request(same)[0] == same
 
 
 def test_a_field_that_is_kept_keeps_no_format_of_its_name() -> None:

@@ -19,6 +19,7 @@ from playhead.tape.exchange import (
     Response,
 )
 from playhead.tests.support.counts import tries
+from playhead.tests.support.exchanges import raw_request, raw_response
 from playhead.tests.support.strategies import exchanges
 from playhead.timeline.formats.jsonl import BadLine, read_line
 from playhead.timeline.reading.exchange_json import exchange_json
@@ -61,8 +62,8 @@ def test_what_show_prints_is_a_line(exchange: Exchange) -> None:
         exchange, request=request, response=response, websocket=None, interim=interim
     )
     told = read_line(json.dumps(exchange_json(exchange)).encode())
-    assert told.request == request
-    assert told.response == response
+    assert told.request == raw_request(request)
+    assert told.response == (raw_response(response) if response is not None else None)
     assert (told.fault, told.gone, told.seq) == (exchange.fault, exchange.gone, exchange.seq)
     assert told.request_class is exchange.request_class
     assert (told.started_ns, told.end_us) == (exchange.started_ns, exchange.end_us)

@@ -1,0 +1,112 @@
+"""What came over a wire can be neither kept nor shown: the types of requests and answers say so, and mypy reads them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import playhead
+
+ROOT = Path(playhead.__file__).resolve().parent
+
+_BEGINNING = """
+from playhead.addons.run.exchange_events import intent_row
+from playhead.store import Store
+from playhead.tape.diff.divergence_types import Divergence
+from playhead.tape.exchange import Exchange, HttpRequest, RawRequest, RawResponse, Request, RequestClass, Response, Seq
+from playhead.tape.policy.refusal import refusal_body
+from playhead.tape.redaction.redactor import Redactor
+from playhead.timeline.reading.exchange_json import exchange_json
+
+def attempt(raw: RawRequest, request: Request, raw_answer: RawResponse, exchange: Exchange, redactor: Redactor) -> None:
+"""
+_KEPT = {
+    "request": "Exchange(Seq(1), exchange.request_class, exchange.verdict, '', {}, 0, 0, exchange.fingerprint)",
+    "answer": "Exchange(Seq(1), exchange.request_class, exchange.verdict, '', request, 0, 0, exchange.fingerprint, {})",
+    "log": "intent_row(1, {}, RequestClass.READ, b'')",
+    "refusal": "refusal_body({}, None, '')",
+}
+_ATTEMPTS = {
+    "keep a request as it came": _KEPT["request"].format("raw"),
+    "keep an answer as it came": _KEPT["answer"].format("raw_answer"),
+    "log a request as it came": _KEPT["log"].format("raw"),
+    "quote a request as it came": _KEPT["refusal"].format("raw"),
+    "name a request as it came so": "kept: Request = raw",
+    "name an answer as it came so": "answer: Response = raw_answer",
+}
+_FINE = {
+    "keep a request": _KEPT["request"].format("redactor.request(raw)[0]"),
+    "keep an answer": _KEPT["answer"].format("redactor.response(raw_answer)[0]"),
+    "log a request": _KEPT["log"].format("redactor.request(raw)[0]"),
+    "quote a request": _KEPT["refusal"].format("request"),
+    "look at a request as it came": "seen: HttpRequest = raw",
+}
+
+_MADE_IN = {
+    "addons/answer/refuse.py": "an answer of ours, and the place of a request that could not be read",
+    "addons/failed_tunnels.py": "a tunnel: a host and its port",
+    "addons/faults/short_circuit.py": "no answer",
+    "addons/playback.py": "no answer",
+    "addons/wire/websocket_handshake.py": "an answer of ours",
+    "tape/records/codec.py": "what was kept",
+    "tape/redaction/redact_heads.py": "what is left without secrets",
+    "tape/redaction/redactor.py": "what is left without secrets",
+    "timeline/checks/secrets.py": "the text that is searched",
+}
+"""Where a request or an answer that may be kept is made, and of what."""
+
+
+@pytest.fixture(scope="module")
+def complaints(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What mypy says of every attempt, each in a line of its own."""
+    pytest.importorskip("mypy")
+    lines = [*_ATTEMPTS.values(), *_FINE.values()]
+    folder = tmp_path_factory.mktemp("types")
+    # Each in a block of its own, so that none is a second definition.
+    program = _BEGINNING + "".join(f"    if raw.port == {at}: {line}\n" for at, line in enumerate(lines))  # fmt: skip
+    (folder / "attempts.py").write_text(program)
+    options = ("--no-error-summary", "--follow-imports=silent", "--cache-dir", folder / "cache")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, folder / "attempts.py"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def _line_of(text: str) -> int:
+    every = [*_ATTEMPTS.values(), *_FINE.values()]
+    return len(_BEGINNING.splitlines()) + every.index(text) + 1
+
+
+@pytest.mark.parametrize("attempt", _ATTEMPTS)
+def test_mypy_rejects_what_came_over_a_wire(complaints: str, attempt: str) -> None:
+    """A request or an answer whose secrets are still in it is of another type than what may be kept."""
+    line = _line_of(_ATTEMPTS[attempt])
+    found = [one for one in complaints.splitlines() if f"attempts.py:{line}: error" in one]
+    assert any("incompatible type" in one or "Incompatible types" in one for one in found), complaints  # fmt: skip
+
+
+@pytest.mark.parametrize("attempt", _FINE)
+def test_mypy_accepts_what_the_redactor_gives(complaints: str, attempt: str) -> None:
+    """The same calls pass where the secrets have been replaced."""
+    assert f"attempts.py:{_line_of(_FINE[attempt])}: error" not in complaints
+
+
+def test_what_may_be_kept_is_made_in_known_places() -> None:
+    """Of what came over a wire only the redactor makes it; every other place makes it of nothing that came."""
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(("tests/", "examples/", "benchmarks/", ".")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            made = node.func if isinstance(node, ast.Call) else None
+            if isinstance(made, ast.Name) and made.id in ("Request", "Response"):
+                found.add(name)
+    assert found == set(_MADE_IN)
