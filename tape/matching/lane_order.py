@@ -124,8 +124,8 @@ class LaneOrder:
     def _is_alone(self, placed: list[Placed], at: int) -> bool:
         """Say whether no other request of the lane overlapped one."""
         one = placed[at]
-        mine = {other.seq for other in placed[max(0, at - _LOOKED_AT) : at]}
-        if one.overlaps & mine:
+        before = placed[max(0, at - _LOOKED_AT) : at] if one.overlaps else ()
+        if not one.overlaps.isdisjoint([other.seq for other in before]):
             return False
         return at + 1 >= len(placed) or one.seq not in placed[at + 1].overlaps
 
