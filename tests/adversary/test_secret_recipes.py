@@ -42,7 +42,7 @@ KEYS = {
     "personal": "id pii values text reason",
     "passing": "id side takes build named found reason",
     "kept": "id look of after found reason",
-    "benign": "id value plain place text build side meaningful changed written doubt reason",
+    "benign": "id value plain shape place text build side meaningful changed written doubt reason",
     "matching": "id kind values both recorded present store expected matched place reports config hostile doubt reason",
     "placeholders": "id kind value text type wrap place gets code needs original declared config doubt reason",
     "hostile": "id bytes repeat fresh drawn halves learned-values begin end escaped learned pii reason",
@@ -255,6 +255,16 @@ def test_every_benign_value_expands() -> None:
         assert isinstance(case["meaningful"], bool), one.name
         assert value in one.text, one.name
         assert case.get("changed", change(value)) != value, one.name
+
+
+def test_words_with_the_shape_of_a_format_have_it() -> None:
+    """Otherwise the case would say nothing about the test of acceptance."""
+    formats = {case["id"]: case for case in tables()["formats"]}
+    for one in made("benign"):
+        if "shape" in one.case:
+            found = secret_recipes.recipes(formats[one.case["shape"]])
+            shapes = [shape(str(recipe["value"])) for recipe in found]
+            assert any(each.fullmatch(one.values["value"]) for each in shapes), one.name
 
 
 def test_most_benign_values_are_meaningful() -> None:
