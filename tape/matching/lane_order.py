@@ -49,9 +49,10 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     if lane is None:
         return None
     response = exchange.response
-    pushed = (
-        response is not None and response.is_events and request_class is RequestClass.READ
-    ) or exchange.websocket is not None
+    # A stream that answers a POST ends with its answer; one that was asked for with GET lasts.
+    lasts = exchange.request.method != "POST" or (response is not None and not response.complete)
+    events = response is not None and response.is_events and request_class is RequestClass.READ
+    pushed = (events and lasts) or exchange.websocket is not None
     # What JSON-RPC says to a 202 comes on a stream: whether it had come by then is not known.
     elsewhere = response is not None and response.status == _ACCEPTED
     pushed = pushed or (elsewhere and b'"jsonrpc"' in exchange.request.body)

@@ -127,6 +127,8 @@ class RecordIngest:
         self._seq = 0
         self._lacking = 0
         """Messages that the exchange at hand still lacks."""
+        self._open_ended = False
+        """Whether more may follow: of a WebSocket that was open when its recorder died the messages tell more than the exchange."""
         self._next = 0
         self.exchanges = 0
 
@@ -221,15 +223,17 @@ class RecordIngest:
         self.exchanges += 1
         websocket = exchange.websocket
         self._lacking, self._next = (websocket.messages if websocket is not None else 0), 0
+        self._open_ended = websocket is not None and websocket.close is None
         raw = raw_key(exchange.request, exchange.request_class)
         self._ingest.save(run, StoredRecord(exchange, raw, None))
 
     def _take_message(self, run: int, data: bytes) -> None:
         seq, number = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:_KEY_BYTES], "big")
-        if len(data) < _KEY_BYTES or (seq, number) != (self._seq, self._next) or not self._lacking:
+        belongs = self._lacking or self._open_ended
+        if len(data) < _KEY_BYTES or (seq, number) != (self._seq, self._next) or not belongs:
             raise BadRecord(f"message {number} of exchange {seq} where none belongs")
         self._ingest.append_message(run, seq, number, decode_message(data[_KEY_BYTES:]))
-        self._lacking -= 1
+        self._lacking = max(self._lacking - 1, 0)
         self._next += 1
 
     def _end_run(self) -> None:

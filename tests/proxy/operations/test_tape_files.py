@@ -21,8 +21,18 @@ from playhead.proxy.cli import cli
 from playhead.proxy.operations.tape_files import import_file
 from playhead.store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from playhead.store.keys import number_key
-from playhead.tape.exchange import Chunk, Repeat, RepeatKind, RunId, Seq, Spilled, WebSocketSummary
-from playhead.tape.records.codec import encode_exchange, pack_map
+from playhead.tape.exchange import (
+    Chunk,
+    Message,
+    MessageKind,
+    Repeat,
+    RepeatKind,
+    RunId,
+    Seq,
+    Spilled,
+    WebSocketSummary,
+)
+from playhead.tape.records.codec import encode_exchange, encode_message, pack_map
 from playhead.tape.records.events import CHAIN_START, Event, EventKind, encode_event
 from playhead.tape.records.tape_file import Kind, TapeWriter
 from playhead.tests.support.engine import running_engine
@@ -170,8 +180,34 @@ RUN = (Kind.RUN, pack_map(ROW))
 EVENT = _told(EventKind.OPENED, id="evil")
 EXCHANGE = (Kind.EXCHANGE, encode_exchange(make_exchange()))
 TALK = encode_exchange(make_exchange(websocket=WebSocketSummary(1, 1, None)))
+
+
+def _message(number: int) -> tuple[Kind, bytes]:
+    key = (1).to_bytes(8, "big") + number.to_bytes(8, "big")
+    return Kind.MESSAGE, key + encode_message(Message(number, False, MessageKind.TEXT, b"more"))
+
+
 LOST = Spilled(b"x" * 32, 1, b"x" * 32)
 SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spilled=LOST)))
+
+
+def _tape(file: Path, records: Sequence[tuple[Kind, bytes]]) -> None:
+    parts: list[bytes] = []
+    writer = TapeWriter(parts.append)
+    for kind, data in records:
+        writer.put(kind, data)
+    writer.close()
+    file.write_bytes(b"".join(parts))
+
+
+def test_an_open_websocket_may_have_more_messages_than_its_exchange_says(tmp_path: Path) -> None:
+    """Messages are written as they pass; a recorder that died over it had not written its exchange again."""
+    file, store = tmp_path / "talk.tape", tmp_path / "store"
+    _tape(file, [RUN, (Kind.EXCHANGE, TALK), *(_message(number) for number in range(3))])
+    done = CliRunner().invoke(cli, ["import", str(file), "--store", str(store)])
+    assert done.exit_code == 0, done.output
+    with Store.open(store, readonly=True) as opened:
+        assert len(list(opened.messages(opened.get_run("evil"), Seq(1)))) == 3
 
 
 @pytest.mark.parametrize(
@@ -213,13 +249,8 @@ def test_a_tape_that_is_not_sound_leaves_nothing(
     records: Sequence[tuple[Kind, bytes]], told: str, tmp_path: Path
 ) -> None:
     """The hash over all of it holds: whoever made it meant it so. Each is named, and no run of it is there."""
-    parts: list[bytes] = []
-    writer = TapeWriter(parts.append)
-    for kind, data in records:
-        writer.put(kind, data)
-    writer.close()
     file, store = tmp_path / "evil.tape", tmp_path / "store"
-    file.write_bytes(b"".join(parts))
+    _tape(file, records)
     assert re.search(told, refused("import", file, "--store", store))
     _is_empty(store)
 
