@@ -91,7 +91,9 @@ def test_a_job_finds_the_same_whichever_process_of_a_pool_takes_it() -> None:
         again(preload_bundle, recorded.rows), sys.executable, "-W", "ignore", *script(POOLS)
     )
     assert replayed.said == recorded.said
-    assert replayed.told == recorded.told
+    # A pool begins as many processes as it needs, which is a matter of time.
+    counted = dict.fromkeys(("processes", "preloaded"))
+    assert {**replayed.told, **counted} == {**recorded.told, **counted}
     assert recorded.told["exhausted"] == []
 
 
