@@ -97,21 +97,26 @@ _AROUND_METHOD = re.compile(r"^[^A-Za-z]+|[^A-Za-z]+$", re.ASCII)
 _METHOD_NAME = re.compile(r"method|verb(?!os)")
 _PREFLIGHT = "accesscontrolrequestmethod"
 _PARAMETER = re.compile(r"_+(?:http_?)?method_*|_*x_(?:http_)?method(?:_override)?_*")
-_PLACED = re.compile(r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy|tunnel")
+_PLACED = re.compile(
+    r"forward|orig|rewrit|overrid|replace|request|real|accel|http|envoy|tunnel|virtual|vhost|proxied|full"
+)
 _PATH_WORDS = re.compile(
     r"overrid.*(?:path|url|uri|route)$|(?:path|url|uri|route)overrid|^x?(?:path|url|uri|route|rewrite)$"
-    r"|(?:proxy|dest|remote|encoded).*path$|encodedur[li]$"
+    r"|(?:proxy|dest|remote|encoded|base|api|url).*path$|encodedur[li]$|pathinfo$"
 )
 """Names that say nothing else than that they are the path, in any order of their words."""
 _GATEWAY = re.compile(
-    r"target|upstream|backend|gateway|destination|provider|endpoint|proxyto|proxypass|routeto|resource"
+    r"target|upstream|backend|gateway|destination|provider|endpoint|(?:proxy|route|connect|tunnel|forward|forwarded)to|proxypass|resource"
     r"|(?:custom|base|api|dest|proxy|remote|server|service|route|litellm|aig|portkey|helicone).*(?:host|url|uri|base)"
 )
 _ADDRESS = re.compile(
-    r"(?:host|url|uri|path|(?<!data)base|addr|address|authority|endpoint|target|upstream|backend|destination)$"
+    r"(?:host|url|uri|path|(?<!data)base|addr|address|authority|endpoint|target|upstream|backend|destination|server"
+    r"|(?:proxy|route|connect|tunnel|forward|forwarded)to)(?:e?s|encoded)?\d*$"
 )
 """How a name of such a field ends if its value is an address, in whatever form the gateway wants it."""
-_LABELS = re.compile(r"(?:url|uri|path|base)$")
+_LABELS = re.compile(
+    r"(?:url|uri|path|base|server|(?:proxy|connect|tunnel|forward|forwarded)to)(?:s|encoded)?\d*$"
+)
 """How it ends if a word alone is no address: it is one in a form that nobody here can read."""
 _REST = r"""[^\s"'<>\\{}|^`]*"""
 _CLEAN_URL = re.compile(
@@ -125,6 +130,8 @@ _CLEAN_HOST = re.compile(
 )
 _NAME = re.compile(r"(?:[^\s/?#@:,;=\"'<>\\%{}|^`()*&$!+]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 """A name of a host as servers write it, in whatever script; any other text in its place may be any."""
+_NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|\d{8,}")
+"""An IPv4 address as one number."""
 _WORD = re.compile(r"[a-z0-9_-]{1,63}|[A-Z0-9_-]{1,63}", re.ASCII)
 _ANY_HOST = "*"
 """A name that may be any: no host has this character."""
@@ -154,11 +161,15 @@ _HARMLESS = frozenset(
     }
 )
 """Fields that nobody takes for a target, whatever URL is in them."""
-_URLS = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*):(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]*)""")
+_URLS = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*):[\\/]{2,}([^\s/?#"'<>,;{}\\]*)""")
 _URL_PATHS = re.compile(
-    r"""[A-Za-z][A-Za-z0-9+.-]*:(?:[\\]?/){2}[^\s/?#"'<>,;{}\\]*([/\\][^\s"'<>,;{}]*)"""
+    r"""([A-Za-z][A-Za-z0-9+.-]*):[\\/]{2,}[^\s/?#"'<>,;{}\\]*([/\\;][^\s"'<>{}]*)?"""
 )
-"""The path of each absolute URL, with its query."""
+"""The scheme and the path of each absolute URL, with its query."""
+_SLASHES = re.compile(rb"[\\/]{2}|%2[fF]|%5[cC]")
+"""All that an absolute URL in a field has, however it is written."""
+_WITHOUT_URLS = (None, ClaimKind.METHOD, ClaimKind.SCHEME)
+"""Kinds of fields whose URLs are read for themselves."""
 _RELATIVE_URL = re.compile(r"""[\s"'<]*(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]+)""")
 _BARE_HOST = re.compile(
     r"""[\s"'<]*((?:[^\s/?#"'<>,;@:]+\.[A-Za-z][\w-]+\.?|localhost|[\d.]+\.\d+|\[[0-9a-fA-F:.]+\])(?::\d+)?|[\w.-]+:\d{1,5})"""
@@ -215,7 +226,7 @@ def find_claims(
         found.append(_UNNAMED)
     if fields:
         found += _in_fields(fields, headers, scheme, host, port, target)
-    if any(b"//" in value or b"/\\" in value or b"\\/" in value for _, value in headers):
+    if any(_SLASHES.search(value) for _, value in headers):
         found += _in_urls(headers, scheme, host, port)
     if names:
         found += [Claim(ClaimKind(kind), text) for kind, text in names]
@@ -294,7 +305,8 @@ def _in_fields(
                 yield _HANDSHAKE if _is_handshake(headers) else _WEBSOCKET
         elif kind is ClaimKind.GATEWAY:
             yield from _urls_in(kind, value, scheme, host, port)
-            for said in _URL_PATHS.findall(value) if name != _COPY_TO else ():
+            for other, said in _URL_PATHS.findall(value) if name != _COPY_TO else ():
+                yield from _scheme_said(other, scheme)
                 yield from _base_said(name, said, scheme, host, port, target)
             if not _ADDRESS.search(name):
                 bare = _BARE_HOST.fullmatch(value) if "//" not in value else None
@@ -309,10 +321,13 @@ def _in_fields(
 def _in_urls(headers: Headers, scheme: str, host: str, port: int) -> Iterator[Claim]:
     """Give the hosts of the absolute URLs in fields that make no other claim."""
     for name, value in headers:
-        if b"/" in value:
+        if _SLASHES.search(value):
             squashed = _squash(name)
-            if squashed not in _HARMLESS and _kind_of(name.lower(), squashed) is None:
-                yield from _urls_in(ClaimKind.URL, value.decode("latin-1"), scheme, host, port)
+            if squashed not in _HARMLESS and _kind_of(name.lower(), squashed) in _WITHOUT_URLS:
+                text = value.decode("latin-1")
+                yield from _urls_in(ClaimKind.URL, text, scheme, host, port)
+                if "%" in text:
+                    yield from _urls_in(ClaimKind.URL, _decoded(text), scheme, host, port)
 
 
 def _urls_in(kind: ClaimKind, text: str, scheme: str, host: str, port: int) -> Iterator[Claim]:
@@ -654,7 +669,11 @@ def _address_said(
         if _CLEAN_PATH.fullmatch(one):
             if name != _COPY_TO:
                 yield from _path_said(name, one, scheme, host, port, target)
-        elif _CLEAN_HOST.fullmatch(one) or (_WORD.fullmatch(one) and name.endswith("host")):
+        elif (
+            _CLEAN_HOST.fullmatch(one)
+            or _NUMBER.fullmatch(one)
+            or (_WORD.fullmatch(one) and name.endswith("host"))
+        ):
             found = re.split(r"[/?#]", one, maxsplit=1)[0]
             if not agrees(found, scheme, host, port):
                 yield Claim(ClaimKind.GATEWAY, found)
@@ -684,7 +703,7 @@ def _base_said(
     name: str, path: str, scheme: str, host: str, port: int, target: str
 ) -> Iterator[Claim]:
     """Give what the path of an address in a field of a gateway claims: to be the path, or what the path is put behind."""
-    if path.startswith(("/", "\\")) and path not in ("/", target):
+    if path.startswith(("/", "\\", ";")) and path not in ("/", target):
         yield from _path_said(name, path, scheme, host, port, target)
         yield Claim(ClaimKind.PATH, f"{re.split('[?#]', path, maxsplit=1)[0].rstrip('/')}{target}")
 

@@ -5,8 +5,8 @@ Of two exchanges A and B of the tape, A is before B if
 1. both are of one lane: they came from one client process; in the playback, too, as far as that can be seen;
 2. B was asked for when A had been answered, and no other request of the lane overlapped A or B;
 3. in the default order one of them is an effect and the other an effect, a read or a model call; in the strict one any two
-   are compared. Telemetry never counts, nor do WebSockets, streams of pushed events and calls that are answered on one, which
-   overlap everything;
+   are compared. Telemetry never counts, nor do WebSockets, streams of pushed events that the client left or during which it
+   asked for something else, and calls that are answered on one, which overlap everything;
 4. in the default order not both were asked for between an answer of a model with several calls of tools and the next model
    call: tools that run side by side race, whether or not they overlapped;
 5. in the default order they are not of two sessions of MCP: each is an agent's own;
@@ -38,6 +38,8 @@ class Placed(NamedTuple):
     """False where it overlaps whatever comes: telemetry, a WebSocket, a stream of pushed events, a call that is answered on one."""
     session: bytes = b""
     """Of MCP; empty where it is of none."""
+    events: bool = False
+    """Whether it is a read that was answered with a stream of events, which counts unless something was asked meanwhile."""
 
 
 def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
@@ -49,18 +51,16 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     if lane is None:
         return None
     response = exchange.response
-    # A stream that answers a POST ends with its answer; one that was asked for with GET lasts.
-    lasts = exchange.request.method != "POST" or (response is not None and not response.complete)
     events = response is not None and response.is_events and request_class is RequestClass.READ
-    pushed = (events and lasts) or exchange.websocket is not None
+    whole = response is not None and response.complete and exchange.gone is None
+    pushed = (events and not whole) or exchange.websocket is not None
     # What JSON-RPC says to a 202 comes on a stream: whether it had come by then is not known.
     elsewhere = response is not None and response.status == _ACCEPTED
     pushed = pushed or (elsewhere and b'"jsonrpc"' in exchange.request.body)
     counts = request_class is not RequestClass.TELEMETRY and not pushed
     session = exchange.request.header(MCP_SESSION) or b""
-    return Placed(
-        exchange.seq, lane.number, frozenset(lane.overlaps), request_class, counts, session
-    )
+    overlaps = frozenset(lane.overlaps)
+    return Placed(exchange.seq, lane.number, overlaps, request_class, counts, session, events)
 
 
 class ServedLanes:
@@ -94,9 +94,17 @@ class LaneOrder:
         calls: says how many tools the answer to a model call asked for.
         """
         self._lanes: dict[int, list[Placed]] = {}
+        overlapped: dict[int, set[Seq]] = {}
         for one in exchanges:
             if one.counts:
                 self._lanes.setdefault(one.lane, []).append(one)
+                overlapped.setdefault(one.lane, set()).update(one.overlaps)
+        for lane, placed in self._lanes.items():
+            placed[:] = [
+                one
+                for one in placed
+                if not one.events or not (one.overlaps or one.seq in overlapped[lane])
+            ]
         self._seqs = {lane: [one.seq for one in placed] for lane, placed in self._lanes.items()}
         self._shared = {lane: _find_shared(placed) for lane, placed in self._lanes.items()}
         """By lane, the first model call that overlapped another one; of some lanes None."""

@@ -284,6 +284,39 @@ def test_an_address_for_a_gateway_is_the_path_or_its_beginning(
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b"X-Virtual-Host", b"b.example"),
+        (b"X-Vhost", b"b.example"),
+        (b"X-Proxied-Host", b"b.example"),
+        (b"X-Backend", b"2130706434"),
+        (b"X-Upstream", b"0x7f000002"),
+        (b"X-Url-Path", b"/pay"),
+        (b"X-Path-Info", b"/pay"),
+        (b"X-Api-Path", b"/pay"),
+        (b"X-Base-Path", b"/pay"),
+        (b"X-Full-Url", b"/pay"),
+        (b"X-Proxied-Url", b"https:h"),
+        (b"X-Connect-To", b"https:h"),
+        (b"X-Forwarded-To", b"/pay"),
+        (b"X-Upstream-Url2", b"%2fpay"),
+        (b"X-Upstream-Urls", b"%2fpay"),
+        (b"X-Target-Url-Encoded", b"%2fpay"),
+        (b"X-Upstream-Url", b"http://a.example:443/v1/x"),
+        (b"X-Upstream-Url", b"https://a.example/v1/x;/pay"),
+        (b"X-Scheme", b"https://b.example/v1/x"),
+        (b"X-Original-Method", b"https://b.example/v1/x"),
+        (b"X-Whatever", b"https:///b.example"),
+        (b"X-Whatever", b"https:\\\\b.example"),
+        (b"X-Whatever", b"https%3a%2f%2fb.example"),
+    ],
+)
+def test_a_field_of_many_a_name_is_a_claim(name: bytes, value: bytes) -> None:
+    """However the field is called, and however the URL in it is written."""
+    assert claims_of(_ask(((b"host", b"a.example"), (name, value)))) != ()
+
+
+@pytest.mark.parametrize(
     ("name", "value"), [(b"X-Forwarded-Ssl", b"off"), (b"Front-End-Https", b"0")]
 )
 def test_a_field_may_deny_that_a_request_was_encrypted(name: bytes, value: bytes) -> None:

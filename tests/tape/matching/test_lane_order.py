@@ -93,3 +93,18 @@ def test_two_sessions_have_no_order(sessions: tuple[bytes, bytes], before: bool)
     order = LaneOrder(placed, lambda seq: 0)
     assert order.is_before(Seq(1), Seq(2), 1, strict=False) is before
     assert order.is_before(Seq(1), Seq(2), 1, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("overlaps", "before"), [(frozenset[Seq](), True), (frozenset([Seq(1)]), False)]
+)
+def test_a_stream_of_events_counts_unless_something_was_asked_meanwhile(
+    overlaps: frozenset[Seq], before: bool
+) -> None:
+    """A short one is an answer like any other; a long one is there beside all that is asked."""
+    read = Placed(Seq(1), 1, frozenset(), RequestClass.READ, True, events=True)
+    paid = Placed(Seq(2), 1, overlaps, RequestClass.EFFECT, True)
+    again = Placed(Seq(3), 1, frozenset(), RequestClass.EFFECT, True)
+    order = LaneOrder([read, paid, again], lambda _: 0)
+    assert order.is_before(Seq(1), Seq(2), 1, strict=False) is before
+    assert order.is_before(Seq(2), Seq(3), 1, strict=False)
