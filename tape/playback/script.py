@@ -23,10 +23,6 @@ _SLACK = 4
 """A client that leaves a quarter later than its recorded self left leaves when that did: machines are slow at times."""
 _WHOLE = 1 << 63
 """Bytes of a request that ends before its answer does."""
-_APART_US = 20_000
-"""Most that two pieces are kept apart that came apart, so that whoever counts reads counts them as then."""
-_ALL_APART_US = 2_000_000
-"""Most that all pieces of an answer are."""
 CAUSE_MARGIN_US = 1_000_000
 """A piece whose cause has not come is played this much after its recorded time all the same."""
 END_MARGIN_US = 10_000_000
@@ -187,12 +183,9 @@ def _steps(
         head = _step(StepKind.HEAD, response.head_us, b"", pace, unseen)
         yield head._replace(need=response.head_need) if response.head_need else head
         pushed = _is_pushed(exchange, response)
-        apart = _Apart(response.head_us, gone.chunks) if gone is not None and gone.head else None
         for index, (chunk, data) in enumerate(pieces or _pieces(response)):
             unseen = gone if gone is not None and index >= gone.chunks else None
             step = _step(StepKind.DATA, chunk.at_us, data, pace, unseen)
-            if apart is not None and unseen is None:
-                step = step._replace(at_us=max(step.at_us, apart.find_due_us(chunk.at_us)))
             if chunk.need:
                 step = step._replace(need=chunk.need)
             if pushed and chunk.after > exchange.seq:
@@ -218,21 +211,6 @@ def _steps(
         yield step._replace(ending=Ending.FIN)
     else:
         yield Step(0, StepKind.HANG)
-
-
-class _Apart:
-    """Keeps pieces apart that a client left in the middle: one that counts what it reads has to read them one by one."""
-
-    def __init__(self, head_us: int, pieces: int) -> None:
-        self._last_us = head_us
-        self._due_us = 0
-        self._most_us = min(_APART_US, _ALL_APART_US // max(pieces, 1))
-
-    def find_due_us(self, at_us: int) -> int:
-        """Give when a piece is due at the earliest, by when it came: pieces that came together stay together."""
-        self._due_us += max(min(at_us - self._last_us, self._most_us), 0)
-        self._last_us = at_us
-        return self._due_us
 
 
 def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone | None) -> Step:

@@ -85,17 +85,17 @@ CUT = answer((200, b"a"), (300, b"bc"), complete=False)
         # Head or piece were there, but held back, when the client left: not before it leaves again.
         (WHOLE, None, gone(2000), INSTANT, ["2500 head", "2500 data a", "2500 data bc", "2500 end"]),
         # It left in the middle of the stream: what it had been sent comes at pace, the rest is late.
-        (WHOLE, None, gone(250, 1, True), INSTANT, ["0 head", "20 data a", "800 data bc", "900 end"]),
+        (WHOLE, None, gone(250, 1, True), INSTANT, ["0 head", "0 data a", "800 data bc", "900 end"]),
         (WHOLE, None, gone(250, 1, True), RECORDED, ["100 head", "200 data a", "800 data bc", "900 end"]),
         (WHOLE, None, gone(250, 1, True), DOUBLE, ["200 head", "400 data a", "1100 data bc", "1300 end"]),
         # It left after the last piece, before the end.
-        (WHOLE, None, gone(350, 2, True), INSTANT, ["0 head", "20 data a", "40 data bc", "900 end"]),
+        (WHOLE, None, gone(350, 2, True), INSTANT, ["0 head", "0 data a", "0 data bc", "900 end"]),
         # It left, and reading stopped there: nothing more ever comes.
-        (CUT, None, gone(350, 2, True), INSTANT, ["0 head", "20 data a", "40 data bc", "0 hang"]),
+        (CUT, None, gone(350, 2, True), INSTANT, ["0 head", "0 data a", "0 data bc", "0 hang"]),
         (None, None, gone(350), INSTANT, ["0 hang"]),
         # It left, and then the upstream failed.
         (None, fault(FaultKind.RESET, 300, Phase.HEAD), gone(100), INSTANT, ["800 rst"]),
-        (CUT, fault(FaultKind.CUT, 400, ending=Ending.FIN), gone(250, 1, True), INSTANT, ["0 head", "20 data a", "800 data bc", "900 fin"]),
+        (CUT, fault(FaultKind.CUT, 400, ending=Ending.FIN), gone(250, 1, True), INSTANT, ["0 head", "0 data a", "800 data bc", "900 fin"]),
         # Cut in the body: it ends there as it ended then, without its framing's end.
         (CUT, fault(FaultKind.CUT, 350, ending=Ending.FIN), None, INSTANT, ["0 head", "0 data a", "0 data bc", "0 fin"]),
         (CUT, fault(FaultKind.CUT, 350, ending=Ending.CLOSE), None, RECORDED, ["100 head", "200 data a", "300 data bc", "350 close"]),
