@@ -32,6 +32,8 @@ _PATIENCE_S = 30.0
 _LOOK_S = 0.02
 _SHARE = 16
 """One in so many of the idle connections is closed at a time, or as many as wait."""
+_NEW_S = 0.25
+"""Who has just come is about to ask: on a busy machine that takes a while."""
 _SAID_EVERY_S = 10.0
 _UNSENT_BYTES = 512 * 1024
 """What the kernel keeps of an answer that it has not sent yet: by itself it takes megabytes for each slow reader."""
@@ -121,6 +123,8 @@ class Admission:
         for handler in idle:
             if handler.has_unread:
                 continue
+            if now - handler.heard_at < _NEW_S and self._registry.of(handler.client) is None:
+                break  # it goes before the others, but not yet
             handler.end_idle()
             self.shed += 1
             wanted -= 1
