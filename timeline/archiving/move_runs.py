@@ -21,7 +21,7 @@ from ...tape.records.codec import BadRecord, encode_exchange
 from ...tape.records.events import EventKind, content_hash, decode_event
 from ...tape.records.tape_file import Record
 from ..checks.integrity import verify_run
-from ..formats.tape_file import RecordIngest, records_of
+from ..formats.tape_file import RecordIngest, find_unfit, records_of
 from ..reading.contract_row import ContractRow
 
 _BATCH_BYTES = 512 << 20
@@ -76,6 +76,9 @@ def archive_runs(
                 wrong = verify_run(store, run).problems
                 if wrong:
                     moved.refused.append((run, f"seq {wrong[0].seq}: {wrong[0].text}"))
+                    continue
+                if unfit := find_unfit(store, run):
+                    moved.refused.append((run, f"it would not come back: {unfit}"))
                     continue
                 _put_run(writer, run, secrets.token_hex(16), records_of(store, run, bodies))
                 taken.append(run)

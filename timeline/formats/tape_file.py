@@ -6,7 +6,7 @@ exchanges, messages, bodies; placeholders stand where secrets stood.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from ...store import Ingest, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ...store import Record as StoredRecord
@@ -22,7 +22,7 @@ from ...tape.records.codec import (
     unpack,
 )
 from ...tape.records.event_shape import check_event
-from ...tape.records.events import CHAIN_START, EventKind, content_hash
+from ...tape.records.events import CHAIN_START, Event, EventKind, content_hash, decode_event
 from ...tape.records.msgpack_limits import check_values
 from ...tape.records.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
@@ -244,6 +244,46 @@ class RecordIngest:
     def _end_exchange(self) -> None:
         if self._lacking:
             raise BadRecord(f"exchange {self._seq} lacks {self._lacking} of its messages")
+
+
+def find_unfit(store: Store, run: RunInfo) -> str:
+    """Say why an import would refuse the records of a run, or nothing; the bytes of large bodies are not looked at."""
+    ingest = RecordIngest(store, cast("Ingest", _Nowhere()))
+    ingest._bodies = _Everything()
+    try:
+        for record in records_of(store, run, _Everything()):
+            ingest.ingest(record)
+        ingest._end_run()
+    except BadRecord as error:
+        return str(error)
+    return ""
+
+
+class _Nowhere:
+    """Takes what an `Ingest` does, and keeps nothing."""
+
+    def __init__(self) -> None:
+        self._events = 0
+
+    def begin(self, _: str) -> int:
+        return 0
+
+    def put_event(self, _: int, value: bytes) -> Event:
+        self._events += 1
+        return decode_event(value, self._events)
+
+    def save(self, *_: object) -> None:
+        pass
+
+    def append_message(self, *_: object) -> None:
+        pass
+
+
+class _Everything(set[bytes]):
+    """All bodies that there are: none has to be given."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
 
 
 class _Pieces:

@@ -33,12 +33,12 @@ from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
-from playhead.tape.exchange import Exchange
+from playhead.tape.exchange import Close, Exchange, Message, MessageKind, WebSocketSummary
 from playhead.tape.records.codec import encode_rest
 from playhead.tests.support import old_archive as old_archive_maker
 from playhead.tests.support import prepared
 from playhead.tests.support.engine import NOBODY
-from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.stored import all_of, record_all
 from playhead.timeline.formats.tape_file import import_tape
@@ -314,6 +314,31 @@ def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
     assert len(files(store)) > 0
     assert "2 deleted" in done(store, "gc")
     assert files(store) == []
+
+
+def test_a_run_that_an_import_would_refuse_stays(store: Path) -> None:
+    """It is sound, and its WebSocket has a message more than its exchange says: an import would refuse it."""
+
+    async def talk() -> None:
+        with Store.open(store) as opened:
+            info = await opened.create_run("odd", mode="record", at_ns=7)
+            exchange = make_exchange(
+                1,
+                response=make_response(b"", 101),
+                websocket=WebSocketSummary(1, 5, Close(3, True, 1000, "")),
+            )
+            opened.append(info.number, make_intent(exchange))
+            for number in range(2):
+                said = Message(1, True, MessageKind.TEXT, b"hello")
+                opened.append_message(info.number, exchange.seq, number, said)
+            await opened.save(info.number, lambda: make_record(exchange))
+            await opened.seal(info, reason="done", at_ns=99)
+
+    asyncio.run(talk())
+    told = done(store, "archive", code=1)
+    assert "odd: it would not come back: message 1 of exchange 1 where none belongs" in told
+    assert "2 archived, 1 stay" in told
+    assert "1 " in done(store, "show", "odd")
 
 
 def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
