@@ -3,12 +3,18 @@
 import ast
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from hypothesis import given
 
 import playhead
+from playhead.tape.exchange import Exchange, HttpRequest, HttpResponse
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import raw_request, raw_response
 from playhead.tests.support.import_graph import modules
+from playhead.tests.support.strategies import exchanges
 
 ROOT = Path(playhead.__file__).resolve().parent
 
@@ -41,6 +47,11 @@ _MADE_IN = {
     "timeline/checks/secrets.py": "the text that is searched",
 }
 """Where a request or an answer that may be kept is made, and of what."""
+
+
+REDACTOR = Redactor(b"k" * 32)
+_SEARCHED = {"headers", "trailers", "target", "reason", "body", "chunks", "secrets"}
+"""Fields in which secrets are replaced, and those that say where."""
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +104,16 @@ def test_what_may_be_kept_is_made_in_known_places() -> None:
             if isinstance(made, ast.Name) and made.id in ("Request", "Response"):
                 found.add(name)
     assert found == set(_MADE_IN)
+
+
+@given(exchanges())
+def test_the_redactor_loses_no_field(exchange: Exchange) -> None:
+    """It makes new values field by field: those in which it replaces nothing are as they came."""
+    asked, answer = exchange.request, exchange.response
+    kept = REDACTOR.request(raw_request(asked))[0]
+    for field in {one.name for one in fields(HttpRequest)} - _SEARCHED:
+        assert getattr(kept, field) == getattr(asked, field), field
+    if answer is not None:
+        said = REDACTOR.response(raw_response(answer))[0]
+        for field in {one.name for one in fields(HttpResponse)} - _SEARCHED:
+            assert getattr(said, field) == getattr(answer, field), field
