@@ -26,6 +26,15 @@ def print_status(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
+def write_all(number: int, data: bytes) -> None:
+    """Write all of a text to a file, by its number; waits for its reader.
+
+    Raises: OSError.
+    """
+    while data:
+        data = data[os.write(number, data) :]
+
+
 def empty_stderr() -> None:
     """Write the text that stderr still buffers, or drop the text if nobody reads it.
 
@@ -88,5 +97,4 @@ class BackgroundStderr(logging.Handler):
             # Not through `sys.stderr`, whose lock a thread that waits would keep for ever.
             data = line.encode(errors="backslashreplace") + b"\n"
             with contextlib.suppress(OSError):
-                while data:
-                    data = data[os.write(2, data) :]
+                write_all(2, data)

@@ -61,8 +61,10 @@ class Refuse:
     async def _answer(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         decision, open_run = pending.decision, pending.open_run
         assert decision is not None
-        # What is refused while recording has not been searched for secrets yet.
-        request = await asyncio.to_thread(pending.with_body)
+        if pending.searched:
+            request = pending.with_body()
+        else:  # while recording
+            request = await asyncio.to_thread(pending.with_body)
         divergence = None
         stopped = open_run.stopped is not None
         telemetry = pending.request_class is RequestClass.TELEMETRY

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from ...timeline.receipts.receipt import UNWRITTEN
+from ..standard_streams import write_all
 
 MOST_FILES = 20_000
 """Files and folders of the working folder that are looked at."""
@@ -102,8 +103,7 @@ class Stdout:
             while data := os.read(self._reader, _PIECE_BYTES):
                 self._hash.update(data)
                 self._size += len(data)
-                while data:
-                    data = data[os.write(self._real, data) :]
+                write_all(self._real, data)
         except (
             OSError
         ):  # nobody reads it any more: the command is told so, as it would be without us

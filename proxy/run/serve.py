@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from collections.abc import Iterator
 
 from ...config import Config, ConfigError, Watcher
 from ..engine.event_loop import new_event_loop
-from ..standard_streams import LOG_FORMAT, BackgroundStderr
+from ..standard_streams import LOG_FORMAT, BackgroundStderr, write_all
 from ..trust.environment import publish
 from .runtime import Runtime
 
@@ -61,10 +60,8 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
 
 def _print_address(line: str) -> None:
     """Print where the proxy listens; one whose stdout cannot be written serves all the same."""
-    data = line.encode(errors="backslashreplace")
     try:
-        while data:
-            data = data[os.write(1, data) :]
+        write_all(1, line.encode(errors="backslashreplace"))
     except OSError as error:
         logger.warning("stdout cannot be written: %s; %s", error, line.strip())
 

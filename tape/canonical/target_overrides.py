@@ -105,18 +105,17 @@ _PATH_WORDS = re.compile(
     r"|(?:proxy|dest|remote|encoded|base|api|url).*path$|encodedur[li]$|pathinfo$"
 )
 """Names that say nothing else than that they are the path, in any order of their words."""
+_LEADS = r"(?:proxy|connect|tunnel|forward|forwarded)to"
 _GATEWAY = re.compile(
-    r"target|upstream|backend|gateway|destination|provider|endpoint|(?:proxy|route|connect|tunnel|forward|forwarded)to|proxypass|resource"
+    rf"target|upstream|backend|gateway|destination|provider|endpoint|routeto|{_LEADS}|proxypass|resource"
     r"|(?:custom|base|api|dest|proxy|remote|server|service|route|litellm|aig|portkey|helicone).*(?:host|url|uri|base)"
 )
 _ADDRESS = re.compile(
     r"(?:host|url|uri|path|(?<!data)base|addr|address|authority|endpoint|target|upstream|backend|destination|server"
-    r"|(?:proxy|route|connect|tunnel|forward|forwarded)to)(?:e?s|encoded)?\d*$"
+    rf"|routeto|{_LEADS})(?:e?s|encoded)?\d*$"
 )
 """How a name of such a field ends if its value is an address, in whatever form the gateway wants it."""
-_LABELS = re.compile(
-    r"(?:url|uri|path|base|server|(?:proxy|connect|tunnel|forward|forwarded)to)(?:s|encoded)?\d*$"
-)
+_LABELS = re.compile(rf"(?:url|uri|path|base|server|{_LEADS})(?:s|encoded)?\d*$")
 """How it ends if a word alone is no address: it is one in a form that nobody here can read."""
 _REST = r"""[^\s"'<>\\{}|^`]*"""
 _CLEAN_URL = re.compile(
@@ -226,7 +225,7 @@ def find_claims(
         found.append(_UNNAMED)
     if fields:
         found += _in_fields(fields, headers, scheme, host, port, target)
-    if any(_SLASHES.search(value) for _, value in headers):
+    if any(_may_have_url(value) for _, value in headers):
         found += _in_urls(headers, scheme, host, port)
     if names:
         found += [Claim(ClaimKind(kind), text) for kind, text in names]
@@ -318,10 +317,17 @@ def _in_fields(
             yield from _said(kind, name, value, scheme, host, port, target)
 
 
+def _may_have_url(value: bytes) -> bool:
+    # A pattern takes a while, and nearly no value of a field has any of these.
+    if b"//" not in value and b"\\" not in value and b"%" not in value:
+        return False
+    return _SLASHES.search(value) is not None
+
+
 def _in_urls(headers: Headers, scheme: str, host: str, port: int) -> Iterator[Claim]:
     """Give the hosts of the absolute URLs in fields that make no other claim."""
     for name, value in headers:
-        if _SLASHES.search(value):
+        if _may_have_url(value):
             squashed = _squash(name)
             if squashed not in _HARMLESS and _kind_of(name.lower(), squashed) in _WITHOUT_URLS:
                 text = value.decode("latin-1")

@@ -166,35 +166,14 @@ class Redactor:
         if reason != response.reason:
             more = (*more, Redaction("response.reason", SECRET))
         found = (*found, *more)
-        body, chunks, secrets = response.body, response.chunks, response.secrets
-        warnings: tuple[str, ...] = ()
-        if body:
-            codings = _codings(headers)
-            plain = None
-            if codings:
-                undo = undo_coding if response.complete else undo_what_came
-                plain = undo(body, b",".join(codings))
-            # What is not what it says it is is searched as it came.
-            kind = _kind(headers)._replace(answer=True, final=response.complete)
-            searched = self._search.search(body if plain is None else plain, kind)
-            if searched is not None:
-                if plain is not None:
-                    coding = b", ".join(codings).decode("latin-1")
-                    warnings = (
-                        f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
-                    )
-                    chunks = _scaled(chunks, len(body), len(plain))
-                    headers = _decoded_head(headers, len(plain))
-                body, secrets = searched.data, tuple(_secrets(searched))
-                found = (*found, *_places("response.body", searched))
-        new = Response(
+        kept = Response(
             status=response.status,
             reason=reason,
             http_version=response.http_version,
             headers=headers,
-            body=body,
+            body=response.body,
             head_us=response.head_us,
-            chunks=chunks,
+            chunks=response.chunks,
             trailers=trailers,
             complete=response.complete,
             spilled=response.spilled,
@@ -202,9 +181,38 @@ class Redactor:
             end_need=response.end_need,
             end_after=response.end_after,
             ragged=response.ragged,
-            secrets=secrets,
+            secrets=response.secrets,
         )
-        return new, found, warnings
+        if not kept.body:
+            return kept, found, ()
+        codings = _codings(headers)
+        plain = None
+        if codings:
+            undo = undo_coding if kept.complete else undo_what_came
+            plain = undo(kept.body, b",".join(codings))
+        # What is not what it says it is is searched as it came.
+        body = kept.body if plain is None else plain
+        kind = _kind(headers)._replace(answer=True, final=kept.complete)
+        searched = self._search.search(body, kind)
+        if searched is None:
+            return kept, found, ()
+        warnings: tuple[str, ...] = ()
+        chunks = kept.chunks
+        if plain is not None:
+            coding = b", ".join(codings).decode("latin-1")
+            warnings = (
+                f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
+            )
+            chunks = _scaled(chunks, len(kept.body), len(body))
+            headers = _decoded_head(headers, len(body))
+        kept = replace(
+            kept,
+            headers=headers,
+            body=searched.data,
+            chunks=chunks,
+            secrets=tuple(_secrets(searched)),
+        )
+        return kept, (*found, *_places("response.body", searched)), warnings
 
     def stream(self, headers: Headers, *, answer: bool) -> Stream | None:
         """Give what takes the secrets out of a body that is too large to be held; None where it is coded."""
