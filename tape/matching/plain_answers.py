@@ -2,8 +2,8 @@
 
 An answer is kept as it came where nothing in it is known as a secret: a token in HTML, in a text, in a member without a
 telling name. Once the agent sends it as a credential, the tape has a placeholder in that place. Which value that stands for
-nobody can say from the placeholder, but what an answer says can be tried: a placeholder has the length and the classes of
-characters of its value, and the store's key gives it again.
+nobody can say from the placeholder, but what an answer says can be tried: a placeholder has the length of its value and
+its signs, and the store's key gives it again.
 """
 
 import re
@@ -18,6 +18,8 @@ _MOST_BYTES = 4 * 1024 * 1024
 _MOST_TRIED = 20_000
 _SHORTEST = 8
 """Bytes of a value that is looked for; shorter ones are words that stand anywhere."""
+_CODED = frozenset(b"+/_-")
+"""Signs that may have been letters or digits, as part of base64, and the other way round."""
 
 Read = Callable[[Seq], Exchange | None]
 
@@ -63,12 +65,11 @@ class PlainAnswers:
 
 
 def _class_of(code: int) -> bytes:
-    """Give the characters that a placeholder may have this one for; rule 2 of `redaction/placeholder.py`."""
+    """Give the characters that a placeholder may have this one for; see `redaction/alike.py`."""
+    if code in _CODED:
+        return b"[A-Za-z0-9+/_-]"
     one = bytes([code])
-    for pattern in (b"[0-9]", b"[a-z]", b"[A-Z]"):
-        if re.fullmatch(pattern, one):
-            return pattern
-    return re.escape(one)
+    return b"[A-Za-z0-9]" if one.isalnum() else re.escape(one)
 
 
 def _body(response: Response | None) -> bytes:

@@ -4,8 +4,7 @@ Rules:
 
 1. A placeholder depends on the key and the value, and on nothing else: a secret is the same placeholder
    wherever it stands in a store, and says nothing without the key.
-2. It has a digit for each digit, a small letter for each small letter, a capital for each capital; everything
-   else stands. No letter or digit stays what it was.
+2. It has the form of the value (`alike.py`): its length, its prefix, everything but letters and digits.
 3. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
    with the same escapes: its length stands, and what was valid stays valid.
 """
@@ -13,7 +12,8 @@ Rules:
 import hmac
 import re
 from functools import lru_cache
-from hashlib import shake_256
+
+from .alike import make_alike
 
 _UNIT = re.compile(
     rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u00[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.", re.DOTALL
@@ -21,19 +21,6 @@ _UNIT = re.compile(
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
-
-
-def _rows() -> list[bytes]:
-    """For each byte, what it may become: one of 256 by the byte of the key stream."""
-    rows = [bytes([code]) * 256 for code in range(256)]
-    for alphabet in (b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
-        for code in alphabet:
-            others = alphabet.replace(bytes([code]), b"")
-            rows[code] = (others * 29)[:256]
-    return rows
-
-
-_ROWS = _rows()
 
 
 class Placeholders:
@@ -74,9 +61,7 @@ class Placeholders:
         return write_units(units, self.of(_plain_of(units)))
 
     def _make(self, value: bytes) -> bytes:
-        seed = hmac.digest(self._key, value, "sha256")
-        stream = shake_256(seed).digest(len(value)) if len(value) > len(seed) else seed
-        return bytes([_ROWS[code][by] for code, by in zip(value, stream, strict=False)])
+        return make_alike(value, hmac.digest(self._key, value, "sha256"))
 
 
 class Keeper(Placeholders):

@@ -51,7 +51,17 @@ def _jwe(given: Mapping[str, Any], rng: Random) -> str:
     return ".".join(map(b64url, parts))
 
 
-def _prime(rng: Random, bits: int) -> int:
+_TRIED = {"rsa": (501, 1264)}
+"""By seed, how many numbers are drawn until one is prime: to look for it takes seconds."""
+
+
+def _prime(rng: Random, bits: int, tried: int = 0) -> int:
+    """Draw numbers until one is prime.
+
+    tried: which one is; 0 where that is not known.
+    """
+    if tried:
+        return [rng.getrandbits(bits) for _ in range(tried)][-1] | (3 << (bits - 2)) | 1
     small = [
         number
         for number in range(3, 2000, 2)
@@ -72,7 +82,8 @@ def _rsa(seed: str) -> Any:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     rng = Random(seed)
-    p, q = sorted((_prime(rng, 1024), _prime(rng, 1024)), reverse=True)
+    tried = _TRIED.get(seed, (0, 0))
+    p, q = sorted((_prime(rng, 1024, tried[0]), _prime(rng, 1024, tried[1])), reverse=True)
     d = pow(65537, -1, math.lcm(p - 1, q - 1))
     public = rsa.RSAPublicNumbers(65537, p * q)
     return rsa.RSAPrivateNumbers(

@@ -32,9 +32,8 @@ def redacted(name: bytes, value: bytes) -> bytes:
 
 
 def alphabet(value: bytes) -> bytes:
-    """Give a value with every digit as 0, small letter as a, capital as A."""
-    value = re.sub(rb"[0-9]", b"0", value)
-    return re.sub(rb"[A-Z]", b"A", re.sub(rb"[a-z]", b"a", value))
+    """Give a value with every letter and digit as 0."""
+    return re.sub(rb"[0-9A-Za-z]", b"0", value)
 
 
 @given(st.sampled_from(["key", "token", "authorization", "cookie"]), st.binary(max_size=100))
@@ -182,7 +181,7 @@ def test_a_request_without_secrets_is_given_back(request_: Request) -> None:
         (b"authorization", b'Digest username="me", nc=01', rb'Digest username="[a-z]{2}", nc=\d\d'),
         (b"authorization", b"Digest abc", rb"Digest [a-z]{3}"),
         (b"cookie", b'a=12; b="x y"; c', rb'a=\d\d; b="[a-z] [a-z]"; [a-z]'),
-        (b"cookie", b"c2VjcmV0LXNlY3JldC1zZQ==", rb"[a-z]\d[a-zA-Z0-9]{20}=="),
+        (b"cookie", b"c2VjcmV0LXNlY3JldC1zZQ==", rb"[a-zA-Z0-9]{22}=="),
         (b"location", b"//u:p@h/", rb"//[a-z]:[a-z]@h/"),
         (b"cookie", b"a=b=c%2Fd", rb"a=[a-z]=[a-z]%2F[a-z]"),
         (

@@ -1,0 +1,267 @@
+"""Make a value that is like a secret: of its form, so that clients work with it, and of few characters, so that scanners stay silent.
+
+| form | what stays | |
+|---|---|---|
+| a known prefix | the prefix | a checksum behind it does not fit |
+| JSON Web Token | header, numbers, truth values, `iss`, the length of each part | all other texts are made alike |
+| `user:password` in base64 | the colon | both are made alike and coded again |
+| a key in DER (the body of PEM) | length, lines | of Ed25519 and of elliptic curves it is another key; others do not load |
+| JSON | names, numbers, truth values | all other texts are made alike |
+| UUID | version, variant | |
+| hexadecimal, base32, base64 | alphabet, padding, bits behind the end that are 0 | |
+| anything else | all but letters and digits | a digit for a digit, a small letter for a small one, a capital for a capital |
+
+What has many letters and digits becomes two, three or four different ones, with at least 28 bits of chance: scanners of code hosts
+take what has so few for no secret.
+
+Source: RFC 7519 (JWT), RFC 4648 (base16 to base64), RFC 9562 (UUID), GitHub's and npm's pages on the form of their tokens.
+"""
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from hashlib import shake_256
+
+from .prefixes import prefix_size
+
+_LOWER = b"abcdefghijklmnopqrstuvwxyz"
+_UPPER = _LOWER.upper()
+_DIGITS = b"0123456789"
+_BASE62 = _DIGITS + _UPPER + _LOWER
+
+_FEW = ((32, 2), (20, 3), (14, 4))
+"""From so many letters and digits on, of how many different ones they are made: 28 bits at least."""
+_CHOSEN = {_DIGITS: b"2345", _LOWER: b"abcd", _UPPER: b"ABCD"}
+"""Those that are in every alphabet: hexadecimal, base32, base58, base64."""
+_LONG = 8
+"""Letters and digits beside each other from which hexadecimal is known by them."""
+_LAST = {1: b"AEIMQUYcgkosw048", 2: b"AQgw"}
+"""What may be last in base64 by the characters of padding, the bits behind the end being 0."""
+
+_RUN = re.compile(rb"[A-Za-z0-9]+")
+_HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+_BASE32 = re.compile(rb"[A-Z2-7]{16,}")
+_UUID = re.compile(
+    rb"[0-9a-f]{8}-[0-9a-f]{4}-([1-8])[0-9a-f]{3}-([89ab])[0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
+)
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{15,}(={0,2})")
+_CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
+_JOSE = re.compile(rb"eyJ[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4}")
+_PAIR = re.compile(rb"[ -9;-~]*:[ -~]+")
+_DER = re.compile(rb"\s*M[A-Za-z0-9+/]{15,}(?:\s+[A-Za-z0-9+/]+)*={0,2}\s*")
+_STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?')
+_ESCAPE = re.compile(rb"(\\(?:u[0-9A-Fa-f]{4}|.))")
+_CHECKED = re.compile(rb"(?:gh[pousr]_|npm_)([A-Za-z0-9]{30})([A-Za-z0-9]{6})")
+
+
+class Chance:
+    """Bytes that depend on a seed alone; each part of a value takes others."""
+
+    def __init__(self, seed: bytes) -> None:
+        """Take the seed, of any length."""
+        self._seed = seed
+        self._parts = 0
+
+    def draw(self, size: int) -> bytes:
+        """Give so many bytes."""
+        self._parts += 1
+        if self._parts == 1 and size <= len(self._seed):
+            return self._seed[:size]
+        return shake_256(b"%d:%b" % (self._parts, self._seed)).digest(size)
+
+
+def make_alike(value: bytes, seed: bytes) -> bytes:
+    """Make a value that is like another one, and as long; it depends on the two alone."""
+    chance = Chance(seed)
+    if value.startswith(b"eyJ") and _JOSE.fullmatch(value):
+        return _jose(value, chance) or _text(value, chance)
+    if _CODED.fullmatch(value):
+        return _pair(value, chance) or _text(value, chance)
+    if value.startswith((b"{", b"[")):
+        return _strings(value, chance, kept=b"") or _text(value, chance)
+    if _DER.fullmatch(value):
+        return _key(value, chance) or _text(value, chance)
+    return _text(value, chance)
+
+
+# ---- letters and digits --------------------------------------------------------------------------
+
+
+def _text(value: bytes, chance: Chance) -> bytes:
+    """Make each letter and digit another one, behind a prefix."""
+    begin = prefix_size(value)
+    uuids = list(_UUID.finditer(value))
+    count = sum(len(found[0]) for found in _RUN.finditer(value, begin))
+    few = next((few for least, few in _FEW if count >= least), 0)
+    drawn = chance.draw(len(value))
+    made = bytearray(value)
+    for found in _RUN.finditer(value, begin):
+        run = found[0]
+        in_uuid = any(uuid.start() <= found.start() < uuid.end() for uuid in uuids)
+        others = _alphabets(run, few, is_hex=in_uuid or _is_hex(run))
+        for at, code in enumerate(run, found.start()):
+            choice = others[code]
+            made[at] = choice[drawn[at] * len(choice) >> 8]
+    for uuid in uuids:
+        for at in (uuid.start(1), uuid.start(2)):
+            made[at] = value[at]
+    _end_base64(value, made, begin, drawn)
+    return _without_checksum(bytes(made))
+
+
+def _is_hex(run: bytes) -> bool:
+    return len(run) >= _LONG and _HEX.fullmatch(run) is not None
+
+
+def _alphabets(run: bytes, few: int, *, is_hex: bool) -> dict[int, bytes]:
+    """Give what each character of a run may become, never itself."""
+    codes = frozenset(run)
+    classes = [one for one in (_DIGITS, _LOWER, _UPPER) if not codes.isdisjoint(one)]
+    if few:
+        turns = bytes([_CHOSEN[one][turn] for turn in range(few) for one in classes])[:few]
+        return {code: turns.replace(bytes([code]), b"") for code in codes}
+    digits = b"234567" if _BASE32.fullmatch(run) else _DIGITS
+    letters = 6 if is_hex else 26
+    found: dict[int, bytes] = {}
+    for alphabet in (digits, _LOWER[:letters], _UPPER[:letters]):
+        found |= {code: alphabet.replace(bytes([code]), b"") for code in codes if code in alphabet}
+    return found
+
+
+def _end_base64(value: bytes, made: bytearray, begin: int, drawn: bytes) -> None:
+    """Have the bits behind the end of base64 be 0, where they were: strict decoders want it."""
+    found = _BASE64.fullmatch(value, begin)
+    if found is None:
+        return
+    at = found.start(1) - 1
+    last = _LAST.get(len(found[1]) or -(at + 1 - begin) % 4, b"")
+    if value[at] not in last:
+        return
+    classes = [one for one in _CHOSEN if not frozenset(value[begin : at + 1]).isdisjoint(one)]
+    others = bytes(
+        code for code in last if code != value[at] and any(code in one for one in classes)
+    )
+    if others:
+        made[at] = others[drawn[at] * len(others) >> 8]
+
+
+def _without_checksum(made: bytes) -> bytes:
+    """Have no checksum fit: a tape must not look as if it held a token."""
+    found = _CHECKED.fullmatch(made)
+    if found is None or _number(found[2]) != zlib.crc32(found[1]):
+        return made
+    return made[:-1] + (b"b" if made.endswith(b"a") else b"a")
+
+
+def _number(digits: bytes) -> int:
+    number = 0
+    for code in digits:
+        number = number * 62 + _BASE62.index(code)
+    return number
+
+
+# ---- forms with parts ----------------------------------------------------------------------------
+
+
+def _jose(value: bytes, chance: Chance) -> bytes | None:
+    """Make a JSON Web Token alike; None where its header is none."""
+    head, *parts = value.split(b".")
+    try:
+        header = json.loads(_from_url(head))
+    except ValueError:
+        return None
+    if not isinstance(header, dict) or header.keys().isdisjoint(("alg", "enc")):
+        return None
+    made = [_claims(parts[0], chance) or _text(parts[0], chance)]
+    made += [_text(part, chance) for part in parts[1:]]
+    return b".".join([head, *made])
+
+
+def _claims(part: bytes, chance: Chance) -> bytes | None:
+    """Make the texts of claims alike; None where they are not JSON, as those of an encrypted token."""
+    try:
+        made = _strings(_from_url(part), chance, kept=b"iss")
+    except ValueError:
+        return None
+    return base64.urlsafe_b64encode(made).rstrip(b"=") if made is not None else None
+
+
+def _strings(text: bytes, chance: Chance, *, kept: bytes) -> bytes | None:
+    """Make the strings of JSON alike, but for its names and the members named `kept`; None where it is none."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return None
+    key = b""
+
+    def write(found: re.Match[bytes]) -> bytes:
+        nonlocal key
+        if found[2] is not None:
+            key = found[1]
+        if found[2] is not None or (kept and key == kept):
+            return found[0]
+        pieces = _ESCAPE.split(found[1])
+        pieces[::2] = [_text(piece, chance) for piece in pieces[::2]]
+        return b'"' + b"".join(pieces) + b'"'
+
+    return _STRING.sub(write, text)
+
+
+def _from_url(part: bytes) -> bytes:
+    return base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
+
+
+def _pair(value: bytes, chance: Chance) -> bytes | None:
+    """Make user and password in base64 alike; None where it is something else."""
+    try:
+        coded = value.rstrip(b"=")
+        plain = base64.b64decode(coded + b"=" * (-len(coded) % 4), validate=True)
+    except binascii.Error:
+        return None
+    if not _PAIR.fullmatch(plain):
+        return None
+    user, colon, password = plain.partition(b":")
+    made = base64.b64encode(_text(user, chance) + colon + _text(password, chance))
+    return made[: len(value)]
+
+
+def _key(value: bytes, chance: Chance) -> bytes | None:
+    """Make another private key of the same kind and length; None where that cannot be, as with RSA."""
+    # It takes long to import, and hardly anybody needs it.
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    plain = b"".join(value.split())
+    try:
+        der = base64.b64decode(plain, validate=True)
+        key = serialization.load_der_private_key(der, None)
+    except Exception:  # whatever cryptography has against it
+        return None
+    other: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+    match key:
+        case ed25519.Ed25519PrivateKey():
+            other = ed25519.Ed25519PrivateKey.from_private_bytes(chance.draw(32))
+        case ec.EllipticCurvePrivateKey():
+            size = key.curve.key_size
+            number = int.from_bytes(chance.draw(size // 8 - 1)) | 1
+            other = ec.derive_private_key(number, key.curve)
+        case _:
+            return None
+    plainly = serialization.NoEncryption()
+    for form in (serialization.PrivateFormat.PKCS8, serialization.PrivateFormat.TraditionalOpenSSL):
+        try:
+            same = key.private_bytes(serialization.Encoding.DER, form, plainly) == der
+        except ValueError:  # Ed25519 has no other form
+            continue
+        if same:
+            made = base64.b64encode(other.private_bytes(serialization.Encoding.DER, form, plainly))
+            return _in_lines(value, made) if len(made) == len(plain) else None
+    return None
+
+
+def _in_lines(value: bytes, made: bytes) -> bytes:
+    """Write characters where those of `value` are, its white space staying."""
+    codes = iter(made)
+    return bytes([code if chr(code).isspace() else next(codes) for code in value])
