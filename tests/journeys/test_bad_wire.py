@@ -169,6 +169,7 @@ REQUESTS: dict[str, tuple[bytes, int | None]] = {
     "no-version": (b"GET /bad\r\n\r\n" + _SMUGGLED, 400),
     "no-target": (b"GET  HTTP/1.1\r\n\r\n" + _SMUGGLED, 400),
     "tunnel": (b"CONNECT elsewhere:443 HTTP/1.1\r\n\r\n", 400),
+    "zone": (b"GET /bad HTTP/1.1\r\nHost: [fe80::1%25eth0]\r\n\r\n" + _SMUGGLED, 400),
     "fields": (_post(*[_FIELD[:-2]] * 6000), 431),
     "line": (b"GET /" + b"a" * 300_000 + b" HTTP/1.1\r\n\r\n", 431),
     "noise": (b"\x80\xff\0" * 30, None),

@@ -43,7 +43,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 
 from ....addons.run.pending_exchange import find_redact_text
 from ....addons.wire.http import note, with_scheme
-from ....tape.exchange import Ending, Headers
+from ....tape.exchange import Ending
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ _STATUS_BYTES = len(b"103 ")
 _PEEK_BYTES = 16 * 1024
 _LAST_CHUNK = b"0\r\n\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n\0]")
+_ZONE = re.compile(rb":[^ ]*:[^ ]*%|\[[^ ]*%")
+"""Of IPv6 (RFC 6874): mitmproxy connects without it, which may be another machine."""
 """What some take for the end of a line."""
 _CONNECTION_BYTES = len(b"connection")
 _HOST_BYTES = len(b"host")
@@ -386,8 +388,8 @@ def find_wrong_field(message: http.Message) -> str:
     except ValueError as error:
         return str(error)
     fields = message.headers.fields
-    if isinstance(message, http.Request) and _hosts(fields) > 1:
-        return "several Host fields, which may name several servers"
+    if isinstance(message, http.Request) and (wrong := _find_wrong_host(message.data)):
+        return wrong
     if not _LINE_ENDS.search(b" ".join([value for _, value in fields])):
         return ""
     for name, value in fields:
@@ -398,10 +400,18 @@ def find_wrong_field(message: http.Message) -> str:
     return ""
 
 
-def _hosts(fields: Headers) -> int:
-    """Count the fields that name a request's host: RFC 9112 section 3.2 wants one."""
-    named = [name for name, _ in fields if len(name) == _HOST_BYTES]
-    return sum(name.lower() == b"host" for name in named) if len(named) > 1 else len(named)
+def _find_wrong_host(request: http.RequestData) -> str:
+    """Say what is wrong with the names of a request's host, or nothing: RFC 9112 section 3.2 wants one field."""
+    fields = request.headers.fields
+    named = [
+        value for name, value in fields if len(name) == _HOST_BYTES and name.lower() == b"host"
+    ]
+    if len(named) > 1:
+        return "several Host fields, which may name several servers"
+    text = b" ".join([request.host.encode("utf-8", "surrogateescape"), request.authority, *named])
+    if b"%" in text and _ZONE.search(text):
+        return "an IPv6 address with a zone, which names a link of one machine"
+    return ""
 
 
 def connection_close(http_version: str | bytes, headers: http.Headers) -> bool:

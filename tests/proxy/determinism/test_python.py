@@ -373,17 +373,27 @@ def test_a_module_that_was_looked_for_is_changed_when_it_is_imported() -> None:
     assert run(new_kit(), sys.executable, "-c", code).out != recorded.out
 
 
-def test_uuids_by_the_clock_are_those_of_their_job_in_whatever_order_jobs_run() -> None:
-    """The module compares the clock with its last UUID, which may be another job's: so every job has a last one of its own."""
+def test_uuids_by_the_clock_have_one_node_in_all_processes() -> None:
+    """Which process takes a job is chance, and a machine has one node."""
     code = """
-        import os, uuid
+        import subprocess, sys, uuid
+        child = [sys.executable, "-c", "import uuid; print(uuid.uuid1().node)"]
+        print(uuid.uuid1().node == int(subprocess.run(child, capture_output=True).stdout))
+        """
+    assert run(new_kit(), sys.executable, *script(code)).out == "True\n"
+
+
+def test_uuids_and_temporary_names_are_those_of_their_job_in_whatever_order_jobs_run() -> None:
+    """The modules keep the last UUID, and a generator for names, which another job may have used: so every job has its own."""
+    code = """
+        import os, tempfile, uuid
         from concurrent.futures import ThreadPoolExecutor
         from threading import Event
         first, ready = os.environ["FIRST"], Event()
         def job(name):
             if name != first:
                 ready.wait()
-            found = [str(uuid.uuid1()) for _ in range(3)]
+            found = [str(uuid.uuid1()) for _ in range(3)] + [tempfile.mktemp() for _ in range(2)]
             ready.set()
             return found
         with ThreadPoolExecutor(2) as pool:

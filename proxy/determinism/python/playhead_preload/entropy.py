@@ -57,6 +57,7 @@ def start():
     _replace_urandom()
     hooks.on_import("random", _change_random, _before_random)
     hooks.on_import("uuid", _change_uuid)
+    hooks.on_import("tempfile", _change_tempfile)
 
 
 def _stream(size, *key):
@@ -181,11 +182,36 @@ def _change_uuid(uuid):
     uuid._generate_time_safe = uuid._UuidCreate = None
     if hasattr(uuid, "_load_system_functions"):
         uuid._load_system_functions = lambda: None
-    # The bit says that it is no address of a network card (RFC 9562, section 6.10).
-    uuid._node = int.from_bytes(_stream(6, "node"), "big") | 1 << 40
+    # One of all processes, as that of a machine is: which process takes a job is chance. The bit says that it is no address
+    # of a network card (RFC 9562, section 6.10).
+    uuid._node = (
+        int.from_bytes(blake2b(b"node", key=_SEED, digest_size=6).digest(), "big") | 1 << 40
+    )
     for name, kept in _LAST_OF_UUIDS.items():
         if hasattr(uuid, name):
             _keep_apart(uuid, name, kept)
+
+
+def _change_tempfile(tempfile):
+    """Give each context names of its own: the module's one generator would deal them out as the contexts happen to come."""
+    from random import Random
+
+    def rng(sequence):
+        # Whoever comes first looks for a folder, too, with a sequence of its own.
+        process, made = sequence.__dict__.get("_playhead_made", (None, None))
+        if process != os.getpid():
+            made = {}
+            sequence._playhead_made = os.getpid(), made
+        context = contexts.for_randomness()
+        if context not in made and len(made) >= _MOST_GENERATORS:
+            context = _MORE
+        found = made.get(context)
+        if found is None:
+            seed = _stream(32, "tempfile", contexts.text(context))
+            found = made[context] = Random(int.from_bytes(seed, "little"))
+        return found
+
+    tempfile._RandomNameSequence.rng = property(rng)
 
 
 def _keep_apart(uuid, name, kept):

@@ -1,5 +1,6 @@
 """Messages of HTTP/1 as they are written, where whole journeys do not lead."""
 
+import pytest
 from mitmproxy import http, options
 from mitmproxy.connection import Client, Server
 from mitmproxy.proxy import commands, events
@@ -7,7 +8,7 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import RequestEndOfMessage, RequestHeaders, RequestTrailers
 
 from playhead.addons.wire.http import noted
-from playhead.proxy.engine.http.http1_messages import PlayheadClient
+from playhead.proxy.engine.http.http1_messages import PlayheadClient, find_wrong_field
 
 
 def _said(*fields: tuple[bytes, bytes]) -> tuple[bytes, tuple[str, ...]]:
@@ -37,3 +38,21 @@ def test_trailers_go_where_chunks_end_or_are_noted() -> None:
     rest, warnings = _said((b"content-length", b"0"))
     assert rest == b""
     assert warnings == ("trailers were left out: the message is not in chunks",)
+
+
+@pytest.mark.parametrize(
+    ("host", "authority", "field", "refused"),
+    [
+        ("fe80::1%eth0", b"", b"", True),
+        ("h", b"[fe80::1%25eth0]:443", b"", True),
+        ("h", b"", b"[FE80::1%d1]:80", True),
+        ("fe80::1", b"[fe80::1]:443", b"[fe80::1]:443", False),
+        ("a%2eb", b"", b"a%2eb:80", False),
+    ],
+)
+def test_a_zone_is_refused(host: str, authority: bytes, field: bytes, refused: bool) -> None:
+    """Wherever a request names its host."""
+    asked = http.Request.make("GET", "http://h/")
+    asked.headers = http.Headers(((b"Host", field),))
+    asked.data.host, asked.data.authority = host, authority
+    assert ("zone" in find_wrong_field(asked)) is refused
