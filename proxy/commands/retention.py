@@ -97,6 +97,11 @@ def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int
 @click.option(
     "--unencrypted", is_flag=True, help="Archive runs of an encrypted store as they are, unsealed."
 )
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Take over the archive of the store that this one is a copy of, and which is not used any more.",
+)
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 def archive(
     config_file: Path | None,
@@ -104,6 +109,7 @@ def archive(
     as_json: bool,
     dry_run: bool,
     unencrypted: bool,
+    adopt: bool,
     runs: tuple[str, ...],
 ) -> int:
     """Move runs to the archive: those that are named, or all that ended long enough ago; 1 where one cannot be."""
@@ -111,7 +117,7 @@ def archive(
     from ..operations.archive import archive as archive_runs
 
     config = reading(config_file, store)
-    made = archive_runs(config, runs, dry_run=dry_run, unencrypted=unencrypted)
+    made = archive_runs(config, runs, dry_run=dry_run, unencrypted=unencrypted, adopt=adopt)
     if as_json:
         print_json(made.to_json())
     else:

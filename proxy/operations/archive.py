@@ -38,10 +38,18 @@ class Archiving:
         }
 
 
-def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted: bool) -> Archiving:
+def archive(
+    config: Config,
+    names: Sequence[str],
+    *,
+    dry_run: bool,
+    unencrypted: bool,
+    adopt: bool = False,
+) -> Archiving:
     """Move runs to the archive: those that have ended longer ago than `retention.hot`, or those that are named.
 
     unencrypted: whether what an encrypted store holds may lie there as it is.
+    adopt: whether the archive of the store that this is a copy of is this store's from now on.
     Raises: StoreError, RunOpen, UnknownRun; PlayheadError without pyarrow.
     """
     where = config.retention.archive
@@ -64,6 +72,8 @@ def archive(config: Config, names: Sequence[str], *, dry_run: bool, unencrypted:
 
     place = Place(where)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:
+        if adopt:
+            store.archive.adopt()
         sentences = _chosen(config, store, names)
         chosen = [store.get_run(one.run.name) for one in sentences if one.goes]
         changed = [run for run in chosen if run.archived is not None]

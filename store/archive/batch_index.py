@@ -18,7 +18,7 @@ import lmdb
 
 from ...tape.records.codec import BadRecord, pack_map, unpack
 from ..deltas.shared_prefixes import erase
-from ..errors import LogCorrupt
+from ..errors import LogCorrupt, StoreError
 from ..lmdb.database import Database
 from ..lmdb.lock import StoreLock, hold_alone
 from ..maintenance.removal import remove_rows
@@ -26,6 +26,8 @@ from ..tables.run_info import Archived, RunInfo
 from ..tables.runs import RunList
 
 _MARK = b"archive/"
+_HOME = b"home-of-archived"
+"""Key of where the store was when it first archived: its path and the number of its folder on the disk."""
 
 
 class ArchivedRuns:
@@ -49,9 +51,49 @@ class ArchivedRuns:
 
         def operation(transaction: lmdb.Transaction) -> None:
             self._mark(transaction, place, batch)
+            if transaction.get(_HOME, db=self._meta) is None:
+                transaction.put(_HOME, pack_map(self._home()), db=self._meta)
 
         self._database.writer.call(operation)
         self._database.sync()
+
+    def check_home(self) -> None:
+        """Refuse to remove files of an archive where this is a copy of a store: the other one may read them.
+
+        Raises: StoreError; LogCorrupt.
+        """
+        with self._database.reading() as transaction:
+            known = transaction.get(_HOME, db=self._meta)
+        if known is None:
+            self.adopt()
+            return
+        try:
+            told = unpack(bytes(known))
+            path, number = told["path"], told["inode"]
+        except (BadRecord, TypeError, KeyError) as error:
+            raise LogCorrupt(f"a row of the table meta: {error!r:.200}") from error
+        here = self._home()
+        if path != here["path"] and number != here["inode"]:
+            raise StoreError(
+                f"this store is a copy of {path}, or was moved from there to another disk: files of its archive may be those of"
+                " the other one, and none is removed",
+                "erase the run there; or, where that store is gone, take its archive over first: playhead archive --adopt",
+            )
+
+    def adopt(self) -> None:
+        """Take the files of the archive for this store's own from now on; a store that this is a copy of loses them."""
+        value = pack_map(self._home())
+        self._database.writer.call(lambda txn: txn.put(_HOME, value, db=self._meta))
+        self._database.sync()
+
+    @property
+    def _meta(self) -> Any:
+        return self._database.tables["meta"]
+
+    def _home(self) -> dict[str, Any]:
+        # A folder that is moved on its disk keeps its number, one that is put back from a backup its path.
+        folder = self._database.path.resolve()
+        return {"path": str(folder), "inode": folder.stat().st_ino}
 
     def unneeded(self) -> list[tuple[str, str]]:
         """List the batches whose files nobody needs, each with its place.

@@ -232,7 +232,9 @@ def _rewrite(
 
     gone: numbers of runs that are deleted with it.
     freed: of those that the store holds whole, and the archive no longer.
+    Raises: StoreError, also where the store is a copy of another one.
     """
+    store.archive.check_home()
     kept = [
         run.archived
         for run in store.runs()
@@ -264,6 +266,8 @@ def remove_unneeded(store: Store, open_place: Open) -> int:
     Raises: StoreError.
     """
     found = store.archive.unneeded()
+    if found:
+        store.archive.check_home()
     for name, batch in found:
         place = open_place(name)
         for folder in (STEPS, *(folder for folder in FOLDERS if folder != STEPS)):

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -253,6 +254,33 @@ def test_a_run_is_erased_from_the_archive(store: Path) -> None:
     assert everything(store, "night") == before
     for name in ("night", "day"):
         done(store, "erase", name, "--yes")
+    assert files(store) == []
+
+
+def test_a_copy_of_a_store_takes_nothing_from_the_archive(store: Path) -> None:
+    """The first one's runs lie there, too; a copy that takes the archive over says so."""
+    done(store, "archive")
+    copy = store.parent / "copy"
+    shutil.copytree(store, copy)
+    before = files(store)
+    assert f"is a copy of {store}" in refused(copy, "erase", "night", "--yes")
+    assert files(store) == before
+    assert "night" in done(copy, "runs")
+    done(copy, "show", "night")
+    assert "seq 1" in done(store, "show", "day", "1")
+    done(copy, "archive", "--adopt")
+    done(copy, "erase", "night", "--yes")
+    assert files(store) != before
+
+
+def test_a_store_that_was_moved_has_its_archive(store: Path) -> None:
+    """On its disk it is the same folder; where it is put back from a backup it has the same path."""
+    done(store, "archive")
+    moved = store.rename(store.parent / "moved")
+    done(moved, "erase", "night", "--yes")
+    shutil.copytree(moved, store)
+    shutil.rmtree(moved)
+    done(store, "erase", "day", "--yes")
     assert files(store) == []
 
 
