@@ -72,6 +72,8 @@ def tried(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
 class Theatre:
     """A proxy with its servers, for one case after another."""
 
+    side: type[Side] = Side
+
     def __init__(self, running: Running, stage: Stage, folder: Path) -> None:
         """Take what is running.
 
@@ -130,7 +132,7 @@ class Theatre:
         registry = self._running.registry
         registry.config = config or self._base
         name = str(case["name"]) if recording else f"{case['name']}@1"
-        side = Side(
+        side = self.side(
             case,
             key,
             self._proxy,
