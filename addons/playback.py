@@ -173,6 +173,8 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
             found["headers"] = list(noted.headers)
         if noted.merged:
             found["merged"] = list(noted.merged)
+        if noted.kind_alone:
+            found["kind_alone"] = True
         drifts += noted.drifts
     if _rests_on_ignored(open_run, request, recorded):
         found["ignored_content"] = True

@@ -430,6 +430,7 @@ class RunRegistry:
                 agent=agent,
                 rules=index_digest(rules_of(config), config),
                 canonical=CANONICAL_VERSION,
+                placeholders=open_run.redactor.key_id,
             )
         except StoreUnwritable as error:
             open_run.miss(error)

@@ -156,7 +156,11 @@ class OpenRun:
         self.lanes = Lanes()
         """Which process each request comes from, and which of a lane come late."""
         self.agreement = Agreement(
-            self.rules, self.read_recorded, self.redactor.inner_secrets, self.redactor.stands_for
+            self.rules,
+            self.read_recorded,
+            self.redactor.inner_secrets,
+            self.redactor.stands_for,
+            same_key=tape is not None and _find_key(store, tape) == self.redactor.key_id,
         )
         """How the header fields of what is asked agree with those of the tape."""
         self.tunnels: dict[str, Tunnel] = {}
@@ -413,3 +417,12 @@ class OpenRun:
             found.setdefault(key, []).append(exchange.seq)
             self._raws[raw_key(request, exchange.request_class)] = key
         self.reindexed = found
+
+
+def _find_key(store: Store, tape: RunInfo) -> str:
+    """Give what tells the key of a tape's placeholders; empty where nobody knows."""
+    try:
+        opened = next(iter(store.events(tape)), None)
+    except LogCorrupt:
+        return ""
+    return str(opened.data.get("placeholders", "")) if opened is not None else ""

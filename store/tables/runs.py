@@ -47,11 +47,13 @@ class RunList:
         agent: str = "",
         rules: bytes = b"",
         canonical: int = 0,
+        placeholders: str = "",
     ) -> "asyncio.Future[RunInfo]":
         """Open a run; await it on a loop.
 
         wanted: its name; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
             where `parent` is given and `wanted` is the tape's name).
+        placeholders: tells the key that placeholders are made with.
         Raises: StoreError, when it cannot be a name.
         """
         # A tape's name may be longer by the number that it got itself.
@@ -80,7 +82,13 @@ class RunList:
                 Event(
                     EventKind.OPENED,
                     at_ns,
-                    {"id": run_id, "mode": mode, "parent": info.parent, "agent": agent},
+                    {
+                        "id": run_id,
+                        "mode": mode,
+                        "parent": info.parent,
+                        "agent": agent,
+                        **({"placeholders": placeholders} if placeholders else {}),
+                    },
                 ),
             )
             return info

@@ -93,6 +93,10 @@ class LinkedValues:
             return given == old.value
         return old.value == new.value and self._present.get(_key(new), old.value) == old.value
 
+    def stands_for(self, recorded: bytes, present: bytes) -> bool:
+        """Say whether a present credential stands for a recorded one by what was seen so far."""
+        return self._present.get((Space.CREDENTIAL, "", present)) == recorded
+
     def is_mistaken(self, olds: Iterable[Linked], new: Linked) -> bool:
         """Say whether a present value is known to stand for none of several recorded ones.
 

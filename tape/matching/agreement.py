@@ -14,9 +14,11 @@ from ..exchange import Exchange, Headers, Request, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
+from ..redaction.replaced_places import Replaced, find_replaced
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
+from .replaced_values import ReplacedValues
 from .sent_blocks import SentBlocks
 
 _MOST = 4096
@@ -32,6 +34,8 @@ class _Beside(NamedTuple):
     reported: Headers
     inner: tuple[Linked, ...]
     """Secrets outside of header fields."""
+    replaced: tuple[Replaced, ...]
+    """Those of them that count."""
 
 
 class Drift(NamedTuple):
@@ -50,6 +54,8 @@ class Noted(NamedTuple):
     merged: tuple[str, ...] = ()
     """Places of a credential that stands for several recorded ones, where no answer depends on which."""
     drifts: tuple[Drift, ...] = ()
+    kind_alone: bool = False
+    """Whether it rests on what a replaced value is, and not on the value: the tape is of another store."""
 
 
 _SHOWN = {"body": "body", "target": "path", "query": "query"}
@@ -76,12 +82,15 @@ class Agreement:
         read: Read,
         find_inner: FindInner,
         stands_for: Callable[[bytes], bytes] = bytes,
+        *,
+        same_key: bool = False,
     ) -> None:
         """Begin with nothing.
 
         read: gives an exchange of the tape; None where it cannot be read.
         find_inner: gives the secrets of a request outside of its header fields.
         stands_for: gives the placeholder of a value, with the tape's key.
+        same_key: whether placeholders of the tape are made with the key of now.
         """
         self._plain = PlainAnswers(read, stands_for)
         self._find = find_inner
@@ -91,6 +100,7 @@ class Agreement:
         self._read = read
         self._links = LinkedValues(rules.fields.account)
         self._inner = InnerSecrets(self._links)
+        self._replaced = ReplacedValues(same_key, self._links.stands_for)
         self._blocks = SentBlocks()
         self._beside: dict[Seq, _Beside] = {}
         self._present: tuple[Headers, tuple[str, str], CountedFields] | None = None
@@ -154,7 +164,8 @@ class Agreement:
             self._inner.note(old.inner, inner)
         self._links.note(old.linked, new.linked)
         self._links.ask((*old.linked, *old.inner))
-        return Noted(tuple(names), tuple(merged), tuple(wrong))
+        alone = bool(old.replaced) and self._replaced.note(old.replaced, find_replaced(request))
+        return Noted(tuple(names), tuple(merged), tuple(wrong), alone)
 
     def find_disagreements(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
@@ -175,6 +186,11 @@ class Agreement:
             split = self._not_masked(request, self._inner.find_split(old.inner, inner))
             wrong += [_drift(pair, _SPLIT) for pair in split]
         wrong += self._find_invented(agrees.unseen, recorded.seq)
+        if old.replaced:
+            for place, what in self._replaced.find_changed(old.replaced, find_replaced(request)):
+                if not self._is_masked(request, place):
+                    shown = Difference(place, "(replaced)", "(replaced)")
+                    wrong.append(Drift(f"its {place} {what}", shown))
         for difference in self._blocks.find_mistaken(request, recorded.request):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
@@ -226,7 +242,7 @@ class Agreement:
     def _is_masked(self, request: Request, place: str) -> bool:
         masks = self._rules.of(request).masks
         part, _, name = place.partition(" ")
-        if part == "body":
+        if part in ("body", "form"):
             return bool(masks.json or masks.form or masks.regex)
         return name in masks.query
 
@@ -271,7 +287,10 @@ class Agreement:
             if len(self._beside) >= _MOST:
                 self._beside.pop(next(iter(self._beside)))
             known = self._beside[recorded.seq] = _Beside(
-                fields.linked, fields.reported, self._find_inner(recorded.request)
+                fields.linked,
+                fields.reported,
+                self._find_inner(recorded.request),
+                find_replaced(recorded.request),
             )
         return known
 

@@ -20,6 +20,8 @@ _UNIT = re.compile(
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
+_MADE = b"placeholders 1"
+"""Changes where a value would have another placeholder than before."""
 _CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
 
 
@@ -37,6 +39,11 @@ class Placeholders:
         # Secrets of one agent repeat from request to request.
         self._made = lru_cache(maxsize=1024)(self._make)
         self._kept: set[bytes] = set()
+
+    @property
+    def key_id(self) -> str:
+        """What tells the key, and how placeholders are made, from others; it says nothing of the key."""
+        return hmac.digest(self._key, _MADE, "sha256")[:8].hex()
 
     def of(self, value: bytes) -> bytes:
         """Give what stands for a value; a placeholder that was kept stands for itself."""

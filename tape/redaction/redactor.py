@@ -242,6 +242,11 @@ class Redactor:
             found.append(("", value, value))
         return found
 
+    @property
+    def key_id(self) -> str:
+        """What tells this redactor's placeholders from those that are made with another key, or in another way."""
+        return self._placeholders.key_id
+
     def stands_for(self, value: bytes) -> bytes:
         """Give the placeholder of a value."""
         return self._placeholders.of(value)

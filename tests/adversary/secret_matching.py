@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,11 @@ class _Side(Side):
 class _Theatre(Theatre):
     side = _Side
 
+    def redact(self, case: Case) -> None:
+        """Have a case recorded by its own rules for secrets."""
+        config, _ = self._config(case)
+        self._base = replace(self._base, redact=config.redact, redact_off=config.redact_off)
+
 
 def _judge(case: Mapping[str, Any], receipt: Receipt, present: Side) -> str:
     """Say what is wrong with a receipt; empty where nothing is."""
@@ -222,6 +228,7 @@ async def _play(every: list[dict[str, Any]], folder: Path, names: list[str]) -> 
             theatre = _Theatre(one, stage, folder)
             for given in every:
                 case = _written(given)
+                theatre.redact(case)
                 problem = await _record(theatre, case)
                 if not problem and given["store"] == "other":
                     pieces = tapes[given["id"]] = []

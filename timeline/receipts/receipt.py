@@ -203,6 +203,8 @@ class Receipt:
     drifted: list[dict[str, Any]] = field(default_factory=list)
     """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
     a linked value stands for another than before."""
+    kind_alone: int = 0
+    """Served requests that rest on what a replaced value is and not on the value: the tape is of another store."""
     ignored_content: list[int] = field(default_factory=list)
     """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
     background: list[dict[str, Any]] = field(default_factory=list)
@@ -384,6 +386,7 @@ class Receipt:
             ],
             "drifted": self.drifted,
             "background": self.background,
+            "kind_alone": self.kind_alone,
             "ignored_content": self.ignored_content,
             "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
@@ -606,6 +609,7 @@ class _Fold:
                 opt_in.served += 1
                 if len(opt_in.seqs) < _SEQS:
                     opt_in.seqs.append(data["seq"])
+            receipt.kind_alone += bool(data.get("kind_alone"))
             if data.get("ignored_content"):
                 _bounded(receipt.ignored_content, data["seq"])
             receipt.headers_differ.update(data.get("headers", ()))

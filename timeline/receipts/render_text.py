@@ -450,6 +450,10 @@ def _beside(receipt: Receipt) -> list[str]:
     if receipt.protocols_differ:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.protocols_differ.items()))
         lines.append(f"protocols differ: {plain(told)}")
+    if receipt.kind_alone:
+        lines.append(
+            f"replaced values: {receipt.kind_alone} served by their kind alone; the tape is of another store, whose values cannot be compared"
+        )
     if receipt.credentials_merged:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.credentials_merged.items()))
         lines.append(

@@ -1,0 +1,77 @@
+"""Compare the values that redaction replaced: outside of places for credentials they count.
+
+A tape of this store has the placeholder of each value, which is made with the store's key: equal values have equal ones. A tape of
+another store has placeholders of another key: there each recorded value stands for one present value and back, for the whole
+playback, and the first match of a pair rests on what it is alone.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..redaction.prefixes import prefix_size
+from ..redaction.replaced_places import Replaced
+
+_CHANGED = "has another secret than the recorded one, whose value was replaced in both"
+_RENAMED = "has another secret than the one that stands for the recorded one so far"
+
+
+class Changed(NamedTuple):
+    """A place with another value."""
+
+    place: str
+    what: str
+
+
+class ReplacedValues:
+    """What stands for what in one playback."""
+
+    def __init__(self, same_key: bool, stands_for: Callable[[bytes, bytes], bool]) -> None:
+        """Begin with nothing.
+
+        same_key: whether the tape's placeholders are made with the key of now.
+        stands_for: says whether a present value stands for a recorded one, as places for credentials say.
+        """
+        self._same_key = same_key
+        self._stands_for = stands_for
+        self._present: dict[bytes, bytes] = {}
+        """Recorded by present value."""
+        self._recorded: dict[bytes, bytes] = {}
+
+    def find_changed(
+        self, recorded: Iterable[Replaced], present: Iterable[Replaced]
+    ) -> list[Changed]:
+        """Find the places whose value is not the recorded one, in order."""
+        found, pairs = list[Changed](), list[tuple[bytes, bytes]]()
+        for place, old, new in _pairs(recorded, present):
+            if old == new or self._stands_for(old, new):
+                continue
+            if self._same_key or old[: prefix_size(old)] != new[: prefix_size(new)]:
+                found.append(Changed(place, _CHANGED))
+            elif not self._fits(old, new, pairs):
+                found.append(Changed(place, _RENAMED))
+            pairs.append((old, new))
+        return found
+
+    def _fits(self, old: bytes, new: bytes, pairs: Iterable[tuple[bytes, bytes]]) -> bool:
+        before = self._present.get(new, old) == old and self._recorded.get(old, new) == new
+        return before and all((one == old) == (other == new) for one, other in pairs)
+
+    def note(self, recorded: Iterable[Replaced], present: Iterable[Replaced]) -> bool:
+        """Remember what stands for what; say whether a match rests on what a value is, and not on the value."""
+        alone = False
+        for _, old, new in _pairs(recorded, present):
+            if old == new or self._stands_for(old, new):
+                continue
+            alone = alone or self._present.get(new) != old
+            self._present.setdefault(new, old)
+            self._recorded.setdefault(old, new)
+        return alone
+
+
+def _pairs(
+    recorded: Iterable[Replaced], present: Iterable[Replaced]
+) -> Iterable[tuple[str, bytes, bytes]]:
+    olds = {one.place: one.value for one in recorded}
+    for one in present:
+        if one.place in olds:
+            yield one.place.partition("#")[0], olds[one.place], one.value

@@ -1,0 +1,119 @@
+"""Find the places of a stored request in which a value was replaced that counts: all but those of credentials.
+
+A credential is in a place of its own: a header field, a query key, a member `api_key`, a form for a token. There another one may be
+sent than was recorded. Whatever else was replaced (a key in a prompt, the password of somebody) is part of what was asked.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from ..exchange import Request, Secret
+from .compare_placeholders import BODY, TARGET
+from .placeholder import unescape
+from .places import QUERY
+
+_FORM = b"application/x-www-form-urlencoded"
+_GRANT = b"grant_type="
+_OWN = frozenset(
+    ("apikey", "apitoken", "accesskey", "clientsecret", "refreshtoken", "subscriptionkey")
+)
+"""Members and fields of forms that are places of credentials, without what separates words."""
+_SEPARATORS = re.compile(r"[^a-z0-9]")
+_MARK = re.compile("\0([0-9]+)\0")
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of a body beyond which values are counted one after the other, and not by their members."""
+
+
+class Replaced(NamedTuple):
+    """A value that was replaced."""
+
+    place: str
+    """As differences name it, and `#` with a number from the second one there on."""
+    value: bytes
+
+
+def find_replaced(request: Request) -> tuple[Replaced, ...]:
+    """Give the places and placeholders of the values that count, in order; of a body that is not held, none."""
+    found: list[Replaced] = []
+    body = [one for one in request.secrets if one.part == BODY]
+    if body and request.body:
+        names = _in_body(request, body)
+        for one, place in zip(body, names, strict=True):
+            if place:
+                found.append(Replaced(place, unescape(request.body[one.at : one.at + one.size])))
+    for one in request.secrets:
+        if one.part == TARGET and (place := _in_target(request.target, one.at)):
+            text = request.target[one.at : one.at + one.size]
+            found.append(Replaced(place, unescape(text.encode("utf-8", "surrogatepass"))))
+    return tuple(_numbered(found))
+
+
+def _numbered(found: list[Replaced]) -> Iterator[Replaced]:
+    counts: dict[str, int] = {}
+    for one in found:
+        number = counts[one.place] = counts.get(one.place, 0) + 1
+        yield one._replace(place=f"{one.place}#{number}") if number > 1 else one
+
+
+def _in_body(request: Request, secrets: list[Secret]) -> list[str]:
+    """Give the place of each secret of a body; empty where it is one of credentials."""
+    body = request.body
+    kind = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    if kind == _FORM:
+        # A form for a token is all credentials: codes, assertions, passwords.
+        token = _GRANT in body
+        return ["" if token else _in_form(body, one.at) for one in secrets]
+    paths = _in_json(body, secrets) if len(body) <= _MOST_BYTES else {}
+    return [paths.get(at, "body") for at in range(len(secrets))]
+
+
+def _in_form(body: bytes, at: int) -> str:
+    pair = body[body.rfind(b"&", 0, at) + 1 : at]
+    name = unquote_plus(pair.partition(b"=")[0].decode("latin-1"))
+    return "" if _is_own(name) else f"form {name}"
+
+
+def _in_json(body: bytes, secrets: list[Secret]) -> dict[int, str]:
+    """Give the places of secrets in JSON, by their number; none where a body is not JSON."""
+    parts: list[bytes] = []
+    at = 0
+    for number, one in enumerate(secrets):
+        parts += (body[at : one.at], b"\\u0000%d\\u0000" % number)
+        at = one.at + one.size
+    parts.append(body[at:])
+    try:
+        document = json.loads(b"".join(parts))
+    except (ValueError, RecursionError):
+        return {}
+    return dict(_walk(document, "$", ""))
+
+
+def _walk(value: Any, path: str, name: str) -> Iterator[tuple[int, str]]:
+    if isinstance(value, str):
+        for found in _MARK.finditer(value):
+            # Of a longer text a credential is a part, and no member of its own.
+            own = found[0] == value and _is_own(name)
+            yield int(found[1]), "" if own else f"body {path}"
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            for found in _MARK.finditer(key):
+                yield int(found[1]), f"body {path}"
+            yield from _walk(member, f"{path}.{key}", key)
+    elif isinstance(value, list):
+        for at, member in enumerate(value):
+            yield from _walk(member, f"{path}[{at}]", name)
+
+
+def _in_target(target: str, at: int) -> str:
+    if at <= len(target.partition("?")[0]):
+        return "path"
+    start = max(target.rfind(sign, 0, at) for sign in "?&;")
+    name = unquote_plus(target[start + 1 : at].partition("=")[0])
+    return "" if name.lower() in QUERY or _is_own(name) else f"query {name}"
+
+
+def _is_own(name: str) -> bool:
+    return _SEPARATORS.sub("", name.lower()) in _OWN
