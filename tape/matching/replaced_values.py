@@ -45,7 +45,7 @@ class ReplacedValues:
         for place, old, new in _pairs(recorded, present):
             if old == new or self._stands_for(old, new):
                 continue
-            if self._same_key or old[: prefix_size(old)] != new[: prefix_size(new)]:
+            if self._same_key or not _are_alike(old, new):
                 found.append(Changed(place, _CHANGED))
             elif not self._fits(old, new, pairs):
                 found.append(Changed(place, _RENAMED))
@@ -66,6 +66,12 @@ class ReplacedValues:
             self._present.setdefault(new, old)
             self._recorded.setdefault(old, new)
         return alone
+
+
+def _are_alike(old: bytes, new: bytes) -> bool:
+    """Say whether two values may be of one kind: their prefixes are no two of different services."""
+    one, other = old[: prefix_size(old)], new[: prefix_size(new)]
+    return one.startswith(other) or other.startswith(one)
 
 
 def _pairs(
