@@ -14,11 +14,10 @@ from ..exchange import Exchange, Headers, Request, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
-from ..redaction.replaced_places import Replaced, find_replaced
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
-from .replaced_values import ReplacedValues
+from .replaced_values import FindReplaced, Replaced, ReplacedValues
 from .sent_blocks import SentBlocks
 
 _MOST = 4096
@@ -82,6 +81,7 @@ class Agreement:
         read: Read,
         find_inner: FindInner,
         stands_for: Callable[[bytes], bytes] = bytes,
+        find_replaced: FindReplaced = lambda _: (),
         *,
         same_key: bool = False,
     ) -> None:
@@ -90,10 +90,12 @@ class Agreement:
         read: gives an exchange of the tape; None where it cannot be read.
         find_inner: gives the secrets of a request outside of its header fields.
         stands_for: gives the placeholder of a value, with the tape's key.
+        find_replaced: gives the values of a request that were replaced, and count.
         same_key: whether placeholders of the tape are made with the key of now.
         """
         self._plain = PlainAnswers(read, stands_for)
         self._find = find_inner
+        self._find_replaced = find_replaced
         self.keys = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self._rules = rules
@@ -164,7 +166,9 @@ class Agreement:
             self._inner.note(old.inner, inner)
         self._links.note(old.linked, new.linked)
         self._links.ask((*old.linked, *old.inner))
-        alone = bool(old.replaced) and self._replaced.note(old.replaced, find_replaced(request))
+        alone = bool(old.replaced) and self._replaced.note(
+            old.replaced, self._read_replaced(request)
+        )
         return Noted(tuple(names), tuple(merged), tuple(wrong), alone)
 
     def find_disagreements(
@@ -187,7 +191,8 @@ class Agreement:
             wrong += [_drift(pair, _SPLIT) for pair in split]
         wrong += self._find_invented(agrees.unseen, recorded.seq)
         if old.replaced:
-            for place, what in self._replaced.find_changed(old.replaced, find_replaced(request)):
+            now = self._read_replaced(request)
+            for place, what in self._replaced.find_changed(old.replaced, now):
                 if not self._is_masked(request, place):
                     shown = Difference(place, "(replaced)", "(replaced)")
                     wrong.append(Drift(f"its {place} {what}", shown))
@@ -249,6 +254,9 @@ class Agreement:
     def _find_inner(self, request: Request) -> tuple[Linked, ...]:
         return read_inner(request, self._find)
 
+    def _read_replaced(self, request: Request) -> tuple[Replaced, ...]:
+        return tuple([Replaced(*one) for one in self._find_replaced(request)])
+
     def _disagreements(
         self, agrees: Comparison, old: _Beside, alike: Callable[[], Iterable[Seq]]
     ) -> tuple[list[str], list[Drift]]:
@@ -290,7 +298,7 @@ class Agreement:
                 fields.linked,
                 fields.reported,
                 self._find_inner(recorded.request),
-                find_replaced(recorded.request),
+                self._read_replaced(recorded.request),
             )
         return known
 

@@ -5,14 +5,28 @@ another store has placeholders of another key: there each recorded value stands 
 playback, and the first match of a pair rests on what it is alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..redaction.prefixes import prefix_size
-from ..redaction.replaced_places import Replaced
+from ..exchange import Request
 
 _CHANGED = "has another secret than the recorded one, whose value was replaced in both"
 _RENAMED = "has another secret than the one that stands for the recorded one so far"
+
+
+class Replaced(NamedTuple):
+    """A value that was replaced, and counts."""
+
+    place: str
+    """As differences name it, with `#` and a number from the second one there on."""
+    value: bytes
+    """Its placeholder."""
+    prefix: bytes = b""
+    """What says whose it is."""
+
+
+FindReplaced = Callable[[Request], Iterable[tuple[str, bytes, bytes]]]
+"""Gives the fields of the values that were replaced in a request, and count."""
 
 
 class Changed(NamedTuple):
@@ -42,10 +56,11 @@ class ReplacedValues:
     ) -> list[Changed]:
         """Find the places whose value is not the recorded one, in order."""
         found, pairs = list[Changed](), list[tuple[bytes, bytes]]()
-        for place, old, new in _pairs(recorded, present):
+        for then, now in _pairs(recorded, present):
+            place, old, new = now.place.partition("#")[0], then.value, now.value
             if old == new or self._stands_for(old, new):
                 continue
-            if self._same_key or not _are_alike(old, new):
+            if self._same_key or not _are_alike(then.prefix, now.prefix):
                 found.append(Changed(place, _CHANGED))
             elif not self._fits(old, new, pairs):
                 found.append(Changed(place, _RENAMED))
@@ -59,7 +74,8 @@ class ReplacedValues:
     def note(self, recorded: Iterable[Replaced], present: Iterable[Replaced]) -> bool:
         """Remember what stands for what; say whether a match rests on what a value is, and not on the value."""
         alone = False
-        for _, old, new in _pairs(recorded, present):
+        for then, now in _pairs(recorded, present):
+            old, new = then.value, now.value
             if old == new or self._stands_for(old, new):
                 continue
             alone = alone or self._present.get(new) != old
@@ -68,16 +84,15 @@ class ReplacedValues:
         return alone
 
 
-def _are_alike(old: bytes, new: bytes) -> bool:
+def _are_alike(one: bytes, other: bytes) -> bool:
     """Say whether two values may be of one kind: their prefixes are no two of different services."""
-    one, other = old[: prefix_size(old)], new[: prefix_size(new)]
     return one.startswith(other) or other.startswith(one)
 
 
 def _pairs(
     recorded: Iterable[Replaced], present: Iterable[Replaced]
-) -> Iterable[tuple[str, bytes, bytes]]:
-    olds = {one.place: one.value for one in recorded}
+) -> Iterator[tuple[Replaced, Replaced]]:
+    olds = {one.place: one for one in recorded}
     for one in present:
         if one.place in olds:
-            yield one.place.partition("#")[0], olds[one.place], one.value
+            yield olds[one.place], one

@@ -45,6 +45,7 @@ from .learned import Learned
 from .placeholder import Keeper, Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
 from .redact_heads import Fields, in_order, overlap
+from .replaced_places import find_replaced
 from .search import Kind, Search, Searched
 from .secrets_in_heads import Heads, blank, is_query_secret, plain_name
 from .stream import Stream
@@ -307,6 +308,10 @@ class Redactor:
     def inner_secrets(self, request: Request) -> Iterator[tuple[str, bytes]]:
         """Yield place and value of each secret of a request, as stored, outside of its header fields."""
         return find_inner_secrets(request, self.redacted_query(request))
+
+    def find_replaced(self, request: Request) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield place, placeholder and known prefix of each value of a stored request that was replaced, and counts."""
+        return find_replaced(request)
 
 
 def _codings(headers: Headers) -> list[bytes]:

@@ -7,13 +7,14 @@ sent than was recorded. Whatever else was replaced (a key in a prompt, the passw
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote_plus
 
 from ..exchange import Request, Secret
 from .compare_placeholders import BODY, TARGET
 from .placeholder import unescape
 from .places import QUERY
+from .prefixes import prefix_size
 
 _FORM = b"application/x-www-form-urlencoded"
 _GRANT = b"grant_type="
@@ -27,35 +28,27 @@ _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
 
 
-class Replaced(NamedTuple):
-    """A value that was replaced."""
+def find_replaced(request: Request) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield place, placeholder and known prefix of each value that counts, in order; of a body that is not held, none.
 
-    place: str
-    """As differences name it, and `#` with a number from the second one there on."""
-    value: bytes
+    A place is as differences name it, with `#` and a number from the second value there on.
+    """
+    counts: dict[str, int] = {}
+    for place, value in _find(request):
+        number = counts[place] = counts.get(place, 0) + 1
+        yield f"{place}#{number}" if number > 1 else place, value, value[: prefix_size(value)]
 
 
-def find_replaced(request: Request) -> tuple[Replaced, ...]:
-    """Give the places and placeholders of the values that count, in order; of a body that is not held, none."""
-    found: list[Replaced] = []
+def _find(request: Request) -> Iterator[tuple[str, bytes]]:
     body = [one for one in request.secrets if one.part == BODY]
     if body and request.body:
-        names = _in_body(request, body)
-        for one, place in zip(body, names, strict=True):
+        for one, place in zip(body, _in_body(request, body), strict=True):
             if place:
-                found.append(Replaced(place, unescape(request.body[one.at : one.at + one.size])))
+                yield place, unescape(request.body[one.at : one.at + one.size])
     for one in request.secrets:
         if one.part == TARGET and (place := _in_target(request.target, one.at)):
             text = request.target[one.at : one.at + one.size]
-            found.append(Replaced(place, unescape(text.encode("utf-8", "surrogatepass"))))
-    return tuple(_numbered(found))
-
-
-def _numbered(found: list[Replaced]) -> Iterator[Replaced]:
-    counts: dict[str, int] = {}
-    for one in found:
-        number = counts[one.place] = counts.get(one.place, 0) + 1
-        yield one._replace(place=f"{one.place}#{number}") if number > 1 else one
+            yield place, unescape(text.encode("utf-8", "surrogatepass"))
 
 
 def _in_body(request: Request, secrets: list[Secret]) -> list[str]:

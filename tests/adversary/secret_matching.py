@@ -30,7 +30,6 @@ from playhead.tests.support.engine import running_engine
 from playhead.timeline import Receipt, build
 from playhead.timeline.formats.tape_file import export_tape, import_tape
 
-from . import receipt_requests
 from .place import RESOLVER, in_memory
 from .receipt_requests import Asked, hosts_of
 from .receipt_servers import Servers, Stage
@@ -154,7 +153,7 @@ class _Side(Side):
             plain = body.decode("latin-1").replace("%24%7B", "${").replace("%7D", "}")
             if told.search(plain):
                 body = told.sub(put, plain.replace("%7C", "|")).encode("latin-1")
-        new = receipt_requests.replace(asked, headers=fields, body=body)
+        new = replace(asked, headers=fields, body=body)
         return await super()._begin(lane, new)
 
 
@@ -207,11 +206,11 @@ def _reports(said: str, told: Mapping[str, Any], rows: Mapping[int, Any]) -> boo
         case "credentials merged":
             return bool(told["credentials_merged"])
         case "kind alone":
-            return told.get("kind_alone") == int(count)
+            return bool(told["kind_alone"] == int(count))
         case "redaction":
             return any("redact" in row["text"] or "secret" in row["text"] for row in rows.values())
         case _:
-            return told["exit_code"] == 125
+            return bool(told["exit_code"] == 125)
 
 
 async def _play(every: list[dict[str, Any]], folder: Path, names: list[str]) -> list[Any]:
