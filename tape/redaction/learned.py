@@ -1,6 +1,6 @@
 """Secrets that a run has shown, and how each is found again: as it is, in base64, in hex.
 
-Whatever stood in a declared place (a credential of a header, a token in an answer) may come back anywhere: an
+Whatever was in a declared place (a credential of a header, a token in an answer) may come back anywhere: an
 upstream echoes it, an agent logs it. The values are held in memory for as long as the run is open, never
 written. Of base64 all three alignments are looked for, in both alphabets; escapes are undone by whoever asks.
 
@@ -8,15 +8,16 @@ Bounded: the values learned last are kept.
 """
 
 import base64
-from typing import NamedTuple
+import re
 
-import ahocorasick_rs
-
+from .finding.literals import Later, Literals, Match, Needle
 from .places import is_findable
 
+__all__ = ["Learned", "Match", "Needle", "whole_span", "write_match"]
+
 MAX_VALUES = 512
-_GROUP = 5
-"""Values in one automaton: with no more than some sixty needles it is ten times faster."""
+_FORGOTTEN = 32
+"""Values that are forgotten at once, the oldest ones."""
 _SHORT = 16
 """Bytes below which a value is found only between characters that cannot belong to it."""
 _MAX_VALUE = 8 * 1024
@@ -27,29 +28,10 @@ _TO_URL = bytes.maketrans(b"+/", b"-_")
 _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _URL = _STANDARD.translate(_TO_URL)
 _SIX = {code: at for table in (_STANDARD, _URL) for at, code in enumerate(table)}
-
-
-class Needle(NamedTuple):
-    """One way in which a value may be written."""
-
-    text: bytes
-    value: bytes
-    offset: int
-    """Of base64 the bytes, modulo 3, that stand before the value; -1 as it is; -2 hex; -3 hex in capitals."""
-
-
-class Match(NamedTuple):
-    """Where a value was found."""
-
-    start: int
-    end: int
-    needle: Needle
-
-
-class _Group(NamedTuple):
-    automaton: ahocorasick_rs.BytesAhoCorasick
-    needles: tuple[Needle, ...]
-    values: tuple[bytes, ...]
+_TO_BE_FILLED = re.compile(
+    rb"your[-_]|[-_]here|xxxx|\*\*\*\*|[<>{}]|changeme|redacted|placeholder", re.IGNORECASE
+)
+"""What people write in the place of a credential; documentation is full of it. A dummy is learned: it may be echoed."""
 
 
 class Learned:
@@ -59,10 +41,14 @@ class Learned:
     needs of the values it sees.
     """
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
+    def __init__(self, later: Later | None = None) -> None:
+        """Know nothing yet.
+
+        later: takes the work of making a fast search of many values; without it a search does it when much is due.
+        """
         self._values: dict[bytes, None] = {}
-        self._made: tuple[tuple[bytes, ...], tuple[_Group, ...]] = (), ()
+        self._literals = Literals(_needles, self._values, later)
+        self._all: tuple[bytes, ...] | None = ()
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -70,46 +56,38 @@ class Learned:
     @property
     def values(self) -> tuple[bytes, ...]:
         """What is known now, in the order it was learned; what was found out under the same holds."""
-        return tuple(self._values)
+        known = self._all
+        if known is None:
+            known = self._all = tuple(self._values)
+        return known
 
     def add(self, value: bytes) -> None:
         """Take a secret, unless it is too common a word to be looked for."""
-        if value in self._values or len(value) > _MAX_VALUE or not is_findable(value):
+        if (
+            value in self._values
+            or len(value) > _MAX_VALUE
+            or not is_findable(value)
+            or _TO_BE_FILLED.search(value)
+        ):
             return
         self._values[value] = None
+        self._literals.add(value)
         if len(self._values) > MAX_VALUES:
-            for old in tuple(self._values)[:_GROUP]:
+            for old in tuple(self._values)[:_FORGOTTEN]:
                 self._values.pop(old, None)
+                self._literals.forget(old)
+        self._all = None
 
-    def find(self, data: bytes) -> list[Match]:
-        """Find where a text holds any of them, escapes not undone."""
-        found = []
-        for group in self._current():
-            for which, start, end in group.automaton.find_matches_as_indexes(data):
-                needle = group.needles[which]
-                if needle.offset == -1 and len(needle.value) < _SHORT:
-                    around = data[max(0, start - 1) : start], data[end : end + 1]
-                    if any(char.isalnum() for char in around):
-                        continue
-                found.append(Match(start, end, needle))
-        return found
-
-    def _current(self) -> tuple[_Group, ...]:
-        values = tuple(self._values)
-        made_of, made = self._made
-        if made_of == values:
-            return made
-        known = {group.values: group for group in made}
-        cut = [values[at : at + _GROUP] for at in range(0, len(values), _GROUP)]
-        groups = tuple(known.get(part) or _group(part) for part in cut)
-        self._made = values, groups
-        return groups
+    def find(self, data: bytes) -> tuple[list[Match], int]:
+        """Find where a text has any of them, escapes not undone; and how much of it was searched."""
+        matches, searched = self._literals.find(data)
+        return [match for match in matches if not _is_part(data, match)], searched
 
     def find_part(self, data: bytes) -> int:
         """Find where the beginning of one of them ends a text; -1 where none does."""
         best = -1
         tail = data[-_MAX_VALUE:]
-        for value in tuple(self._values):
+        for value in self.values:
             at = tail.rfind(value[:_MIN_PART])
             if at >= 0 and value.startswith(tail[at:]):
                 start = len(data) - len(tail) + at
@@ -117,15 +95,12 @@ class Learned:
         return best
 
 
-def _group(values: tuple[bytes, ...]) -> _Group:
-    needles: dict[bytes, Needle] = {}
-    for value in values:
-        for needle in _needles(value):
-            needles.setdefault(needle.text, needle)
-    automaton = ahocorasick_rs.BytesAhoCorasick(
-        list(needles), matchkind=ahocorasick_rs.MatchKind.LeftmostLongest
-    )
-    return _Group(automaton, tuple(needles.values()), values)
+def _is_part(data: bytes, match: Match) -> bool:
+    """Say whether a short value is a part of a longer word."""
+    if match.needle.offset != -1 or len(match.needle.value) >= _SHORT:
+        return False
+    around = data[max(0, match.start - 1) : match.start], data[match.end : match.end + 1]
+    return any(char.isalnum() for char in around)
 
 
 def _needles(value: bytes) -> list[Needle]:

@@ -49,6 +49,10 @@ class Placeholders:
         """Give what stands for a value; a placeholder that was kept stands for itself."""
         return value if value in self._kept else self._made(value)
 
+    def hash(self, value: bytes) -> str:
+        """Give the keyed hash of a value that is not kept, as 32 hexadecimal digits."""
+        return hmac.digest(self._key, b"unsearched\0" + value, "sha256").hex()[:32]
+
     def keep(self, value: bytes) -> None:
         """Take a value for a placeholder, which nothing else stands for: an answer of the tape said it."""
         self._kept.add(value)

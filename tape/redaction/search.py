@@ -2,15 +2,15 @@
 
 Rules:
 
-1. A text is replaced in place, length and all, so chunks, frames and messages stand as they were.
-2. Hidden are: fields with a telling name (JSON, also inside a string; forms; parts of multipart), known formats,
-   what a configuration names, and whatever was learned in the run: as it is, in base64 or hex, percent-encoded,
-   with JSON escapes, or spread over the events of a stream.
-3. Only text is hidden: no number, no `true`, no name of a field. What reads like a schema or a message for
-   people stays.
-4. A text without any of it costs a pass of each of four automata, some 20 us for 60 KB (2026-11), and is given
-   back as it is.
+1. A text is replaced in place, length and all, so chunks, frames and messages stay as they were.
+2. Hidden are: known formats, values behind telling names and credentials in their own places (`finding/`), what a configuration
+   names, and whatever was learned in the run: as it is, in base64 or hex, percent-encoded, with JSON escapes, or spread over the
+   events of a stream.
+3. Only text is hidden: no number, no `true`, no name of a field.
+4. A text is searched in one pass for formats and names and one for what was learned; escapes are undone around where they are.
 5. Where a text was cut, or goes on, what may be the beginning of a secret at its end is hidden too.
+6. A text that has too many places is searched up to one of them. What is behind it is not kept: its bytes are zeros, and the kind
+   of its place has its keyed hash.
 """
 
 import re
@@ -20,19 +20,18 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
-import ahocorasick_rs
-
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
-from .formats import ESCAPES, FOLLOWS, Context, Found, Handler, find_userinfo, triggers
+from .configured import ConfiguredFields
+from .finding.coded import encode
+from .finding.acceptance import is_loose, is_strong
+from .finding.context import Context, Found
+from .finding.finder import Finding, apart, finder
+from .finding.names import read_name
 from .learned import Learned, Match, write_match
 from .placeholder import Placeholders, rewrite, unescape
-from .places import CONFIGURED, QUERY, SECRET, TOKEN, field_kind, is_credential, is_one
+from .places import CONFIGURED, QUERY, SECRET, TOKEN, UNSEARCHED, is_one
 
-_GROUP = 60
-"""Words in one automaton: with more than 64 it is ten times slower (2026-11)."""
-_SHORT = 4
-"""Bytes below which the name of a field slows the others in its automaton down to half."""
 SHORTEST = len(b"://:x@")
 """Bytes below which a text holds no secret, unless a configuration says so."""
 MAX_PAIRS = 20_000
@@ -47,8 +46,13 @@ _DELTA = re.compile(
 )
 """Strings of a stream of events that are read as one text, piece by piece."""
 
-
-_Automaton = ahocorasick_rs.BytesAhoCorasick
+_AROUND = 512
+"""Bytes before and behind an escape that are read with it."""
+_MOST_WINDOWS = 64
+_JSON_ESCAPE = re.compile(rb"\\(?:u00[2-7]|/)")
+_GRANTS = frozenset(
+    ("code", "assertion", "refresh_token", "subject_token", "device_code", "code_verifier")
+)
 
 
 class Kind(NamedTuple):
@@ -105,10 +109,8 @@ class Search:
         self._patterns = tuple(compile_regex(r.pattern) for r in rules if r.pattern)
         self._kept = frozenset((rule.json or rule.form).lower() for rule in kept)
         self._kept_formats = frozenset(rule.format for rule in kept if rule.format)
-        # Case is told apart by the automaton alone; a name is written in one of these ways.
-        ways = {way for name in names for way in (name, name.lower(), name.upper())}
-        self._automata = _deal(triggers(tuple(ways)))
-        self._escapes = _automaton(ESCAPES)
+        self._configured = ConfiguredFields(names) if names else None
+        self._finder = finder()
         self.configured = bool(names or self._patterns)
         """Whether a configuration has places of its own: of them nothing is known."""
 
@@ -118,53 +120,64 @@ class Search:
         context = Context(
             data, kind.final, kind.answer, self._fields, self._kept, self._kept_formats
         )
-        founds = self._look(context)
+        finding = self._finder.find(context)
+        founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:
-            founds += self._form(data)
+            founds = founds + self._form(data)
         for pattern in self._patterns:
-            founds += _pattern(pattern, data)
-        for found in founds:
-            self._take(data, found, edits)
-        views: list[_View] = []
-        if self._is_escaped(data):
-            views.append(_unescaped(data))
-            for found in self._look(context._replace(data=views[0].data)):
-                spread = views[0].spread(found.start, found.end)
+            founds = founds + _pattern(pattern, data)
+        if self._configured is not None:
+            founds = founds + self._configured.find(context)
+        if founds or finding.runs:
+            self._take_all(data, finding._replace(found=founds), edits)
+        views = _windows(data)
+        for view in views:
+            inner = context._replace(data=view.data, document=self._is_document(data))
+            inner_founds = self._finder.find(inner).found
+            if self._configured is not None:
+                inner_founds = inner_founds + self._configured.find(inner)
+            for found in inner_founds:
+                spread = view.spread(found.start, found.end)
                 start, end = spread[0][0], spread[-1][1]
                 self._take(data, found._replace(start=start, end=end), edits)
         if kind.stream:
             for view in _streams(data):
                 views.append(view)
-                for found in self._look(context._replace(data=view.data)):
+                for found in self._finder.find(
+                    context._replace(data=view.data, document=True)
+                ).found:
                     self._spread(view, data, found, edits)
+        searched = finding.searched
         if self._learned:
-            self._find_learned(data, views, edits, final=kind.final)
+            searched = min(searched, self._find_learned(data, views, edits, final=kind.final))
+        if searched < len(data):
+            edits.append(self._leave_out(data, searched))
         if not edits:
             return None
         return self._apply(data, edits)
 
     # ---- inside --------------------------------------------------------------------------------
 
-    def _is_escaped(self, data: bytes) -> bool:
-        """Say whether escapes have to be undone: a secret may be written with them."""
-        if b"%" in data and _TRIPLET.search(data):
-            return True
-        return b"\\" in data and bool(self._escapes.find_matches_as_indexes(data))
+    def _leave_out(self, data: bytes, at: int) -> _Edit:
+        """Replace what was not searched: nobody knows what it has."""
+        rest = data[at:]
+        kind = f"{UNSEARCHED}:{self._placeholders.hash(rest)}"
+        return _Edit(at, len(data), bytes(len(rest)), kind, declared=True)
 
-    def _look(self, context: Context) -> list[Found]:
-        """Find what is a secret by its look or name."""
-        data = context.data
-        founds = find_userinfo(context)
-        size = len(data)
-        for automaton, entries in self._automata:
-            for which, start, end in automaton.find_matches_as_indexes(data):
-                handler, named = entries[which]
-                if named and (end == size or data[end] not in FOLLOWS):
-                    continue
-                found = handler(context, start, end)
-                if found is not None and found.start < found.end:
-                    founds.append(found)
-        return founds
+    def _is_document(self, data: bytes) -> bool:
+        return data[:1] in (b"{", b"[") or data[:5] in (b"data:", b"event")
+
+    def _take_all(self, data: bytes, finding: Finding, edits: list[_Edit]) -> None:
+        for found in apart(list(finding.found)):
+            self._take(data, found, edits)
+        for run in finding.runs:
+            for found in run.found:
+                value = run.coded.plain[found.start : found.end]
+                if found.learn:
+                    self._learned.add(unescape(value))
+                new = self._placeholders.in_text(value)
+                start, end, text = encode(data, run.coded, found.start, found.end, new)
+                edits.append(_Edit(start, end, text, SECRET, declared=False))
 
     def _form(self, data: bytes) -> list[Found]:
         """Find the fields of a form that hold a secret."""
@@ -180,18 +193,23 @@ class Search:
             lower = name.lower()
             if lower in self._kept:
                 continue
-            told = (CONFIGURED, 1) if lower in self._fields else field_kind(name)
-            if told is None and lower in QUERY:
-                told = QUERY[lower], 16
-            if granted and lower in ("code", "assertion", "refresh_token", "subject_token"):
-                told = TOKEN, 1
-            if told is None:
-                continue
-            plain = unescape(value)
-            if is_one(plain) if told[1] == 1 else is_credential(plain, told[1]):
-                kind = told[0] if told[1] == 1 else SECRET
-                founds.append(Found(start, start + len(value), kind, True, told[1] == 1))
+            kind, declared = self._form_kind(name, lower, unescape(value), granted=granted)
+            if kind:
+                founds.append(Found(start, start + len(value), kind, True, declared))
         return founds
+
+    def _form_kind(self, name: str, lower: str, plain: bytes, *, granted: bool) -> tuple[str, bool]:
+        """Give the kind of the value of a form, an empty one for no secret; and whether its name alone says so."""
+        if lower in self._fields:
+            return (CONFIGURED if is_one(plain) else ""), True
+        if granted and lower in _GRANTS:
+            return (TOKEN if is_one(plain) else ""), True
+        place = read_name(name.encode("latin-1", "replace"))
+        if place is not None and place.declared:
+            return (place.kind if is_loose(plain) else ""), True
+        if place is not None or lower in QUERY or lower in ("samlresponse", "samlrequest"):
+            return (SECRET if is_strong(plain) else ""), False
+        return "", False
 
     def _take(self, data: bytes, found: Found, edits: list[_Edit]) -> None:
         raw = data[found.start : found.end]
@@ -218,17 +236,19 @@ class Search:
 
     def _find_learned(
         self, data: bytes, views: list["_View"], edits: list[_Edit], *, final: bool
-    ) -> None:
-        for match in self._learned.find(data):
+    ) -> int:
+        """Find what was learned; give how much was searched."""
+        matches, searched = self._learned.find(data)
+        for match in matches:
             start, end, new = self._written(data, match)
             # Padding says how long it was, and nothing else.
             edits.append(_Edit(start, end, new, SECRET, False))
         for view in views:
-            for match in self._learned.find(view.data):
+            for match in self._learned.find(view.data)[0]:
                 start, end, new = self._written(view.data, match)
                 self._write(view, data, start, end, new, edits)
         if final:
-            return
+            return searched
         at = self._learned.find_part(data)
         if at >= 0:
             self._take(data, Found(at, len(data), SECRET, learn=False), edits)
@@ -236,6 +256,7 @@ class Search:
             at = self._learned.find_part(view.data)
             if at >= 0:
                 self._spread(view, data, Found(at, len(view.data), SECRET, learn=False), edits)
+        return searched
 
     def _written(self, data: bytes, match: Match) -> tuple[int, int, bytes]:
         return write_match(data, match, self._placeholders.of(match.needle.value))
@@ -261,27 +282,6 @@ class Search:
         return Searched(b"".join(parts), spans)
 
 
-_Entry = tuple[Handler, bool]
-
-
-def _deal(table: dict[bytes, _Entry]) -> list[tuple[_Automaton, list[_Entry]]]:
-    """Deal words to automata.
-
-    No two matches of one automaton overlap, so formats and names of fields are kept apart: `npm_` must not hide the
-    `_key` of `npm_key`.
-    """
-    groups: dict[tuple[bool, bool], list[bytes]] = {}
-    for word, (_, named) in table.items():
-        groups.setdefault((named, named and len(word) < _SHORT), []).append(word)
-    cut = [some[at : at + _GROUP] for some in groups.values() for at in range(0, len(some), _GROUP)]
-    return [(_automaton(words), [table[word] for word in words]) for words in cut]
-
-
-def _automaton(words: Sequence[bytes]) -> _Automaton:
-    kind = ahocorasick_rs.MatchKind.LeftmostLongest
-    return ahocorasick_rs.BytesAhoCorasick(words, matchkind=kind)
-
-
 def _pattern(pattern: re.Pattern[bytes], data: bytes) -> list[Found]:
     founds = []
     for found in pattern.finditer(data):
@@ -297,9 +297,10 @@ _Pieces = list[tuple[int, int, int]]
 class _View:
     """A text as it is read: escapes undone, or pieces of a stream put together."""
 
-    def __init__(self, data: bytes, pieces: Callable[[], _Pieces]) -> None:
+    def __init__(self, data: bytes, pieces: Callable[[], _Pieces], offset: int = 0) -> None:
         """Take the text.
 
+        offset: where what it was read from begins.
         pieces: for each piece of it where it begins, where that stands, and how long that is; asked for where
             something was found.
         """
@@ -307,6 +308,7 @@ class _View:
         self._made = pieces
         self._pieces: _Pieces = []
         self._starts: list[int] = []
+        self._offset = offset
 
     def spread(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Give the places that a part of the text stands in: begin, end, and how many characters it holds.
@@ -332,23 +334,63 @@ class _View:
             else:
                 found.append((first, last, count))
             start, at = stop, at + 1
+        if self._offset:
+            return [
+                (first + self._offset, last + self._offset, count) for first, last, count in found
+            ]
         return found
 
 
-def _unescaped(data: bytes) -> _View:
+def _windows(data: bytes) -> list[_View]:
+    """Give what is around escapes with the escapes undone: a secret may be written with them."""
+    spans: list[tuple[int, int]] = []
+    if b"%" in data:
+        spans += _around(data, _TRIPLET)
+    if b"\\" in data and _JSON_ESCAPE.search(data):
+        spans += _around(data, _JSON_ESCAPE)
+    if not spans:
+        return []
+    spans.sort()
+    merged = [spans[0]]
+    for start, end in spans[1:]:
+        if start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    if len(merged) > _MOST_WINDOWS:
+        merged = [(0, len(data))]
+    return [_unescaped(data[start:end], start) for start, end in merged]
+
+
+def _around(data: bytes, escape: re.Pattern[bytes]) -> list[tuple[int, int]]:
+    """Give the parts of a text that are near an escape."""
+    spans: list[tuple[int, int]] = []
+    at = 0
+    while (found := escape.search(data, at)) is not None:
+        start = max(0, found.start() - _AROUND)
+        end = found.end()
+        # The next one is near, mostly.
+        while (more := escape.search(data, end, end + 2 * _AROUND)) is not None:
+            end = more.end()
+        spans.append((start, min(len(data), end + _AROUND)))
+        at = end
+    return spans
+
+
+def _unescaped(data: bytes, offset: int = 0) -> _View:
     # A text has mostly one sort of escape, and thousands of it.
     if b"\\u00" not in data:
         if b"\\/" not in data:
-            return _View(unquote_to_bytes(data), partial(_escapes, data, _ANY_TRIPLET))
+            return _View(unquote_to_bytes(data), partial(_escapes, data, _ANY_TRIPLET), offset)
         if b"\\\\/" not in data and not _TRIPLET.search(data):
-            return _View(data.replace(b"\\/", b"/"), partial(_escapes, data, _SLASH))
+            return _View(data.replace(b"\\/", b"/"), partial(_escapes, data, _SLASH), offset)
     parts: list[bytes] = []
     at = 0
     for start, end in _spans(data, _TRIPLET, _BACKSLASHED):
         parts += (data[at:start], unescape(data[start:end]))
         at = end
     parts.append(data[at:])
-    return _View(b"".join(parts), partial(_escapes, data, _TRIPLET, _BACKSLASHED))
+    return _View(b"".join(parts), partial(_escapes, data, _TRIPLET, _BACKSLASHED), offset)
 
 
 def _spans(data: bytes, *escapes: re.Pattern[bytes]) -> list[tuple[int, int]]:

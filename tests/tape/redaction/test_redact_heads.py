@@ -76,5 +76,5 @@ def test_more_fields_than_are_remembered() -> None:
     redactor = Redactor(b"k" * 32)
     for number in range(3000):
         redactor.head(ask(((b"x-id", b"request number %d" % number),), f"/items/{number}"))
-    new, _ = redactor.head(ask(((b"x-id", b"token=abcdefgh0123456789"),)))
-    assert b"abcdefgh" not in new.headers[0][1]
+    new, _ = redactor.head(ask(((b"x-id", b"token=v7Qm2pZ9xAb3LrfW0yC1kT5d"),)))
+    assert b"v7Qm2pZ9" not in new.headers[0][1]

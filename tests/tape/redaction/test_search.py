@@ -23,8 +23,7 @@ from playhead.tape.exchange import (
     RequestClass,
     Response,
 )
-from playhead.tape.redaction import search as redact_search
-from playhead.tape.redaction.formats import FORMATS
+from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.placeholder import unescape
 from playhead.tape.redaction.redactor import Redactor
 
@@ -58,37 +57,39 @@ def hidden(text: str, *headers: tuple[bytes, bytes]) -> str:
     return Redactor(b"k" * 32).request(ask(text.encode(), *headers))[0].body.decode()
 
 
+TOKEN = "v7Qm2pZ9xAb3LrfW0yC1kT5d"
+HEX = "9f3c07ab6d41e8527b0cd9e3461fa85d"
+LONG = "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eXo"
 HIDDEN = [
-    # Fields by their names; %s is what must go, all else stands
+    # Fields by their names; %s is what must go, all else is kept
     ('{"password": "%s", "n": 1}', "hunter2"),
-    ('{"Password":"%s"}', "q"),
-    ('{"apiKey" : "%s"}', "abc"),
-    ('{"client_secret":"%s","scope":"a"}', "abcdef"),
-    ('{"data":{"accessToken":"%s","expires_in":3600}}', "at-1"),
-    ('{"refresh_token":"%s"}', "1//0abc"),
-    ('{"token":"%s"}', "0123456789abcdef"),
-    ('{"webhook_token":"%s"}', "0123456789abcdef"),
+    ('{"Password":"%s"}', "tr0ub4dor"),
+    ('{"apiKey" : "%s"}', TOKEN),
+    ('{"client_secret":"%s","scope":"a"}', TOKEN),
+    ('{"data":{"accessToken":"%s","expires_in":3600}}', TOKEN),
+    ('{"refresh_token":"%s"}', HEX),
+    ('{"token":"%s"}', TOKEN),
+    ('{"webhook_token":"%s"}', TOKEN),
     ('{"arguments":"{\\"password\\": \\"%s\\"}"}', "hunter2"),
-    ('{"a":"{\\"b\\":\\"{\\\\\\"api_key\\\\\\":\\\\\\"%s\\\\\\"}\\"}"}', "abc123"),
-    ("{'password': '%s'}", "hunter2"),
-    ('{"content":"export OPENAI_API_KEY=%s\\n"}', "abcdef0123456789"),
-    ("GITHUB_TOKEN: %s\n", "abcdef0123456789"),
-    ('{"authorization":"Bearer %s"}', "abcdef0123456789"),
+    ('{"a":"{\\"b\\":\\"{\\\\\\"api_key\\\\\\":\\\\\\"%s\\\\\\"}\\"}"}', TOKEN),
+    ("password = '%s'\n", TOKEN),
+    ('{"content":"export OPENAI_API_KEY=%s\\n"}', TOKEN),
+    ("GITHUB_TOKEN: %s\n", TOKEN),
+    ('{"authorization":"Bearer %s"}', TOKEN),
     # Formats
-    ('{"content":"use\\n%s"}', "sk-ant-api03-abcdefgh0123456789"),
-    ('{"content":"use %s."}', "sk-proj-abcdefgh0123456789"),
-    ('"s%s"', "k_live_0123456789abcdef"),
-    ("%s", "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"),
-    ("x=%s ", "AKIAIOSFODNN7EXAMPLE"),
-    ("key %s", "AIza" + "0aB-" * 8 + "abc"),
-    ("%s", "xoxb-123456789012-abcdefABCDEF"),
-    ("curl -H 'Authorization: Bearer %s'", "abcDEF0123456789"),
-    ("Authorization: Basic %s", base64.b64encode(b"user:password").decode()),
-    ("%s", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"),
+    ('{"content":"use\\n%s"}', "sk-" + "ant-api03-" + LONG + LONG + "kT5dv7"),
+    ('{"content":"use %s."}', "sk-" + "proj-" + LONG + "k7Qm"),
+    ('"%s"', "sk_" + "live_" + TOKEN),
+    ("%s", "gh" + "p_" + LONG[:36]),
+    ("x=%s ", "AK" + "IA" + "QX3FV7LWZB2KTN5R"),
+    ("key %s", "AI" + "za" + LONG[:35]),
+    ("%s", "xo" + "xb-684920157304-" + TOKEN),
+    ("curl -H 'Authorization: Bearer %s'", TOKEN),
+    ("Authorization: Basic %s", base64.b64encode(b"bob:v7Qm2pZ9xAb3").decode()),
     ("postgres://user:%s@db:5432/x", "pa55w0rd"),
-    ("git clone https://%s@github.com/a/b", "oauth2tokenoauth2token"),
-    ("https://hooks.slack.com/services/T0AB/B0CD/%s", "abcdefghij0123456789"),
-    ("https://api.telegram.org/bot%s/send", "123456789:AAabcdefghijklmnopqrstuvwxyz012345"),
+    ("git clone https://%s@github.com/a/b", TOKEN),
+    ("https://hooks.slack.com/services/%s", "T0AB1CD2EF/B0CD3EF4GH/" + TOKEN),
+    ("https://api.telegram.org/bot%s/send", "684920157:" + "AA" + LONG[:33]),
 ]
 
 
@@ -115,6 +116,8 @@ LEFT = [
     '{"content":"task-management-system-0123456789-abcdefgh and disk-0123456789abcdefgh"}',
     '{"content":"Basic understanding of the Bearer of bad news: token= and key=value"}',
     '{"content":"mail me@example.com at https://example.com/a@b?x=1"}',
+    "{'password': 'correcthorsebattery'}",
+    '{"password":"q","apiKey":"abc","client_secret":"abcdef"}',
     '{"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds"}',
     '{"id":"chatcmpl-0123456789abcdef","key":"value","keys":["a"],"monkey":"abc"}',
     "eyJ is how base64 of JSON begins",
@@ -132,12 +135,12 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert redactor.response(said)[0] == said
 
 
-def test_a_message_about_a_password_is_left_to_the_agent() -> None:
-    """In an answer; a request may hold a pass phrase."""
+def test_a_message_about_a_password_is_left_alone() -> None:
+    """Both ways: words are no secret."""
     text = b'{"errors":{"password":"is too short","token":"required"}}'
     redactor = Redactor(b"k")
     assert redactor.response(answer(text, JSON))[0].body == text
-    assert redactor.request(ask(text, JSON))[0].body != text
+    assert redactor.request(ask(text, JSON))[0].body == text
 
 
 def test_a_private_key_is_hidden_between_its_lines() -> None:
@@ -231,7 +234,7 @@ def test_a_known_key_is_found_over_the_events_of_a_stream(key: str, sizes: list[
 
 
 CUT = [
-    ('{"access_token":"abcdef', "abcdef"),
+    ('{"access_token":"v7Qm2p', "v7Qm2p"),
     ('data: {"x":"sk-ant-api03-ab', "sk-ant-api03-ab"),
     (f"your key is {KEY[:9]}", KEY[:9]),
     ("-----BEGIN PRIVATE KEY-----\nMIIEpAIB", "MIIEpAIB"),
@@ -357,7 +360,7 @@ def test_rules_add_and_take_away() -> None:
         (KeepRule(json="password"), KeepRule(format="github"), KeepRule(header="x-api-key")),
     )
     same = ask(
-        b'{"password":"hunter2","g":"ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"}',
+        b'{"password":"hunter2","g":"ghp_kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"}',
         JSON,
         (b"x-api-key", b"abc"),
     )
@@ -366,7 +369,7 @@ def test_rules_add_and_take_away() -> None:
 
 def test_a_field_that_is_kept_keeps_no_format_of_its_name() -> None:
     """And a format no field: a key of GitHub in a field `github` is one all the same."""
-    secret = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
+    secret = "ghp_kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
     body = f'{{"github":"{secret}","x":"{secret}"}}'.encode()
     for kept in (KeepRule(json="github"), KeepRule(form="github")):
         new, _ = Redactor(b"k", (), (kept,)).request(ask(body, JSON))
@@ -379,7 +382,8 @@ def test_a_field_that_is_kept_keeps_no_format_of_its_name() -> None:
 
 def test_every_format_can_be_named() -> None:
     """What a configuration may turn off is what there is."""
-    assert {one.name for one in FORMATS} | {"userinfo"} == set(SECRET_FORMATS)
+    rows = {name for one in FORMATS for name in (one.name, one.family) if name}
+    assert rows | {"userinfo", "pem", "bearer", "basic"} == set(SECRET_FORMATS)
 
 
 @given(st.binary(max_size=300), st.booleans())
@@ -440,19 +444,3 @@ def test_a_run_of_backslashes_costs_no_more_than_its_length() -> None:
     for end in (b"x\\/", b'u"} password: ' + b"\\" * 15_000 + b"u"):
         body = b'{"password":"' + b"\\" * 15_000 + end + b"\\" * 1_000_000 + end
         assert len(redactor.text(body)) == len(body)
-
-
-WORDS = [
-    *("npm_key", "hf_key", "sk_live_key", "-key", "apiKey", "eyJ", "passphrase", "secret", "pwd"),
-    *("AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.eyJhIjoxfQ.c2ln", "npm_" + "aB3" * 12),
-    *('":"', "=", ": ", "abcdefgh01234567", "\\/", "/bot", "123456:", "\\u0041", "K", " ", '"'),
-]
-
-
-@given(st.lists(st.sampled_from(WORDS), max_size=10).map("".join))
-def test_words_that_share_an_automaton_do_not_hide_each_other(text: str) -> None:
-    """The same is hidden where each word is looked for by itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redact_search, "_GROUP", 1)
-        apart = Redactor(b"k" * 32)
-    assert Redactor(b"k" * 32).text(text.encode()) == apart.text(text.encode())

@@ -1,0 +1,349 @@
+"""Tell a secret from a word: tests of a value that a format or a name has pointed at.
+
+Each test reads the value alone, so its verdict is remembered by value. Letters are judged in pairs: two letters that follow one
+another often in English and in names of programs count for a word, two that seldom do for a random value.
+
+Source: measured on the standard library, large packages, documentation and recorded traffic (2026-11), with values drawn at random.
+"""
+
+import base64
+import binascii
+import math
+import re
+import zlib
+from functools import lru_cache
+from itertools import pairwise
+
+import ahocorasick_rs
+
+_CACHE = 8192
+_LOGS = [0.0, *(count * math.log2(count) for count in range(1, 64))]
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_PAIRS = (
+    "jrtsnnrjsiputugshutuqppoqi",
+    "qlnlqjhhpqgrkjqmgpokrfhfpg",
+    "tjoltmjsqhssnkulkqptqkjgod",
+    "rmlqvmnjsihqkmrkgqqnqjjknh",
+    "tottrtpmoiovsuorpvuumqptqj",
+    "rjmlqqkgsdepkjsigropqfjemd",
+    "oijjsinqqfeompnkdqrmpkhdfj",
+    "tiijuiehrdjllkrheolqnegele",
+    "qpsrqqsgmhmtsvtqirtujqfoeq",
+    "jdiepdddjdheddnfdelfmdeded",
+    "mikkshkioffmgmjkgkojkhnejd",
+    "tnmqvukitgjtkmsnelrrrkkfqi",
+    "tpjmumggqdinplrsdmpmogldki",
+    "tksuuqtkrioolptoklsuqpkgng",
+    "oqstnppiphprsvqsfurtsprpjk",
+    "tjmntlinrdjrjjsqhsorplkfpd",
+    "gefffedeeddjeghefiifqdeddd",
+    "tmqqvnrjtfooqstnfsssqomgre",
+    "qiqlwloqshooqmrrmmsurknjqe",
+    "tlpovohvuglpnmsphtrtskolrk",
+    "opomspnepdisqsnqetrskgejee",
+    "rhhfthghpdehjilhdihhjeheee",
+    "qgjmpifqsefmgopidpniggkhde",
+    "nmqlomfiodekkfhoehkrhhglme",
+    "jlkjojglmdemmnmqeoqqfjlfhh",
+    "kdffqfdhmddiihnhdfgffdddgf",
+)
+"""A row for each first letter, a column for each second one: `q` is as often as chance, two letters more are e times as often."""
+_ODDS: list[float | None] = [None] * 65536
+"""By the first letter times 256 plus the second one, both small; None for what is no pair of letters."""
+for _first, _row in zip(_LETTERS, _PAIRS, strict=True):
+    for _second, _mark in zip(_LETTERS, _row, strict=True):
+        _ODDS[ord(_first) << 8 | ord(_second)] = (ord(_mark) - ord("q")) / 2
+_CLASSES = bytes(
+    46 if code in b"-_./" else ord("l") if 97 <= code <= 122 else ord("U") if 65 <= code <= 90 else ord("d") if 48 <= code <= 57 else ord("s")
+    for code in range(256)
+)  # fmt: skip
+_PLACEHOLDERS = ahocorasick_rs.BytesAhoCorasick(
+    [
+        *(
+            b"example",
+            b"sample",
+            b"dummy",
+            b"placeholder",
+            b"change-me",
+            b"change_me",
+            b"changeme",
+            b"changeit",
+            b"redacted",
+        ),
+        *(
+            b"your-",
+            b"your_",
+            b"-here",
+            b"_here",
+            b"xxxx",
+            b"****",
+            b"...",
+            b"000000",
+            b"123456",
+            b"abcdef",
+            b"qwerty",
+            b"deadbeef",
+        ),
+        *(
+            b"foobar",
+            b"${",
+            b"{{",
+            b"%(",
+            b"insert",
+            b"replace",
+            b"fake",
+            b"lorem",
+            b"2345678",
+            b"3456789",
+            b"bcdefgh",
+        ),
+    ]
+)
+"""What people write in the place of a secret, in small letters."""
+_REPEATED = re.compile(rb"(.)\1{3}", re.DOTALL)
+_MUCH_REPEATED = re.compile(
+    rb"(.)\1{5}|(.)\2{4}.*(.)\3{4}|(.)\4{3}.*(.)\5{3}.*(.)\6{3}|^<[a-z]", re.IGNORECASE | re.DOTALL
+)
+_UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+_VALUE = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|&?,;:-]+")
+_PLACE = re.compile(
+    rb"(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]*)+|[a-z][a-z0-9+.-]*://.*|arn:.*|[A-Za-z]:\\.*|[\w-]+/[\w.-]+(?:/[\w.-]+)*\.[a-z]{1,5}|"
+    rb"\d{4}-\d\d-\d\d.*|(?:[0-9A-Fa-f]{2}:){4,}[0-9A-Fa-f]{2}|v?\d+(?:\.\d+)+.*|0x[0-9a-fA-F]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|"
+    rb"sha\d+[:-].*|#[0-9a-fA-F]{3,8}",
+    re.DOTALL,
+)
+"""Paths, addresses, dates, fingerprints, versions, digests."""
+_JOINED = re.compile(rb"[A-Za-z]{2,}\d{0,2}(?:[-_./:|,]+(?:[A-Za-z]{2,}\d{0,2}|\d{1,4}|[a-z]))+")
+"""Words joined by signs, with short numbers."""
+_WORD_AND_NUMBER = re.compile(
+    rb"[^A-Za-z]?[A-Za-z]?[a-z]+[^A-Za-z0-9]?[0-9]+[^A-Za-z0-9]?|[A-Z]+[0-9]+"
+)
+_VARIABLE = re.compile(rb"\$\w.*|\$[({].*|%\w+%|<.*|\{.*|\[.*|`.*|.*\$\{.*|@.*", re.DOTALL)
+_EXPRESSION = re.compile(rb"[A-Za-z_]\w*[\[(].*[\])]|,\w+:\w+$", re.DOTALL)
+_JWT_ALGORITHM = re.compile(rb'"(?:alg|enc)"\s*:')
+_KNOWN_JWT = (
+    b"SflKxwRJSMeKKF2QT4",
+    b"dozjgNryP4J3jVmNHl",
+    b"TJVA95OrM7E2cBab30",
+    b"POstGetfAytaZS82wHcjoTyoqhMyxXiWdR7Nn7A29DNSl0EiXLdw",
+)
+"""Signatures of tokens that documentation prints."""
+_WORDS = re.compile(
+    rb"(?:user(?:name)?|pass(?:word|wd)?|pwd|admin|root|guest|postgres|scott|tiger|test(?:er)?|foo|bar|baz|secret|aladdin|open sesame|"
+    rb"login|me|bob|alice|token|changeme|changeit|demo)[0-9]{0,3}",
+    re.IGNORECASE,
+)
+_DUMMY = re.compile(rb"(?:dummy|fake)[-_\w]*[0-9]", re.IGNORECASE)
+"""A made-up credential that is sent in its place: a tape plays with it."""
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache(maxsize=_CACHE)
+def is_placeholder(value: bytes) -> bool:
+    """Say whether somebody wrote a value in the place of a secret, as an example or to be filled in."""
+    if _PLACEHOLDERS.find_matches_as_indexes(value.lower()):
+        return True
+    return bool((_REPEATED.search(value) or value[:1] == b"<") and _MUCH_REPEATED.search(value))
+
+
+def entropy(value: bytes) -> float:
+    """Give the bits a character of a value, by how often each character is in it."""
+    size = len(value)
+    if not size:
+        return 0.0
+    total = 0.0
+    for code in set(value):
+        count = value.count(code)
+        total += _LOGS[count] if count < 64 else count * math.log2(count)
+    return math.log2(size) - total / size
+
+
+def wordiness(value: bytes) -> float:
+    """Give how much its pairs of letters read like words: negative for random letters, 0 without any pair."""
+    lower = value.lower()
+    total, count = 0.0, 0
+    for first, second in pairwise(lower):
+        odds = _ODDS[first << 8 | second]
+        if odds is not None:
+            total += odds
+            count += 1
+    return total / count if count else 0.0
+
+
+def _pairs(value: bytes) -> int:
+    lower = value.lower()
+    return sum(1 for first, second in pairwise(lower) if _ODDS[first << 8 | second] is not None)
+
+
+def turns(value: bytes) -> int:
+    """Count changes between small letters, capitals, digits and signs, less those of names of programs."""
+    count = 0
+    for one, other in pairwise(value.translate(_CLASSES)):
+        if one != other and one != 46 and other != 46 and not (one == 85 and other == 108):
+            count += 1
+    return count
+
+
+@lru_cache(maxsize=_CACHE)
+def is_random(value: bytes) -> bool:
+    """Say whether what follows the prefix of a known format is random, and no words."""
+    if is_placeholder(value):
+        return False
+    size = len(value)
+    if entropy(value) < (2.6 if size < 24 else 3.0):
+        return False
+    odds = wordiness(value)
+    if size < 64 and not any(48 <= code <= 57 for code in value):
+        return odds <= -0.6
+    return not (_pairs(value) >= 10 and odds > 0.55) and not (
+        _JOINED.fullmatch(value) and odds > -0.3
+    )
+
+
+@lru_cache(maxsize=_CACHE)
+def is_hex(value: bytes) -> bool:
+    """Say whether hexadecimal digits behind the prefix of a known format are random."""
+    digits = value.replace(b"-", b"").replace(b"_", b"").replace(b".", b"")
+    return (
+        not is_placeholder(value)
+        and entropy(digits) >= 2.9
+        and any(48 <= code <= 57 for code in digits)
+        and any(code > 57 for code in digits)
+    )
+
+
+def has_checksum(value: bytes) -> bool:
+    """Say whether the last six characters are the CRC-32 of those before, as GitHub and npm write it."""
+    number = zlib.crc32(value[:-6])
+    digits = ""
+    while number:
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return value[-6:] == digits.rjust(6, "0").encode()
+
+
+@lru_cache(maxsize=_CACHE)
+def is_checked(value: bytes) -> bool:
+    """Say whether a token with a checksum is one: the checksum fits, or it reads like a random value."""
+    return has_checksum(value) or is_random(value)
+
+
+@lru_cache(maxsize=_CACHE)
+def is_token_header(value: bytes) -> bool:
+    """Say whether the first part of a JSON Web Token decodes and names an algorithm."""
+    head = value.partition(b".")[0]
+    try:
+        plain = base64.urlsafe_b64decode(head + b"=" * (-len(head) % 4))
+    except (binascii.Error, ValueError):
+        return False
+    return bool(_JWT_ALGORITHM.search(plain)) and not any(known in value for known in _KNOWN_JWT)
+
+
+@lru_cache(maxsize=_CACHE)
+def is_basic(value: bytes) -> bool:
+    """Say whether base64 is a user and a password, of which not both are words of documentation."""
+    try:
+        plain = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    user, colon, password = plain.partition(b":")
+    if not colon or not plain.isascii() or any(code < 32 for code in plain):
+        return False
+    return not (_WORDS.fullmatch(user) and _WORDS.fullmatch(password)) and bool(user or password)
+
+
+@lru_cache(maxsize=_CACHE)
+def is_strong(value: bytes) -> bool:
+    """Say whether a value behind a telling name is random: no word, path, URL, date, version, fingerprint or placeholder."""
+    size = len(value)
+    if size < 12 or not _VALUE.fullmatch(value) or is_placeholder(value) or _PLACE.fullmatch(value):
+        return False
+    bits = entropy(value)
+    digits = value.translate(_CLASSES).count(b"d")
+    if _UUID.fullmatch(value) or _HEX.fullmatch(value):
+        return bits >= 2.9 and digits >= 3 and digits < size
+    if _VARIABLE.fullmatch(value) or bits < (3.2 if size >= 20 else 2.9):
+        return False
+    odds = wordiness(value)
+    if _JOINED.fullmatch(value) and odds > -0.6:
+        return False
+    changes = turns(value)
+    if not digits:
+        return changes >= 0.28 * size and odds < 0.2
+    return (
+        (changes >= 0.3 * size and changes >= 4 and odds < 0.9)
+        or (digits >= 2 and changes >= 0.12 * size and odds < -0.25)
+        or (changes >= 3 and odds < -0.9)
+    )
+
+
+def _is_wordy(value: bytes) -> bool:
+    """Say whether a long value is words, in spite of digits and signs in it."""
+    return len(value) >= 20 and wordiness(value) > 0.6 and turns(value) * 5 < len(value)
+
+
+@lru_cache(maxsize=_CACHE)
+def is_middle(value: bytes) -> bool:
+    """Say whether a value of a line of settings is a password: strong, or short and mixed."""
+    if is_strong(value):
+        return True
+    if (
+        not 8 <= len(value) <= 64
+        or is_placeholder(value)
+        or _EXPRESSION.search(value)
+        or _is_wordy(value)
+        or _VARIABLE.fullmatch(value)
+        or _PLACE.fullmatch(value)
+    ):
+        return False
+    marks = set(value.translate(_CLASSES))
+    return (
+        100 in marks
+        and len(marks) >= 3
+        and turns(value) >= 2
+        and not _WORD_AND_NUMBER.fullmatch(value)
+    )
+
+
+@lru_cache(maxsize=_CACHE)
+def is_loose(value: bytes) -> bool:
+    """Say whether a value in a place for passwords may be one: no placeholder, no variable, no plain word."""
+    if (
+        len(value) < 6
+        or (is_placeholder(value) and not _DUMMY.match(value))
+        or _VARIABLE.fullmatch(value)
+        or _WORDS.fullmatch(value)
+    ):
+        return False
+    if (
+        value.startswith((b"/", b"./", b"http"))
+        or entropy(value) < 2.2
+        or _EXPRESSION.search(value)
+    ):
+        return False
+    if _is_wordy(value):
+        return False
+    marks = set(value.translate(_CLASSES))
+    if 100 in marks and len(marks) > 1:
+        return True
+    return (
+        len(marks) > 1
+        and (108 in marks and 85 in marks)
+        and turns(value) >= 2
+        and wordiness(value) < 0.6
+    )
+
+
+TESTS = {
+    "random": is_random,
+    "padded": lambda value: is_random(value.lstrip(b"A")),
+    "hex": is_hex,
+    "checksum": is_checked,
+    "header": is_token_header,
+    "strong": is_strong,
+    "middle": is_middle,
+    "loose": is_loose,
+    "none": lambda _value: True,
+}
+"""The tests by the names under which the tables give them."""

@@ -1,0 +1,97 @@
+"""A text that is searched, and the places that are found in it."""
+
+import re
+from typing import NamedTuple
+
+MAX_VALUE = 16 * 1024
+"""Bytes of the longest secret."""
+_DOCUMENT = re.compile(
+    rb"""\s*(?:\{\s*(?:\\*"|\})|\[\s*(?:\\*"|[\[{\]\d-]|true|false|null)|(?:data|event|id):\s?|")"""
+)
+_BEGINS = re.compile(rb'(?:\\+[nrt]|\s)*[\[{](?:\\+[nrt]|\s)*(?:\\+"|[\[{\]}])')
+
+
+class Found(NamedTuple):
+    """Where a secret is."""
+
+    start: int
+    end: int
+    kind: str
+    learn: bool
+    """Whether it is to be looked for elsewhere."""
+    declared: bool = False
+    """Whether its place says that it is one."""
+    new: bytes = b""
+    """What replaces it, where that is no placeholder of it alone; of the same length."""
+
+
+class Context(NamedTuple):
+    """What is known of a text that is searched."""
+
+    data: bytes
+    final: bool = True
+    """False where it goes on, or was cut: a secret may end with it."""
+    answer: bool = False
+    """Whether it was said to the agent."""
+    fields: dict[str, str] = {}
+    """Fields of a configuration, in lower case, and their kinds."""
+    kept: frozenset[str] = frozenset()
+    """Fields, in lower case, that are not to be hidden."""
+    kept_formats: frozenset[str] = frozenset()
+    """Names of formats that are not to be hidden."""
+    inner: bool = False
+    """Whether it is what base64 in another text means: base64 in it is not looked into."""
+    document: bool | None = None
+    """Whether it is a part of a JSON document; None where its beginning says so."""
+
+
+class Strings:
+    """The strings of a JSON document that positions are in; asked in rising order.
+
+    **Prompts and source code** are defined here: text inside a string of a JSON document that is no JSON document itself. A name
+    and a value in it are words of a longer text. In any other text (a file, a form, a header field, a log) they are fields.
+    """
+
+    def __init__(self, data: bytes, document: bool | None = None) -> None:
+        """Take the text, and whether it is a part of a document, where that is known."""
+        self._data = data
+        self.is_document = _DOCUMENT.match(data) is not None if document is None else document
+        """Whether the text is JSON, lines of JSON or a stream of events."""
+        self._asked = 0
+        self._answer = False
+
+    def is_prompt(self, at: int, depth: int, *, member: bool) -> bool:
+        """Say whether a name at a position is a word of a longer text.
+
+        depth: number of backslashes before its quote; member: whether quotes, a colon and a quoted value follow as in JSON.
+        """
+        if not self.is_document:
+            return False
+        if member and depth == 0:
+            return False
+        inside = self._in_document(at)
+        return not (member and inside)
+
+    def _in_document(self, at: int) -> bool:
+        """Say whether the string around a position is a JSON document."""
+        data = self._data
+        quote = at
+        while (quote := data.rfind(b'"', self._asked, quote)) > 0:
+            if data[quote - 1] != 92:
+                self._answer = _BEGINS.match(data, quote + 1, quote + 64) is not None
+                break
+        else:
+            if not self._asked:
+                self._answer = _BEGINS.match(data, 0, 64) is not None
+        self._asked = max(self._asked, at)
+        return self._answer
+
+
+def is_boundary(data: bytes, start: int) -> bool:
+    """Say whether a secret can begin at a position: no letter, digit, `_` or `-` precedes, but for the letter of an escape."""
+    if not start:
+        return True
+    before = data[start - 1]
+    if not (48 <= before <= 57 or 65 <= before <= 90 or 97 <= before <= 122 or before in b"_-"):
+        return True
+    return before in b"nrt" and start > 1 and data[start - 2] == 92

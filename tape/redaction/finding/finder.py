@@ -1,0 +1,154 @@
+"""The search of one text: heads at once, then each place in order, going on behind what was found.
+
+Bounded: a text has so many places (`heads.most_places`) and so many values that are judged. Whatever is behind the last of them is
+reported as not searched, so that nobody keeps it. Both bounds depend on the text alone: the same text always has the same rest.
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from . import coded, names
+from .acceptance import is_placeholder
+from .context import Context, Found, Strings
+from .formats import Formats, Keys
+from .heads import Head, HeadSet, compile_heads
+
+MOST_VALUES = 1000
+"""Places of a text that are looked at closely, however short it is: some 20 us each."""
+BYTES_A_VALUE = 1024
+"""A text may have one more for as many bytes."""
+_TAIL = 2048
+_TOKEN = re.compile(rb"[A-Za-z0-9._~+/=:|-]*\Z")
+_CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
+
+
+class Run(NamedTuple):
+    """A run of base64 that means text with secrets."""
+
+    coded: coded.Coded
+    found: list[Found]
+    """Places in what it means."""
+
+
+class Finding(NamedTuple):
+    """What a search found."""
+
+    found: list[Found]
+    runs: list[Run]
+    searched: int
+    """Bytes that were searched."""
+
+
+class Finder:
+    """All heads that are known; one for a process."""
+
+    def __init__(self, engine: "type[HeadSet] | None" = None) -> None:
+        """Make the heads; they are compiled when the first text is searched.
+
+        engine: another engine than the fastest one.
+        """
+        self._formats = Formats()
+        self._named = len(self._formats.heads)
+        self._coded = self._named + len(names.NAMED)
+        self._words = coded.words()
+        self._engine = engine
+        self._set: HeadSet | None = None
+
+    def _heads(self) -> HeadSet:
+        if self._set is None:
+            words = [Head(re.escape(word.text).decode()) for word in self._words]
+            heads = [*self._formats.heads, *(head for head, _ in names.NAMED), *words]
+            self._set = self._engine(heads) if self._engine else compile_heads(heads)  # type: ignore[call-arg]
+        return self._set
+
+    def find(self, context: Context) -> Finding:
+        """Find the secrets of a text, in order; none of them overlap."""
+        data = context.data
+        hits, searched = self._heads().find(data)
+        found: list[Found] = []
+        runs: list[Run] = []
+        if hits:
+            searched = min(searched, self._confirm(context, hits, found, runs))
+        if not context.final:
+            self._find_cut(context, found)
+        return Finding(apart(found), runs, searched)
+
+    def _confirm(
+        self, context: Context, hits: list[tuple[int, int]], found: list[Found], runs: list[Run]
+    ) -> int:
+        """Look at each place; give how much of the text was looked at."""
+        strings, keys = Strings(context.data, context.document), Keys()
+        behind = run = looked = 0
+        most = MOST_VALUES + len(context.data) // BYTES_A_VALUE
+        named, words = self._named, self._coded
+        for end, which in hits:
+            if end <= behind:
+                continue
+            if which < named:
+                one = self._formats.confirm(context, which, end, keys)
+                looked += one is not None
+            elif which < words:
+                looked += 1
+                if looked > most:
+                    return max(behind, end - 64)
+                one = names.NAMED[which - named][1](context, end, strings)
+            elif context.inner or end <= run:
+                continue
+            else:
+                run = self._decode(context, end, self._words[which - words], runs)
+                continue
+            if isinstance(one, list):
+                found += one
+                behind = max([behind, *(each.end for each in one)])
+            elif one is not None and one.start < one.end:
+                found.append(one)
+                behind = max(behind, one.end) if which >= named else behind
+        return len(context.data)
+
+    def _decode(self, context: Context, end: int, word: coded.Word, runs: list[Run]) -> int:
+        """Look into a run of base64; give where it ends."""
+        run = coded.decode(context.data, end, word)
+        if run is None:
+            return end
+        inner = context._replace(data=run.plain, final=True, inner=True, document=None)
+        found = self.find(inner).found
+        if found:
+            runs.append(Run(run, found))
+        return run.end
+
+    def _find_cut(self, context: Context, found: list[Found]) -> None:
+        """Find what may be the beginning of a secret where a text was cut."""
+        data = context.data
+        at = max(0, len(data) - _TAIL)
+        token = _TOKEN.search(data, at)
+        if token is not None and token[0]:
+            one = self._formats.find_tail(context, token[0], token.start())
+            if one is not None:
+                found.append(one)
+                return
+        member = _CUT_MEMBER.search(data, at)
+        if member is not None and names.read_name(member[1]) is not None:
+            place = names.read_name(member[1])
+            if place is not None and place.declared and not is_placeholder(member[3]):
+                found.append(
+                    Found(member.start(3), len(data), place.kind, learn=False, declared=True)
+                )
+
+
+def apart(found: list[Found]) -> list[Found]:
+    """Give places in order, of those that overlap the first and longest."""
+    if len(found) < 2:
+        return found
+    found.sort(key=lambda one: (one.start, -one.end))
+    kept = [found[0]]
+    for one in found[1:]:
+        if one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+@cache
+def finder() -> Finder:
+    """Give the finder of this process."""
+    return Finder()

@@ -1,0 +1,176 @@
+"""Find secrets by their format: a prefix, a length and an alphabet, and a test; private keys between their lines."""
+
+import re
+from typing import NamedTuple
+
+from ..places import SECRET
+from .acceptance import TESTS, is_placeholder
+from .context import Context, Found, is_boundary
+from .format_table import FORMATS, Format, expand
+from .heads import Head
+
+_LEAST = re.compile(r"(\[[^\]]*\])\{(\d+)(?:,\d*)?\}")
+_MOST_HEAD = 16
+_LONGEST_KEY = 17 * 1024
+_KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
+_KEY_RUN = re.compile(rb"(?:\\+[nrt]|[\s\"'+>|]|[A-Za-z0-9+/=]|%0[AaDd]){64,16384}")
+_BEGIN = re.compile(rb"BEGIN[A-Z0-9 ]{1,24}\Z")
+_PUTTY = re.compile(rb"Private-Lines: \d+((?:\\+[nrt]|[\s>|\d]|[A-Za-z0-9+/=])*)")
+
+
+class _Way(NamedTuple):
+    """One head of a row: a prefix, or its mark in the middle."""
+
+    row: Format
+    pattern: re.Pattern[bytes]
+    """With the secret's tested part as its first group."""
+    width: int
+    """Bytes of the head before its end; the secret begins `back` bytes before that."""
+    starts: tuple[int, ...]
+    behind: bool
+    """Whether the prefix is a place, as of a URL, and no part of the secret."""
+
+
+class Formats:
+    """All rows of the table as heads, and the full pattern behind each."""
+
+    def __init__(self) -> None:
+        """Make the heads of the table."""
+        self.heads: list[Head] = []
+        self._ways: list[_Way] = []
+        for row in FORMATS:
+            then = expand(row.then)
+            behind = bool(row.begins) and row.begins[0][-1] in "/="
+            if row.head:
+                head = expand(row.head)
+                width = _width(head)
+                pattern = re.compile(f"({then})".encode())
+                self._add(row, head, pattern, tuple(width + back for back in row.back), behind)
+            for begins in row.begins:
+                prefix = re.escape(begins)
+                least = _LEAST.match(then)
+                if least:
+                    count = min(int(least[2]), _MOST_HEAD)
+                    head = f"{prefix}{least[1]}{{{count}}}"
+                else:
+                    count = 6
+                    head = prefix + "[A-Za-z0-9%+/_-]{6}"
+                pattern = re.compile(f"{prefix}({then})".encode())
+                self._add(row, head, pattern, (len(begins) + count,), behind)
+        self.heads.append(Head("PRIVATE KEY"))
+        self.heads.append(Head("Private-Lines: [0-9]"))
+        self._tails = re.compile(
+            b"|".join(
+                re.escape(begins.encode())
+                for row in FORMATS
+                for begins in row.begins
+                if len(begins) > 2
+            )
+        )
+
+    def _add(
+        self,
+        row: Format,
+        head: str,
+        pattern: re.Pattern[bytes],
+        starts: tuple[int, ...],
+        behind: bool,
+    ) -> None:
+        self.heads.append(Head(head))
+        self._ways.append(_Way(row, pattern, starts[0], starts, behind))
+
+    def confirm(self, context: Context, which: int, end: int, keys: "Keys") -> Found | None:
+        """Ask the full pattern where a head was found."""
+        if which >= len(self._ways):
+            if "pem" in context.kept_formats:
+                return None
+            return (
+                keys.find(context, end)
+                if which == len(self._ways)
+                else keys.find_putty(context, end)
+            )
+        way = self._ways[which]
+        row, data = way.row, context.data
+        if row.name in context.kept_formats or row.family in context.kept_formats:
+            return None
+        for width in way.starts:
+            start = end - width
+            if start < 0 or not (is_boundary(data, start) or _is_joined(data, start)):
+                continue
+            found = way.pattern.match(data, start)
+            if found is None:
+                continue
+            last = found.end()
+            if last < len(data) and (data[last : last + 1].isalnum() or data[last] == 95):
+                continue
+            if TESTS[row.test](found[0] if row.test == "header" else found[1]):
+                return Found(found.start(1) if way.behind else start, last, SECRET, learn=True)
+        return None
+
+    def find_tail(self, context: Context, tail: bytes, at: int) -> Found | None:
+        """Find what may be the beginning of a secret at the end of a text that goes on."""
+        for found in self._tails.finditer(tail):
+            start = at + found.start()
+            if (
+                is_boundary(context.data, start)
+                and found.end() < len(tail)
+                and not is_placeholder(tail)
+            ):
+                return Found(start, len(context.data), SECRET, learn=False)
+        return None
+
+
+def _is_joined(data: bytes, start: int) -> bool:
+    """Say whether a secret can begin behind a letter: with a sign, as the path of a URL, or behind `bot` in one."""
+    return data[start] in b"./" or data[max(0, start - 4) : start] == b"/bot"
+
+
+def _width(head: str) -> int:
+    """Give the bytes that a head of fixed width matches."""
+    size = at = 0
+    unit = re.compile(r"(\\.|\[[^\]]*\]|[^\\\[])(?:\{(\d+)\})?")
+    while at < len(head):
+        found = unit.match(head, at)
+        assert found is not None
+        size += int(found[2] or 1)
+        at = found.end()
+    return size
+
+
+class Keys:
+    """Private keys of one text, which are looked for in rising order."""
+
+    def __init__(self) -> None:
+        """Know of no end yet."""
+        self._end = -2
+
+    def find(self, context: Context, at: int) -> Found | None:
+        """Find the body of a key behind the words of its first line."""
+        data = context.data
+        if not _BEGIN.search(data, max(0, at - 11 - 32), at - 11):
+            return None
+        line = data.find(b"-----", at, at + 12)
+        if line < 0:
+            return None
+        start = line + 5
+        if self._end != -1 and self._end < start:
+            self._end = data.find(b"-----END", start)
+        end = self._end
+        if end < 0 or end - start > _LONGEST_KEY:
+            run = _KEY_RUN.match(data, start)
+            if run is not None:
+                return Found(start, run.end(), SECRET, learn=False)
+            if not context.final and end < 0 and 0 < len(data) - start < _LONGEST_KEY:
+                return Found(start, len(data), SECRET, learn=False)
+            return None
+        body = data[start:end]
+        if sum(len(run) for run in _KEY_CHARS.findall(body)) * 10 < 6 * len(body) or len(body) < 24:
+            return None
+        return Found(start, end, SECRET, learn=False)
+
+    def find_putty(self, context: Context, at: int) -> Found | None:
+        """Find the private lines of a key file of PuTTY."""
+        found = _PUTTY.match(context.data, at - len("Private-Lines: 0"), at + _LONGEST_KEY)
+        if found is None or len(found[1]) < 32:
+            return None
+        return Found(found.start(1), found.end(1), SECRET, learn=False)

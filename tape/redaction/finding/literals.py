@@ -1,0 +1,192 @@
+"""Many texts that are looked for as they are: learned values in all their spellings.
+
+Three tiers, so that nobody waits for a compile:
+
+* **pending**: each value by itself, as an automaton that is made in some 0.05 ms;
+* **recent**: up to 64 values as one database, which is compiled when four are pending (some ms);
+* **all**: up to `MAX_VALUES`, compiled when `recent` is full (some 0.1 s).
+
+Whoever makes a set says who compiles: `later` takes the work. A database is put in its place by one assignment, and values are
+pending until they are in one, so that a search finds each of them at any time. Without hyperscan the databases are automata.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import ahocorasick_rs
+
+from .heads import compile_literals
+
+_PENDING = 4
+"""Values that wait for a compile; fewer cost a search less than a compile does."""
+_RECENT = 64
+
+
+class Needle(NamedTuple):
+    """One way in which a value may be written."""
+
+    text: bytes
+    value: bytes
+    offset: int
+    """Of base64 the bytes, modulo 3, before the value; -1 as it is; -2 hex; -3 hex in capitals."""
+
+
+class Match(NamedTuple):
+    """Where a value was found."""
+
+    start: int
+    end: int
+    needle: Needle
+
+
+Later = Callable[[Callable[[], None]], None]
+"""Takes work that nobody waits for."""
+
+
+class _Finds(Protocol):
+    def find(self, data: bytes) -> tuple[list[tuple[int, int]], int]: ...
+
+
+class _Automaton:
+    """Needles as an automaton."""
+
+    def __init__(self, needles: Sequence[Needle]) -> None:
+        kind = ahocorasick_rs.MatchKind.LeftmostLongest
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+            [needle.text for needle in needles],
+            matchkind=kind,
+            implementation=ahocorasick_rs.Implementation.ContiguousNFA,
+        )
+
+    def find(self, data: bytes) -> tuple[list[tuple[int, int]], int]:
+        found = self._automaton.find_matches_as_indexes(data)
+        return [(end, which) for which, _, end in found], len(data)
+
+
+class _Tier(NamedTuple):
+    values: tuple[bytes, ...]
+    needles: tuple[Needle, ...]
+    finds: _Finds
+
+
+_EMPTY = _Tier((), (), _Automaton([Needle(b"\0", b"", -1)]))
+
+
+class Literals:
+    """A set of values that grows. May be used from any thread."""
+
+    def __init__(
+        self,
+        spell: Callable[[bytes], list[Needle]],
+        known: dict[bytes, None],
+        later: Later | None = None,
+    ) -> None:
+        """Begin with none.
+
+        known: the values that count; one that is in it no more is forgotten, and taken out at the next compile of all. spell: gives the ways in which a value may be written. later: takes work to be done by another thread; without it a
+            search does the work that is due.
+        """
+        self._spell = spell
+        self._known = known
+        self._later = later
+        self._pending: dict[bytes, _Tier | None] = {}
+        self._tiers: tuple[_Tier, _Tier] = (_EMPTY, _EMPTY)
+        self._turn = [True]
+        """The right to compile: taken out and put back in one step each."""
+
+    def add(self, value: bytes) -> None:
+        """Take a value."""
+        self._pending[value] = None
+        if self._later is not None and len(self._pending) >= _PENDING:
+            self._begin(self._later)
+
+    def _begin(self, later: Later) -> None:
+        try:
+            self._turn.pop()
+        except IndexError:
+            return  # somebody is at it, and takes what is pending then
+        later(self._compile)
+
+    def forget(self, value: bytes) -> None:
+        """Forget a value; those that are pending are gone at once."""
+        self._pending.pop(value, None)
+
+    def find(self, data: bytes) -> tuple[list[Match], int]:
+        """Find where values are in a text, and how much of it was searched; of places that overlap, the first and longest."""
+        known = self._known
+        if self._later is None and len(self._pending) >= _RECENT:
+            self._begin(lambda work: work())
+        pending = self._made()
+        searched = len(data)
+        found: list[Match] = []
+        for tier in (*pending, *self._tiers):
+            if not tier.values:
+                continue
+            hits, until = tier.finds.find(data)
+            searched = min(searched, until)
+            for end, which in hits:
+                needle = tier.needles[which]
+                if needle.value in known:
+                    found.append(Match(end - len(needle.text), end, needle))
+        return _apart(found), searched
+
+    def _made(self) -> list[_Tier]:
+        """Give what is pending; what nobody looked for yet is made now."""
+        made = []
+        for value, tier in tuple(self._pending.items()):
+            if tier is None:
+                needles = _once(self._spell(value))
+                tier = _Tier((value,), needles, _Automaton(needles))
+                if value in self._pending:
+                    self._pending[value] = tier
+            made.append(tier)
+        return made
+
+    def _compile(self) -> None:
+        """Move what is pending into a database."""
+        try:
+            while True:
+                pending = self._made()
+                recent, every = self._tiers
+                if len(recent.values) + len(pending) <= _RECENT:
+                    self._tiers = _joined((recent, *pending)), every
+                else:
+                    self._tiers = _EMPTY, _joined((every, recent, *pending), self._known)
+                for tier in pending:
+                    self._pending.pop(tier.values[0], None)
+                if len(self._pending) < _PENDING:
+                    break
+        finally:
+            self._turn.append(True)
+
+
+def _joined(tiers: Sequence[_Tier], known: dict[bytes, None] | None = None) -> _Tier:
+    every = _once(
+        [
+            needle
+            for tier in tiers
+            for needle in tier.needles
+            if known is None or needle.value in known
+        ]
+    )
+    finds = compile_literals([needle.text for needle in every]) or _Automaton(every)
+    return _Tier(tuple({needle.value: None for needle in every}), every, finds)
+
+
+def _once(needles: Sequence[Needle]) -> tuple[Needle, ...]:
+    """Give needles without those that are spelt as an earlier one."""
+    found: dict[bytes, Needle] = {}
+    for needle in needles:
+        found.setdefault(needle.text, needle)
+    return tuple(found.values())
+
+
+def _apart(found: list[Match]) -> list[Match]:
+    if len(found) < 2:
+        return found
+    found.sort(key=lambda match: (match.start, -match.end))
+    kept = [found[0]]
+    for match in found[1:]:
+        if match.start >= kept[-1].end:
+            kept.append(match)
+    return kept

@@ -1,0 +1,679 @@
+"""Find values behind telling names, and credentials in the places that exist for them in files, commands and header lines.
+
+A head finds a name with what separates it from its value. Here the name is read backwards from there, the value forwards, and the
+place decides which test the value has to pass:
+
+* a credential in its own place (a line of settings, netrc, `curl -u`, a header line, a connection string): in any text;
+* a value by its name: in fields, not in prompts and source code (`context.Strings`).
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
+from .acceptance import (
+    is_basic,
+    is_hex,
+    is_loose,
+    is_middle,
+    is_placeholder,
+    is_random,
+    is_strong,
+)
+from .context import MAX_VALUE, Context, Found, Strings
+from .heads import Head
+
+_NAME = (
+    "(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
+    "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[_-]key|key[_-]?base|keybase|"
+    "session[_-]?id|client[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
+)
+_V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
+_Q = "(?:\\\\{0,7}[\"'`\\]])"
+_INTO = "(?:\\[\\s{0,8}|- |[>|][-+]?(?:\\s|\\\\n){1,8})?"
+"""What may be between a name and its value in lists and blocks."""
+_ASSIGN = (
+    _NAME
+    + "s?"
+    + _Q
+    + "{0,2}[ \\t]{0,8}(?:=>|:=|[:=])(?:\\s|\\\\n){0,8}"
+    + _INTO
+    + "(?:\\\\{0,7}[\"'`]|base64:)?"
+    + _V
+    + "{8}"
+)
+_MAP = (
+    _NAME
+    + "s?"
+    + _Q
+    + "{0,2}\\s{0,2}:\\s{0,4}\\{\\s{0,8}\\\\{0,7}[\"'][a-z0-9_-]{1,20}\\\\{0,7}[\"']:\\s{0,2}\\\\{0,7}[\"']"
+    + _V
+    + "{8}"
+)
+_ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + _V + "{8}"
+_PLIST = _NAME + "</key>(?:\\s|\\\\n){0,8}<string>" + _V + "{8}"
+_SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
+_SHORT = "(?:pass(?:word|wd|phrase)?|pwd)\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
+_PAIR = _NAME + "s?\\\\{0,7}[\"']\\s{0,2},"
+_FLAG = "--[a-z0-9-]{0,30}" + _NAME + "[ ][\"']?" + _V + "{8}"
+_XML = (
+    "<(?:[a-z0-9_]{1,20}:)?[a-z0-9_.-]{0,30}"
+    + _NAME
+    + "[^<>]{0,200}>(?:\\s{0,40}|<!\\[CDATA\\[)"
+    + _V
+    + "{8}"
+)
+_VALUE_FORWARD = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|?:<>-]+")
+_BACK = re.compile(
+    rb"(?P<quote>[\"'`]\\{0,7})?(?::46esab)?[bru]?(?:\s{0,8}\[| -|(?:\s|n\\){1,8}[-+]?[|>])?(?:\s|n\\){0,8}(?P<sep>>=|=:|[:=])[ \t]{0,8}(?P<close>(?:[\"'`\]]\\{0,7}){0,2})"
+    rb"(?P<name>[A-Za-z0-9_.$%-]{1,80})(?P<open>[\"'`]\\{0,7})?"
+)
+"""What precedes a value, backwards."""
+_LINE = re.compile(
+    rb"(?:^|\n|\\n|\\r|[\"'`])[ \t]*(?:[-+>#]{1,3}[ \t]?|\d{1,6}(?:\\t|\t|:)[ \t]*)?(?:export |set |- |-e |declare -x |env |local )?[ \t]*(?:\$env:)?\Z"
+)
+_COMMAND_ENV = re.compile(
+    rb"(?:-e |--env |Environment=[\"']?|\benv |;|&& |ENV |\n|\\n|^|[\"'`]|-- )[ \t]*\Z"
+)
+_CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
+_SEPARATED = re.compile(r"[^a-z0-9]")
+_LAST = re.compile(r"[.\s:]")
+
+_PASSWORDS = frozenset(("password", "passwd", "pass", "passphrase", "pwd", "passcode"))
+_HARMLESS = re.compile(
+    r"page|next|prev|continu|cursor|sync|request|count|limit|max|min|num|total|eos|bos|pad|unk|sep|cls|mask|special|idempot|"
+    r"publi[cs]|partition|sort|primary|foreign|cache|position|resume|upload|card|device|payment|lock|change|update|client(?:token|key$)|starting|output|action|"
+    r"skip|marker|digestalg|authtype|keyname|token(?:id|type|count|s$|name|url|endpoint|address)|version|policy|algorithm|encrypted|"
+    r"thought|content|object|storage|index|lookup|hash(?!ed)|author|monkey|hotkey|keyboard|compass|bypass|pass(?:ed|ing|age|ive|port|enger)|"
+    r"tokeniz|delimiter|etag|nextauth$"
+)
+_ENDS = tuple(
+    "password passwd pass passphrase pwd passcode secret secretkey token jwt credential credentials assertion verifier bearer auth "
+    "apikey accesskey privatekey authkey signingkey encryptionkey accountkey sharedkey masterkey appkey sessionkey servicekey "
+    "key keybase clientkey securitytoken appid sharedaccesskey binarysecuritytoken sessionid".split()
+)
+_BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
+_HEADER_NAME = re.compile(
+    rb"(?i)(?:proxy-)?authorization|(?:x|xi|dd|ocp|api|aeg|cf|private|job|deploy)-[a-z0-9-]*(?:key|token|secret|sign|auth)[a-z0-9-]*|"
+    rb"apikey|x-wsse|x-hub-signature(?:-256)?|stripe-signature|x-amz-signature"
+)
+
+
+class Place(NamedTuple):
+    """A name as it was read."""
+
+    plain: str
+    """The last part of the name, in small letters, letters and digits alone."""
+    kind: str
+    password: bool
+    """Whether it names a password, which people make up."""
+    declared: bool
+    """Whether it names nothing but a secret."""
+
+
+@lru_cache(maxsize=4096)
+def read_name(name: bytes) -> Place | None:
+    """Say what a name names, or None where it names no secret."""
+    text = name.decode("latin-1").lower().rstrip(".")
+    last = _LAST.split(text)[-1]
+    plain = _SEPARATED.sub("", last)
+    for suffix in ("base64", "b64", "value", "1", "2"):
+        if plain.endswith(suffix) and len(plain) > len(suffix):
+            plain = plain[: -len(suffix)]
+    if plain.endswith(("tokens", "secrets", "passwords", "keys")):
+        plain = plain[:-1]
+    if _HARMLESS.search(plain) or not plain.endswith(_ENDS):
+        return None
+    if plain in _BARE:
+        return Place(plain, KEY, password=False, declared=False)
+    if (
+        plain.endswith("key")
+        and "_key" not in text
+        and "-key" not in text
+        and not plain.endswith(_ENDS[12:-8])
+    ):
+        return None
+    kind = TOKEN if plain.endswith(("token", "jwt", "assertion")) else KEY
+    password = plain.endswith(("password", "passwd", "passphrase", "pwd", "pass", "passcode"))
+    declared = (
+        password
+        or plain.endswith(("secret", "apikey", "secretkey", "accesskey", "privatekey"))
+        or (plain.endswith("token") and plain != "token")
+    )
+    return Place(plain, kind, password=password, declared=declared)
+
+
+def _find_assigned(context: Context, end: int, strings: Strings) -> Found | None:
+    """Look at `NAME = VALUE` in any spelling."""
+    return _assigned(context, end - 8, strings)
+
+
+_MAP_NAME = re.compile(
+    rb"([A-Za-z0-9_.-]{1,80})(\\*[\"'])\s*:\s*\{\s*\\*[\"'][A-Za-z0-9_-]{1,20}\\*[\"']\s*:\s*(\\*[\"'])\Z"
+)
+_ATTRIBUTE_NAME = re.compile(
+    rb"([A-Za-z0-9_.-]{1,80})\\*[\"']\s+(?:value|content)=(\\*[\"'])\Z", re.IGNORECASE
+)
+_PLIST_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})</key>(?:\s|\\n)*<string>\Z")
+_SQL_NAME = re.compile(rb"(password|identified by) (['\"])\Z", re.IGNORECASE)
+
+
+def _find_behind(pattern: re.Pattern[bytes], *, member: bool, word: bytes = b"") -> "Confirm":
+    """Look at a value whose name precedes it in another way."""
+
+    def find(context: Context, end: int, strings: Strings) -> Found | None:
+        data, start = context.data, end - 8
+        read = pattern.search(data, max(0, start - 200), start)
+        place = read_name(word or read[1]) if read else None
+        if read is None or place is None:
+            return None
+        depth = len(read[read.lastindex or 1]) - 1 if member else 0
+        if strings.is_prompt(start, depth, member=member):
+            return None
+        return _plain_value(data, start, is_middle if place.password else is_strong)
+
+    return find
+
+
+def _find_short(context: Context, end: int, strings: Strings) -> Found | None:
+    return _assigned(context, end - 6, strings)
+
+
+def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
+    data = context.data
+    behind = data[max(0, start - 160) : start][::-1]
+    read = _BACK.match(behind)
+    if read is None:
+        return None
+    name = read["name"][::-1]
+    first = start - read.end("name")
+    if data[first - 1 : first] == b"\\" and name[:1] in (b"n", b"r", b"t"):
+        name, first = name[1:], first + 1
+    if data[first - 2 : first] == b"::" or data[max(0, first - 24) : first].rpartition(b"urn:")[1]:
+        return None  # a class of a schema, a name of a namespace
+    place = read_name(name)
+    if place is None or (context.kept and name.decode("latin-1").lower() in context.kept):
+        return None
+    quote = (read["quote"] or b"")[::-1]
+    separator = read["sep"][::-1]
+    close = read["close"][::-1]
+    value_end = _value_end(data, start, quote, context.final)
+    if value_end is None:
+        return None
+    value = data[start:value_end]
+    if len(value) > MAX_VALUE:
+        return None
+    scheme, blank, rest = value.partition(b" ")
+    if blank and scheme.lower() in (b"bearer", b"basic", b"token"):
+        start, value = start + len(scheme) + 1, rest
+    member = bool(quote and quote == close and quote.endswith(b'"') and separator == b":")
+    prompt = strings.is_prompt(first, len(quote) - 1, member=member)
+    kind, declared = _judge(
+        data, name, place, value, quote, separator, close, first, read, prompt=prompt, member=member
+    )
+    if not kind:
+        return None
+    return Found(start, start + len(value), kind, True, declared)
+
+
+def _value_end(data: bytes, start: int, quote: bytes, final: bool) -> int | None:
+    if not quote:
+        found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
+        if found is None:
+            return None
+        end = found.end()
+        if data[end : end + 1] in (b"(", b"[", b"{", b"<"):
+            return None
+        value = found[0]
+        for mark in (b"<", b">"):
+            cut = value.find(mark)
+            if cut >= 0:
+                value = value[:cut]
+        while value and value[-1] in b".,:;?!":
+            value = value[:-1]
+        return start + len(value) if value else None
+    end = data.find(quote, start, start + MAX_VALUE)
+    if end < 0:
+        return None
+    line = data.find(b"\n", start, end)
+    return None if line >= 0 else end
+
+
+def _judge(
+    data: bytes,
+    name: bytes,
+    place: Place,
+    value: bytes,
+    quote: bytes,
+    separator: bytes,
+    close: bytes,
+    first: int,
+    read: re.Match[bytes],
+    *,
+    prompt: bool,
+    member: bool,
+) -> tuple[str, bool]:
+    """Give the kind of a value, or an empty one; and whether its place alone says that it is one."""
+    tight = read.start("sep") == read.end("quote") if read["quote"] else read.start("sep") == 0
+    header = _HEADER_NAME.fullmatch(name) is not None
+    before = data[max(0, first - 48) : first]
+    lone = not close
+    capitals = _CAPITALS.fullmatch(name) is not None and (b"_" in name or len(name) > 7)
+    line = lone and _LINE.search(before) is not None
+    # Credentials in their own places.
+    if capitals and separator == b"=" and lone and tight and (line or _COMMAND_ENV.search(before)):
+        if place.password:
+            return (KEY, False) if is_loose(value) else ("", False)
+        return (place.kind, False) if is_strong(value) or is_middle(value) else ("", False)
+    if header and is_strong(value):
+        return place.kind, False
+    if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):
+        return (
+            (KEY, False)
+            if is_random(value) and len(value) >= 32 and is_strong(value)
+            else ("", False)
+        )
+    if (
+        line
+        and not quote
+        and place.plain not in _BARE
+        and (is_strong(value) or (place.password and separator == b"=" and is_middle(value)))
+    ):
+        return place.kind, False
+    if (
+        not quote
+        and lone
+        and before[-1:] in (b";", b"&", b"?", b"#", b" ", b",", b'"', b":")
+        and separator == b"="
+        and tight
+    ):
+        # A connection string, a query, words of libpq.
+        if is_strong(value) or (place.password and is_middle(value)):
+            return place.kind, False
+    if prompt:
+        return ("", False)
+    if member and place.declared:
+        return (
+            (place.kind, True)
+            if is_loose(value)
+            and b" " not in value
+            and (place.password or is_strong(value) or is_middle(value))
+            else ("", False)
+        )
+    if place.plain in _BARE and not member:
+        return (KEY, False) if place.plain == "auth" and is_basic(value) else ("", False)
+    return (place.kind, False) if is_strong(value) else ("", False)
+
+
+# ---- other places --------------------------------------------------------------------------------
+
+_PAIR_VALUE = re.compile(
+    rb"(?:\s|\\+n)*(?:\\*[\"'](?:[Vv]alue|ParameterValue|content)\\*[\"']\s*[:=]\s*)?(\\*[\"'])((?:(?:[Bb]earer|[Bb]asic|[Tt]oken) )?)([^\"'\\\s]{8,4096})\1"
+)
+_PAIR_FAR = re.compile(
+    rb"[^{}]{0,200}?\\*[\"'](?:[Vv]alue|ParameterValue)\\*[\"']\s*[:=]\s*(\\*[\"'])()([^\"'\\\s]{8,4096})\1"
+)
+_SESSIONS = frozenset(
+    (b"session", b"sessionid", b"session_id", b"sid", b"connect.sid", b"phpsessid", b"jsessionid")
+)
+_PAIR_NAME = re.compile(rb"([\"'])([A-Za-z0-9_.-]{1,80})\Z")
+
+
+def _find_pair(context: Context, end: int, strings: Strings) -> Found | None:
+    """Look at a name that is a value itself: `"name": "TOKEN", "value": "..."`, `["X-Api-Key", "..."]`."""
+    data = context.data
+    name_end = data.rfind(b",", 0, end)
+    while name_end > 0 and data[name_end - 1] in b" \t\r\n\\\"'":
+        name_end -= 1
+    read = _PAIR_NAME.search(data, max(0, name_end - 90), name_end)
+    if read is None:
+        return None
+    name = read[2]
+    place = read_name(name)
+    header = _HEADER_NAME.fullmatch(name) is not None
+    cookie = name.lower() in _SESSIONS and data.find(b"omain", end, end + 5000) >= 0
+    if place is None and not header and not cookie:
+        return None
+    depth = 0
+    while data[read.start() - 1 - depth : read.start() - depth] == b"\\":
+        depth += 1
+    if strings.is_prompt(read.start(), depth, member=True) and not header and not cookie:
+        return None
+    found = _PAIR_VALUE.match(data, end, end + 4400) or _PAIR_FAR.match(data, end, end + 4400)
+    if found is None:
+        return None
+    value = found[3]
+    if is_strong(value) or (found[2].lower().startswith(b"basic") and is_basic(value)):
+        return Found(found.start(3), found.end(3), KEY, learn=True)
+    return None
+
+
+def _find_flag(context: Context, end: int, strings: Strings) -> Found | None:
+    """Look at `--token VALUE`."""
+    data, start = context.data, end - 8
+    before = data[max(0, start - 80) : start]
+    name = before[before.rfind(b"--") + 2 :].rstrip(b"\"' ")
+    place = read_name(name)
+    if place is None or (
+        strings.is_prompt(start, 0, member=False) and name not in (b"oauth2-bearer",)
+    ):
+        return None
+    return _plain_value(data, start, is_strong)
+
+
+def _plain_value(data: bytes, start: int, test: Callable[[bytes], bool]) -> Found | None:
+    found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
+    if found is None:
+        return None
+    value = found[0].partition(b"<")[0].partition(b">")[0].rstrip(b".,:;?!")
+    if not test(value):
+        return None
+    return Found(start, start + len(value), KEY, learn=True)
+
+
+_XML_NAME = re.compile(rb"<(?:[\w]+:)?([\w.-]{1,60})(?:\s[^<>]*)?>(?:\s*|<!\[CDATA\[)\Z")
+
+
+def _find_xml(context: Context, end: int, strings: Strings) -> Found | None:
+    """Look at the text of an element."""
+    data, start = context.data, end - 8
+    read = _XML_NAME.search(data, max(0, start - 300), start)
+    if read is None:
+        return None
+    place = read_name(read[1])
+    own = b"wsse:" in read[0] or read[1] in (b"SecretAccessKey", b"SessionToken")
+    if read[1] in (b"sessionId", b"BinarySecurityToken", b"Nonce"):
+        place = place or Place("session", TOKEN, password=False, declared=True)
+    if place is None:
+        return None
+    if not own and strings.is_prompt(start, 0, member=False) and not place.password:
+        return None
+    return _plain_value(data, start, is_middle if place.password else is_strong)
+
+
+_NETRC = re.compile(
+    rb"login(?:\s|\\+[nt])+\S{1,64}?(?:\s|\\+[nt])+password(?:\s|\\+[nt])+([^\s\"\\]{6,256})"
+)
+
+
+def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
+    data = context.data
+    at = data.rfind(b"login", max(0, end - 110), end)
+    found = _NETRC.match(data, at, end + 300) if at >= 0 else None
+    if found is None or not is_loose(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), KEY, learn=True)
+
+
+_CURL_USER = re.compile(
+    rb"(?:-u|--user|--proxy-user|-a|--auth)[ =]?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
+)
+_CURL_COOKIE = re.compile(
+    rb"(?:-b|--cookie) ?(?:\\*[\"'])[A-Za-z0-9_.-]{1,64}=([^\s\"'\\;]{12,512})"
+)
+_CURL = 400
+
+
+def _find_curl(context: Context, end: int, _strings: Strings) -> Found | None:
+    data = context.data
+    stop = end + _CURL
+    if data.find(b"-", end, stop) < 0:
+        return None
+    again = data.find(b"curl ", end, stop)
+    if again >= 0:
+        stop = again
+    found = _CURL_USER.search(data, max(0, end - 9), stop)
+    if found is not None:
+        if found[2]:
+            if is_loose(found[2]) and not is_placeholder(found[1]):
+                return Found(found.start(2), found.end(2), KEY, learn=True)
+        elif is_strong(found[1]):
+            return Found(found.start(1), found.end(1), KEY, learn=True)
+    cookie = _CURL_COOKIE.search(data, end, stop)
+    if cookie is not None and is_strong(cookie[1]):
+        return Found(cookie.start(1), cookie.end(1), COOKIE, learn=True)
+    return None
+
+
+_COMMAND = re.compile(
+    rb"[^\n|;&]{0,160}? (?:-p|-a|-w|-passin pass:|-passout pass:|-U [A-Za-z0-9_.-]{1,64}%|--password=|--password )[ ]?(?:\\*[\"'])?([^\s\"'\\]{6,256})"
+)
+
+
+def _find_command(context: Context, end: int, _strings: Strings) -> Found | None:
+    data = context.data
+    found = _COMMAND.match(data, end - 1, end + 500)
+    if found is None or not is_loose(found[1]) or b"/" in found[1]:
+        return None
+    return Found(found.start(1), found.end(1), KEY, learn=True)
+
+
+_USERINFO = re.compile(rb"""://(?:[^\s/?#"'<>@\\:]*:([^\s/?#"'<>\\]+)|([A-Za-z0-9_.~%-]{16,}))@""")
+
+
+def _find_userinfo(context: Context, end: int, _strings: Strings) -> Found | None:
+    """Look at the user and the password of a URL; the last `@` before the path ends them."""
+    data = context.data
+    if "userinfo" in context.kept_formats:
+        return None
+    at = data.rfind(b"://", max(0, end - 300), end)
+    found = _USERINFO.match(data, at, end + 300) if at >= 0 else None
+    if found is None or not found.lastindex:
+        return None
+    value = unquote_to_bytes(found[found.lastindex])
+    if b" " in value or (found.lastindex == 2 and b"%" in found[2]):
+        return None
+    if found.lastindex == 1:
+        accepted = is_loose(value) or is_middle(value) or is_strong(value)
+    else:
+        accepted = is_strong(value)
+    return Found(*found.span(found.lastindex), SECRET, True) if accepted else None
+
+
+def _find_bearer(context: Context, end: int, _strings: Strings) -> Found | None:
+    if "bearer" in context.kept_formats:
+        return None
+    found = _plain_value(context.data, end - 12, is_strong)
+    return found._replace(kind=SECRET) if found else None
+
+
+def _find_basic(context: Context, end: int, _strings: Strings) -> Found | None:
+    data, start = context.data, end - 12
+    found = re.compile(rb"[A-Za-z0-9+/]+={0,2}").match(data, start, start + 4096)
+    if found is None or "basic" in context.kept_formats or not is_basic(found[0]):
+        return None
+    return Found(start, found.end(), SECRET, learn=True)
+
+
+_SCHEME_VALUE = re.compile(
+    rb"(?i)authorization(?:\\*[\"'])?\s*[:=]?\s*(?:\\*[\"'])?(?:[A-Za-z][A-Za-z0-9-]{1,24} )?(?:[a-z]+=)?([A-Za-z0-9_./+=~!:@$-]{12,4096})"
+)
+
+
+def _find_authorization(context: Context, end: int, strings: Strings) -> Found | None:
+    data = context.data
+    at = max(0, end - 40)
+    found = _SCHEME_VALUE.search(data, at, end + 4096)
+    if found is None:
+        return None
+    value = found[1]
+    if b"basic" in found[0].lower():
+        accepted = is_basic(value)
+    else:
+        accepted = is_strong(value)
+    if accepted:
+        return Found(found.start(1), found.start(1) + len(value), AUTHORIZATION, learn=True)
+    return None
+
+
+_COOKIES = re.compile(rb"([A-Za-z0-9_.$-]{1,64})=([^\s;\"'\\,]{12,4096})")
+
+
+def _find_cookie(context: Context, end: int, _strings: Strings) -> list[Found]:
+    """Look at the long values of a line of cookies."""
+    data = context.data
+    stop = min(len(data), end + 4096)
+    for mark in (b"ookie", b"\n", b"\\n", b"\\r", b'"', b"'"):
+        cut = data.find(mark, end, stop)
+        stop = cut if cut >= 0 else stop
+    return [
+        Found(found.start(2), found.end(2), COOKIE, learn=True)
+        for found in _COOKIES.finditer(data, end - 1, stop)
+        if is_strong(found[2])
+    ]
+
+
+_JAR = re.compile(rb"(?:\\t|\t)\d{1,12}(?:\\t|\t)[^\s\\]{1,64}(?:\\t|\t)([^\s\"\\]{12,4096})")
+
+
+def _find_jar(context: Context, end: int, _strings: Strings) -> Found | None:
+    found = _JAR.match(context.data, end, end + 4200)
+    if found is None or not is_strong(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), COOKIE, learn=True)
+
+
+def _find_signature(context: Context, end: int, _strings: Strings) -> Found | None:
+    data, start = context.data, end - 32
+    found = re.compile(rb"[A-Za-z0-9%+/=_~-]+").match(data, start, start + 4096)
+    if found is None or not (is_hex(found[0]) or is_random(found[0])):
+        return None
+    return Found(start, found.end(), SIGNATURE, learn=False)
+
+
+_PGPASS = re.compile(rb":\d{2,5}:[^:\s]{1,64}:[^:\s]{1,64}:([^\s\"\\:]{8,256})(?=[\s\"\\]|\Z)")
+
+
+def _find_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
+    data = context.data
+    at = data.rfind(b":5432:", max(0, end - 8), end)
+    found = _PGPASS.match(data, at, at + 500) if at >= 0 else None
+    if found is None or not is_loose(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), KEY, learn=True)
+
+
+_SPACED = re.compile(rb"(?:ENV|set -[xgU]+|setenv) ([A-Z][A-Z0-9_]*) (?:\\*[\"'])?\Z")
+
+
+def _find_spaced(context: Context, end: int, _strings: Strings) -> Found | None:
+    data, start = context.data, end - 8
+    read = _SPACED.search(data, max(0, start - 100), start)
+    place = read_name(read[1]) if read else None
+    if place is None:
+        return None
+    return _plain_value(data, start, is_loose if place.password else is_strong)
+
+
+_ORACLE = re.compile(rb"thin:[^\s/:]{1,64}/([^\s@]{6,256})@")
+
+
+def _find_oracle(context: Context, end: int, _strings: Strings) -> Found | None:
+    found = _ORACLE.match(context.data, end - 5, end + 400)
+    if found is None or not is_loose(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), KEY, learn=True)
+
+
+_JAAS = re.compile(rb'required[^;\n]{0,200}?password=\\*"([^"\\]{6,256})\\*"')
+
+
+def _find_jaas(context: Context, end: int, _strings: Strings) -> Found | None:
+    found = _JAAS.match(context.data, end - 9, end + 500)
+    if found is None or not is_loose(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), KEY, learn=True)
+
+
+_TERRAFORM = re.compile(
+    rb'credentials \\*"[^"\n]{1,100}?\\*" \{[^{}]{0,100}?token\s*=\s*\\*"([^"\\]{12,400})\\*"'
+)
+
+
+def _find_terraform(context: Context, end: int, _strings: Strings) -> Found | None:
+    at = context.data.rfind(b"credentials", 0, end)
+    found = _TERRAFORM.match(context.data, at, end + 700)
+    if found is None or not is_strong(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), TOKEN, learn=True)
+
+
+_PART = re.compile(rb'"?(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n')
+_PART_NAME = re.compile(rb'name="([^"\r\n]{1,100})\Z')
+
+
+def _find_part(context: Context, end: int, _strings: Strings) -> Found | None:
+    """Look at a part of a multipart body."""
+    data = context.data
+    read = _PART_NAME.search(data, max(0, end - 110), end - 1)
+    head = _PART.match(data, end - 1, end + 1000)
+    place = read_name(read[1]) if read else None
+    if (
+        place is None
+        or head is None
+        or read is None
+        or read[1].decode("latin-1").lower() in context.kept
+    ):
+        return None
+    start = head.end()
+    stop = data.find(b"\r\n--", start, start + MAX_VALUE)
+    value = data[start : stop if stop >= 0 else min(len(data), start + MAX_VALUE)]
+    accepted = is_loose(value) if place.declared else is_strong(value)
+    return Found(start, start + len(value), place.kind, True, place.declared) if accepted else None
+
+
+Confirm = Callable[[Context, int, Strings], Found | list[Found] | None]
+
+NAMED: tuple[tuple[Head, Confirm], ...] = (
+    (Head(_ASSIGN, caseless=True), _find_assigned),
+    (Head(_SHORT, caseless=True), _find_short),
+    (Head(_MAP, caseless=True), _find_behind(_MAP_NAME, member=True)),
+    (Head(_ATTRIBUTE, caseless=True), _find_behind(_ATTRIBUTE_NAME, member=False)),
+    (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
+    (Head(_SQL, caseless=True), _find_behind(_SQL_NAME, member=False, word=b"password")),
+    (Head(_PAIR, caseless=True), _find_pair),
+    (Head(_FLAG, caseless=True), _find_flag),
+    (Head(_XML, caseless=True), _find_xml),
+    (Head(r"login(?:\s|\\n|\\t){1,4}\S{1,64}(?:\s|\\n|\\t){1,6}password"), _find_netrc),
+    (Head("curl "), _find_curl),
+    (Head("https? -a "), _find_curl),
+    (
+        Head(
+            "(?:sshpass|mysql|mysqldump|mysqladmin|mariadb|redis-cli|docker login|mongosh|mongo|ldapsearch|smbclient|openssl|wget) "
+        ),
+        _find_command,
+    ),
+    (Head("""://[^\\s/?#"'<>@\\\\]{3,255}@"""), _find_userinfo),
+    (Head("bearer [A-Za-z0-9._~+/=:|-]{12}", caseless=True), _find_bearer),
+    (Head("basic [A-Za-z0-9+/]{12}", caseless=True), _find_basic),
+    (
+        Head(
+            "authorization(?:\\\\{0,7}[\"'])?\\s{0,2}[:=]\\s{0,2}(?:\\\\{0,7}[\"'])?[A-Za-z0-9]",
+            caseless=True,
+        ),
+        _find_authorization,
+    ),
+    (Head("(?:^|[^a-z])(?:set-)?cookie2?\\\\{0,7}[\"']?[:=] ?", caseless=True), _find_cookie),
+    (
+        Head(r"(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)[/A-Za-z0-9]{1,40}(?:\t|\\t)(?:TRUE|FALSE)"),
+        _find_jar,
+    ),
+    (Head("signature=[A-Za-z0-9%+/=_~-]{32}", caseless=True), _find_signature),
+    (Head(":5432:"), _find_pgpass),
+    (
+        Head(
+            "(?:ENV|set -[xgU]{1,3}|setenv) [A-Z][A-Z0-9_]{0,60}(?:PASS|PASSWORD|PASSWD|PWD|SECRET|TOKEN|KEY) [\"']?"
+            + _V
+            + "{8}"
+        ),
+        _find_spaced,
+    ),
+    (Head("thin:"), _find_oracle),
+    (Head("LoginModule required "), _find_jaas),
+    (Head('form-data; name="[^"\\r\\n]{0,40}' + _NAME + '"', caseless=True), _find_part),
+    (Head('credentials \\\\{0,3}"'), _find_terraform),
+)
+"""Heads of names and places, and who looks closer."""
