@@ -10,6 +10,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -86,10 +87,13 @@ class Runtime:
             stack.callback(self.store.close)
             put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
+            compiling = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="secrets"))
             self.registry = RunRegistry(
                 self.store,
                 self.config,
-                lambda config: Redactor(key, config.redact, config.redact_off),
+                lambda config: Redactor(
+                    key, config.redact, config.redact_off, partial(_submit, compiling)
+                ),
                 Processes(finder.find, group_alive),
                 sole=self._sole,
                 refresh=self._poll,
@@ -151,6 +155,14 @@ class Runtime:
                 await self.registry.tick()
             except Exception:
                 logger.exception("a tick failed; the next one comes in %s s", _TICK_S)
+
+
+def _submit(executor: ThreadPoolExecutor, work: Callable[[], None]) -> None:
+    """Have work done by another thread; at the end of the process it is done at once."""
+    try:
+        executor.submit(work)
+    except RuntimeError:  # it takes no more
+        work()
 
 
 def _require_no_link(file: Path | None) -> None:

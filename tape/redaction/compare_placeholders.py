@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..exchange import Headers, Message, MessageKind, Request, Secret
-from .places import QUERY
+from .places import QUERY, is_query_secret
 
 _PAIRS = re.compile(rb"""([?&;])([^=&;\s<>"']+)=([^&#;\s<>"']*)""")
 TARGET, BODY = "target", "body"
@@ -58,7 +58,8 @@ def mark_fields(headers: Headers) -> Headers:
 
 def _mark_pair(pair: re.Match[bytes]) -> bytes:
     # One without a value is none.
-    kind = QUERY.get(pair[2].decode("latin-1").lower()) if pair[3] else None
+    name = pair[2].decode("latin-1").lower()
+    kind = QUERY.get(name) if pair[3] and is_query_secret(name, pair[3].decode("latin-1")) else None
     return b"%b%b=%%00(%b)" % (pair[1], pair[2], kind.encode()) if kind else pair[0]
 
 

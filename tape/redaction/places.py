@@ -8,6 +8,9 @@ Google pages on signing URLs, and the names that the providers' own pages give.
 
 import re
 from functools import lru_cache
+from urllib.parse import unquote
+
+from .acceptance import is_shaped
 
 AUTHORIZATION = "authorization"
 COOKIE = "cookie"
@@ -183,6 +186,9 @@ QUERY: dict[str, str] = {
     ),
 }
 """Query keys whose value is a secret, lower case, and what kind."""
+
+AMBIGUOUS = frozenset(("key", "token", "secret", "sig", "signature", "hmac", "auth"))
+"""Query keys that are names of other things too, as of the key of an object: their values count by what they look like."""
 
 LIKE_A_SECRET = re.compile(r"(?:^|[-_])(?:api-?key|token|secret|password|credentials?)$", re.ASCII)
 """How further request headers that hold a secret end."""
@@ -360,6 +366,14 @@ def field_kind(name: str) -> tuple[str, int] | None:
         if plain.endswith(end):
             return kind, _MIN_SECRET if kind is KEY else _MIN_TOKEN
     return (KEY, _MIN_TOKEN) if _ENDS_IN_KEY.search(plain) else None
+
+
+def is_query_secret(name: str, value: str) -> bool:
+    """Say whether the value of a declared query key is a secret; the same of a value and of its placeholder.
+
+    name: in lower case.
+    """
+    return name not in AMBIGUOUS or is_shaped(unquote(value).encode("utf-8", "surrogatepass"))
 
 
 def is_credential(value: bytes, least: int = _MIN_TOKEN) -> bool:

@@ -40,14 +40,15 @@ from ..exchange import (
 )
 from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
+from .finding.literals import Later
 from .inner_secrets import find_inner_secrets
 from .learned import Learned
 from .placeholder import Keeper, Placeholders
-from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET
+from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_replaced
 from .search import Kind, Search, Searched
-from .secrets_in_heads import Heads, blank, is_query_secret, plain_name
+from .secrets_in_heads import Heads, blank, plain_name
 from .stream import Stream
 
 __all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
@@ -74,13 +75,16 @@ class Redactor:
         key: bytes,
         rules: Sequence[RedactRule] = (),
         kept: Sequence[KeepRule] = (),
+        later: Later | None = None,
     ) -> None:
         """Take the store's key, and what a configuration adds to the shipped places and takes from them.
+
+        later: takes work that nobody waits for, to be done by another thread: to make the search of many learned secrets fast.
 
         Raises: ValueError for an empty key.
         """
         self._placeholders = Placeholders(key)
-        self._learned = Learned()
+        self._learned = Learned(later)
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
         self._keeper = Keeper(self._placeholders)
         self._given = Heads(self._keeper, self._learned, rules, kept)
@@ -297,10 +301,9 @@ class Redactor:
             name, _, value = part.partition("=")
             name = plain_name(name)
             if name in self._heads.query and (
-                name != "key"
-                or name in self._keys
-                or is_query_secret(value)
-                or GOOGLE.search(request.host)
+                name in self._keys
+                or is_query_secret(name, value)
+                or (name == "key" and GOOGLE.search(request.host))
             ):
                 names.add(name)
         return frozenset(names)

@@ -22,9 +22,9 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
+from .acceptance import is_loose, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
-from .finding.acceptance import is_loose, is_strong
 from .finding.context import Context, Found
 from .finding.finder import Finding, apart, finder
 from .finding.names import read_name

@@ -14,10 +14,10 @@ from ...config.schema import KeepRule, RedactRule
 from .learned import Learned
 from .placeholder import Placeholders, unescape
 from .places import (
+    AMBIGUOUS,
     AUTHORIZATION,
     CONFIGURED,
     COOKIE,
-    CREDENTIAL,
     HEADERS,
     OPEN_PARAMETERS,
     QUERY,
@@ -28,6 +28,7 @@ from .places import (
     URL_HEADERS,
     WITH_PARAMETERS,
     is_credential,
+    is_query_secret,
     kind_of_header,
 )
 
@@ -95,7 +96,9 @@ class Heads:
         self._learned = learned
         self._headers = frozenset(rule.header.lower() for rule in rules if rule.header)
         self._kept = frozenset(rule.header.lower() for rule in kept if rule.header)
-        self.query = {**{r.query.lower(): CONFIGURED for r in rules if r.query}, **QUERY}
+        configured = {rule.query.lower(): CONFIGURED for rule in rules if rule.query}
+        ambiguous = {name: CONFIGURED for name in configured if name in AMBIGUOUS}
+        self.query = {**configured, **QUERY, **ambiguous}
         for rule in kept:
             self.query.pop(rule.query.lower(), None)
         # Names of one agent repeat from request to request.
@@ -173,7 +176,11 @@ class Heads:
             name, _, value = piece.partition(b"=")
             plain = plain_name(name.decode("latin-1"))
             kind = self.query.get(plain)
-            if kind and value:
+            if (
+                kind
+                and value
+                and (kind == CONFIGURED or is_query_secret(plain, value.decode("latin-1")))
+            ):
                 alone = sign != b";" and pieces[index + 1 : index + 2] != [b";"]
                 found.append(Pair(plain, kind, at + len(name) + 1, len(value), alone))
             at += len(piece)
@@ -301,11 +308,6 @@ def blank(value: bytes, pairs: list[Pair]) -> bytes:
     for pair in pairs:
         value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
     return value
-
-
-def is_query_secret(value: str) -> bool:
-    """Say whether the value of a query key that is often harmless reads like a credential."""
-    return CREDENTIAL.fullmatch(value) is not None
 
 
 def plain_name(name: str) -> str:

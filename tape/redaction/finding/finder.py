@@ -8,8 +8,8 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from ..acceptance import is_placeholder
 from . import coded, names
-from .acceptance import is_placeholder
 from .context import Context, Found, Strings
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, compile_heads

@@ -10,7 +10,6 @@
 Source: the providers' own pages on their keys; the public rules of gitleaks and detect-secrets; RFC 7515 and 7516 (JWT, JWE).
 """
 
-import re
 from typing import NamedTuple
 
 CLASSES = {
@@ -43,7 +42,7 @@ class Format(NamedTuple):
     then: str
     """The rest, with classes for characters."""
     test: str
-    """Name of a test in `acceptance.TESTS`; it is asked of what follows the prefix."""
+    """Name of a test in `..acceptance.TESTS`; it is asked of what follows the prefix."""
     head: str = ""
     """What is searched for, where it is not a prefix and the first characters behind it."""
     back: tuple[int, ...] = (0,)

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
+from ..acceptance import TESTS, is_placeholder
 from ..places import SECRET
-from .acceptance import TESTS, is_placeholder
 from .context import Context, Found, is_boundary
 from .format_table import FORMATS, Format, expand
 from .heads import Head

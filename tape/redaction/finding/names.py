@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
-from .acceptance import (
+from ..acceptance import (
     is_basic,
     is_hex,
     is_loose,
@@ -23,6 +22,7 @@ from .acceptance import (
     is_random,
     is_strong,
 )
+from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from .context import MAX_VALUE, Context, Found, Strings
 from .heads import Head
 
@@ -91,9 +91,7 @@ _HARMLESS = re.compile(
     r"tokeniz|delimiter|etag|nextauth$"
 )
 _ENDS = tuple(
-    "password passwd pass passphrase pwd passcode secret secretkey token jwt credential credentials assertion verifier bearer auth "
-    "apikey accesskey privatekey authkey signingkey encryptionkey accountkey sharedkey masterkey appkey sessionkey servicekey "
-    "key keybase clientkey securitytoken appid sharedaccesskey binarysecuritytoken sessionid".split()
+    ["password", "passwd", "pass", "passphrase", "pwd", "passcode", "secret", "secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier", "bearer", "auth", "apikey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey", "accountkey", "sharedkey", "masterkey", "appkey", "sessionkey", "servicekey", "key", "keybase", "clientkey", "securitytoken", "appid", "sharedaccesskey", "binarysecuritytoken", "sessionid"]
 )
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(

@@ -283,7 +283,7 @@ SAME: list[Callable[[str], Request]] = [
     lambda key: ask(b"\x00\x01" + key.encode() + b"\xff"),
     lambda key: ask(b"", target=f"/hooks/{quote(key, safe='')}/go?x=1"),
     lambda key: ask(b"", target=f"/x?user={quote(key, safe='')}&a=1"),
-    lambda key: ask(b"", target=f"/x?a=1;token={quote(key, safe='')};b=2"),
+    lambda key: ask(b"", target=f"/x?a=1;access_token={quote(key, safe='')};b=2"),
     lambda key: ask(
         b'--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n' + key.encode() + b"\r\n--b--\r\n",
         (b"content-type", b"multipart/form-data; boundary=b"),

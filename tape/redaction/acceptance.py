@@ -278,6 +278,18 @@ def is_strong(value: bytes) -> bool:
     )
 
 
+@lru_cache(maxsize=_CACHE)
+def is_shaped(value: bytes) -> bool:
+    """Say whether a value has the shape of a secret: by classes of characters alone, so that its placeholder has it too."""
+    size = len(value)
+    if size < 16 or not _VALUE.fullmatch(value) or _PLACE.fullmatch(value):
+        return False
+    marks = value.translate(_CLASSES)
+    return (
+        b"d" in marks and (b"l" in marks or b"U" in marks) and turns(value) >= max(3, 0.12 * size)
+    )
+
+
 def _is_wordy(value: bytes) -> bool:
     """Say whether a long value is words, in spite of digits and signs in it."""
     return len(value) >= 20 and wordiness(value) > 0.6 and turns(value) * 5 < len(value)
