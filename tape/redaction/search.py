@@ -40,14 +40,23 @@ _TRIPLET = re.compile(rb"%[2-7][0-9A-Fa-f]")
 _BACKSLASHED = re.compile(rb"\\(?<!\\\\)\\*+(?:u00[2-7][0-9A-Fa-f]|/)")
 """With a triplet, what can stand in a secret, which is ASCII. A text is passed quickly for the one byte each begins with."""
 _ANY_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
-_SLASH = re.compile(rb"\\/")
 _DELTA = re.compile(
     rb'"(content|text|delta|partial_json|arguments|thinking|transcript)"\s*:\s*"((?:[^"\\]|\\.)*)"'
 )
 """Strings of a stream of events that are read as one text, piece by piece."""
 
+_MOST_LEARNED = 128
+"""Secrets of one text that are looked for elsewhere: a text with more is a list of them."""
 _AROUND = 512
 """Bytes before and behind an escape that are read with it."""
+_BLOCK = 1024
+"""Bytes that are asked at once whether an escape is in them."""
+_ASCII = {
+    digits.encode(): bytes([code])
+    for code in range(0x20, 0x80)
+    for digits in {f"{code:02x}", f"{code:02X}", f"{code:02x}".capitalize()}
+}
+"""Characters by their two digits."""
 _MOST_WINDOWS = 64
 _JSON_ESCAPE = re.compile(rb"\\(?:u00[2-7]|/)")
 _GRANTS = frozenset(
@@ -130,6 +139,8 @@ class Search:
             founds = founds + self._configured.find(context)
         if founds or finding.runs:
             self._take_all(data, finding._replace(found=founds), edits)
+        whole, data = data, data[: finding.searched] if finding.searched < len(data) else data
+        context = context._replace(data=data)
         views = _windows(data)
         for view in views:
             inner = context._replace(data=view.data, document=self._is_document(data))
@@ -147,19 +158,20 @@ class Search:
                     context._replace(data=view.data, document=True)
                 ).found:
                     self._spread(view, data, found, edits)
-        searched = finding.searched
+        searched = len(data)
         if self._learned:
-            searched = min(searched, self._find_learned(data, views, edits, final=kind.final))
-        if searched < len(data):
-            edits.append(self._leave_out(data, searched))
-        if not edits:
-            return None
-        return self._apply(data, edits)
+            searched = self._find_learned(data, views, edits, final=kind.final)
+        if searched < len(whole):
+            edits.append(self._leave_out(whole, searched, edits))
+        return self._apply(whole, edits) if edits else None
 
     # ---- inside --------------------------------------------------------------------------------
 
-    def _leave_out(self, data: bytes, at: int) -> _Edit:
+    def _leave_out(self, data: bytes, at: int, edits: list[_Edit]) -> _Edit:
         """Replace what was not searched: nobody knows what it has."""
+        for edit in edits:
+            if edit.start < at < edit.end:
+                at = edit.end
         rest = data[at:]
         kind = f"{UNSEARCHED}:{self._placeholders.hash(rest)}"
         return _Edit(at, len(data), bytes(len(rest)), kind, declared=True)
@@ -213,7 +225,7 @@ class Search:
 
     def _take(self, data: bytes, found: Found, edits: list[_Edit]) -> None:
         raw = data[found.start : found.end]
-        if found.learn:
+        if found.learn and len(edits) < _MOST_LEARNED:
             self._learned.add(unescape(raw))
         new = self._placeholders.in_text(raw)
         edits.append(_Edit(found.start, found.end, new, found.kind, found.declared))
@@ -343,18 +355,24 @@ class _View:
 
 def _windows(data: bytes) -> list[_View]:
     """Give what is around escapes with the escapes undone: a secret may be written with them."""
-    spans: list[tuple[int, int]] = []
-    if b"%" in data:
-        spans += _around(data, _TRIPLET)
+    escapes = []
+    if b"%" in data and _TRIPLET.search(data):
+        escapes.append(_TRIPLET)
     if b"\\" in data and _JSON_ESCAPE.search(data):
-        spans += _around(data, _JSON_ESCAPE)
-    if not spans:
+        escapes.append(_JSON_ESCAPE)
+    if not escapes:
         return []
-    spans.sort()
-    merged = [spans[0]]
-    for start, end in spans[1:]:
-        if start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+    blocks = [
+        at
+        for at in range(0, len(data), _BLOCK)
+        # An escape across the edge of two blocks begins in the first one.
+        if any(escape.search(data, at, at + _BLOCK + 5) for escape in escapes)
+    ]
+    merged: list[tuple[int, int]] = []
+    for at in blocks:
+        start, end = max(0, at - _AROUND), min(len(data), at + _BLOCK + _AROUND)
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], end
         else:
             merged.append((start, end))
     if len(merged) > _MOST_WINDOWS:
@@ -362,35 +380,32 @@ def _windows(data: bytes) -> list[_View]:
     return [_unescaped(data[start:end], start) for start, end in merged]
 
 
-def _around(data: bytes, escape: re.Pattern[bytes]) -> list[tuple[int, int]]:
-    """Give the parts of a text that are near an escape."""
-    spans: list[tuple[int, int]] = []
-    at = 0
-    while (found := escape.search(data, at)) is not None:
-        start = max(0, found.start() - _AROUND)
-        end = found.end()
-        # The next one is near, mostly.
-        while (more := escape.search(data, end, end + 2 * _AROUND)) is not None:
-            end = more.end()
-        spans.append((start, min(len(data), end + _AROUND)))
-        at = end
-    return spans
-
-
 def _unescaped(data: bytes, offset: int = 0) -> _View:
     # A text has mostly one sort of escape, and thousands of it.
-    if b"\\u00" not in data:
-        if b"\\/" not in data:
-            return _View(unquote_to_bytes(data), partial(_escapes, data, _ANY_TRIPLET), offset)
-        if b"\\\\/" not in data and not _TRIPLET.search(data):
-            return _View(data.replace(b"\\/", b"/"), partial(_escapes, data, _SLASH), offset)
+    triplets = _TRIPLET.search(data) is not None
+    if b"\\u00" not in data and b"\\/" not in data:
+        return _View(unquote_to_bytes(data), partial(_escapes, data, _ANY_TRIPLET), offset)
+    made = partial(_escapes, data, _TRIPLET, _BACKSLASHED)
+    if not triplets and b"\\\\" not in data:
+        plain = data.replace(b"\\/", b"/") if b"\\/" in data else data
+        return _View(_without_unicode(plain), made, offset)
     parts: list[bytes] = []
     at = 0
     for start, end in _spans(data, _TRIPLET, _BACKSLASHED):
         parts += (data[at:start], unescape(data[start:end]))
         at = end
     parts.append(data[at:])
-    return _View(b"".join(parts), partial(_escapes, data, _TRIPLET, _BACKSLASHED), offset)
+    return _View(b"".join(parts), made, offset)
+
+
+def _without_unicode(data: bytes) -> bytes:
+    """Undo the escapes of ASCII in a text of JSON without double backslashes."""
+    first, *rest = data.split(b"\\u00")
+    parts = [first]
+    for part in rest:
+        char = _ASCII.get(part[:2])
+        parts += (char, part[2:]) if char is not None else (b"\\u00", part)
+    return b"".join(parts)
 
 
 def _spans(data: bytes, *escapes: re.Pattern[bytes]) -> list[tuple[int, int]]:

@@ -98,7 +98,7 @@ def decode(data: bytes, end: int, word: Word) -> Coded | None:
     first = end - len(word.text) - word.begins
     near = _OUTSIDE.search(data, end, end + _NEAR)
     last = near.start() if near else min(len(data), end + _NEAR)
-    if not _is_text(data[first : last - (last - first) % 4]):
+    if last - first < 8 or not _is_text(data[first : last - (last - first) % 4]):
         return None
     start, stop = _before(data, first), last
     if near is None:

@@ -16,8 +16,10 @@ from .heads import Head, HeadSet, compile_heads
 
 MOST_VALUES = 1000
 """Places of a text that are looked at closely, however short it is: some 20 us each."""
-BYTES_A_VALUE = 1024
+BYTES_A_VALUE = 2048
 """A text may have one more for as many bytes."""
+BYTES_A_LOOK = 64
+"""A long value counts as several: it is judged and replaced byte by byte."""
 _TAIL = 2048
 _TOKEN = re.compile(rb"[A-Za-z0-9._~+/=:|-]*\Z")
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
@@ -87,7 +89,9 @@ class Finder:
                 continue
             if which < named:
                 one = self._formats.confirm(context, which, end, keys)
-                looked += one is not None
+                looked, keys.looked = looked + keys.looked, 0
+                if looked > most:
+                    return max(behind, end - 64)
             elif which < words:
                 looked += 1
                 if looked > most:
@@ -96,6 +100,9 @@ class Finder:
             elif context.inner or end <= run:
                 continue
             else:
+                looked += 1
+                if looked > most:
+                    return max(behind, end - 64)
                 run = self._decode(context, end, self._words[which - words], runs)
                 continue
             if isinstance(one, list):
@@ -103,6 +110,7 @@ class Finder:
                 behind = max([behind, *(each.end for each in one)])
             elif one is not None and one.start < one.end:
                 found.append(one)
+                looked += (one.end - one.start) // BYTES_A_LOOK
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
 

@@ -103,6 +103,7 @@ class Formats:
             last = found.end()
             if last < len(data) and (data[last : last + 1].isalnum() or data[last] == 95):
                 continue
+            keys.looked += 1
             if TESTS[row.test](found[0] if row.test == "header" else found[1]):
                 return Found(found.start(1) if way.behind else start, last, SECRET, learn=True)
         return None
@@ -143,10 +144,13 @@ class Keys:
     def __init__(self) -> None:
         """Know of no end yet."""
         self._end = -2
+        self.looked = 0
+        """Values that were judged since somebody set it to 0."""
 
     def find(self, context: Context, at: int) -> Found | None:
         """Find the body of a key behind the words of its first line."""
         data = context.data
+        self.looked += 1
         if not _BEGIN.search(data, max(0, at - 11 - 32), at - 11):
             return None
         line = data.find(b"-----", at, at + 12)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import ahocorasick_rs
 
-from .heads import compile_literals
+from .heads import compile_literals, most_places
 
 _PENDING = 4
 """Values that wait for a compile; fewer cost a search less than a compile does."""
@@ -60,7 +60,9 @@ class _Automaton:
 
     def find(self, data: bytes) -> tuple[list[tuple[int, int]], int]:
         found = self._automaton.find_matches_as_indexes(data)
-        return [(end, which) for which, _, end in found], len(data)
+        most = most_places(len(data))
+        searched = found[most][1] if len(found) > most else len(data)
+        return [(end, which) for which, _, end in found[:most]], searched
 
 
 class _Tier(NamedTuple):
@@ -117,6 +119,8 @@ class Literals:
         if self._later is None and len(self._pending) >= _RECENT:
             self._begin(lambda work: work())
         pending = self._made()
+        if len(pending) > _PENDING * 2:
+            pending = [_joined(pending, fast=False)]
         searched = len(data)
         found: list[Match] = []
         for tier in (*pending, *self._tiers):
@@ -160,7 +164,9 @@ class Literals:
             self._turn.append(True)
 
 
-def _joined(tiers: Sequence[_Tier], known: dict[bytes, None] | None = None) -> _Tier:
+def _joined(
+    tiers: Sequence[_Tier], known: dict[bytes, None] | None = None, *, fast: bool = True
+) -> _Tier:
     every = _once(
         [
             needle
@@ -169,7 +175,9 @@ def _joined(tiers: Sequence[_Tier], known: dict[bytes, None] | None = None) -> _
             if known is None or needle.value in known
         ]
     )
-    finds = compile_literals([needle.text for needle in every]) or _Automaton(every)
+    finds = (compile_literals([needle.text for needle in every]) if fast else None) or _Automaton(
+        every
+    )
     return _Tier(tuple({needle.value: None for needle in every}), every, finds)
 
 
