@@ -4,6 +4,8 @@ What is no secret stays: the scheme of an `authorization`, names and attributes 
 every percent-encoding a valid one.
 """
 
+import base64
+import binascii
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -256,6 +258,8 @@ class Heads:
         if word == "sharedaccesssignature":
             hidden = [self._sign(part) for part in rest.split(b"&")]
             return scheme + space + b"&".join(hidden)
+        if word == "basic":
+            self._learn(AUTHORIZATION, _password(rest))
         if word not in WITH_PARAMETERS:
             return scheme + space + self._hide(AUTHORIZATION, rest)
         parts = [self._parameter(part) for part in rest.split(b",")]
@@ -308,6 +312,14 @@ def blank(value: bytes, pairs: list[Pair]) -> bytes:
     for pair in pairs:
         value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
     return value
+
+
+def _password(credentials: bytes) -> bytes:
+    """Give the password of a Basic `authorization`, which is repeated by itself; empty where there is none."""
+    try:
+        return base64.b64decode(credentials.strip()).partition(b":")[2]
+    except binascii.Error:
+        return b""
 
 
 def plain_name(name: str) -> str:

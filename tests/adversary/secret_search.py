@@ -50,7 +50,9 @@ def stored(redactor: Redactor, side: str, build: Mapping[str, Any], text: str) -
     target, data = "/v1/a", b""
     if "header" in build:
         name, value = build["header"]
-        headers.append((name.encode(), value.replace("{text}", text).encode()))
+        whole = text.startswith("http") or "; Path" in text  # the text is the field
+        value = text if whole else value.replace("{text}", text)
+        headers.append((name.encode(), value.encode()))
     elif "query" in build:
         name, value = build["query"]
         target = f"/v1/a?{name}={value.replace('{text}', text)}"

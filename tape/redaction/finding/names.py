@@ -29,7 +29,7 @@ from .heads import Head
 _NAME = (
     "(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
     "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[_-]key|key[_-]?base|keybase|"
-    "session[_-]?id|client[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
+    "session[_-]?id|device[_-]?code|client[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
 )
 _V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
 _Q = "(?:\\\\{0,7}[\"'`\\]])"
@@ -55,6 +55,11 @@ _MAP = (
 )
 _ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + _V + "{8}"
 _PLIST = _NAME + "</key>(?:\\s|\\\\n){0,8}<string>" + _V + "{8}"
+_YAML = _NAME + "(?:\\s|\\\\n){1,12}value: [\"']?" + _V + "{8}"
+_FORM = _NAME + "&value=" + _V + "{8}"
+_REVERSE = (
+    "name\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _NAME + "\\\\{0,7}[\"']\\s?}"
+)
 _SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
 _SHORT = "(?:pass(?:word|wd|phrase)?|pwd)\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
 _PAIR = _NAME + "s?\\\\{0,7}[\"']\\s{0,2},"
@@ -91,7 +96,44 @@ _HARMLESS = re.compile(
     r"tokeniz|delimiter|etag|nextauth$"
 )
 _ENDS = tuple(
-    ["password", "passwd", "pass", "passphrase", "pwd", "passcode", "secret", "secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier", "bearer", "auth", "apikey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey", "accountkey", "sharedkey", "masterkey", "appkey", "sessionkey", "servicekey", "key", "keybase", "clientkey", "securitytoken", "appid", "sharedaccesskey", "binarysecuritytoken", "sessionid"]
+    [
+        "password",
+        "passwd",
+        "pass",
+        "passphrase",
+        "pwd",
+        "passcode",
+        "secret",
+        "secretkey",
+        "token",
+        "jwt",
+        "credential",
+        "credentials",
+        "assertion",
+        "verifier",
+        "bearer",
+        "auth",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "authkey",
+        "signingkey",
+        "encryptionkey",
+        "accountkey",
+        "sharedkey",
+        "masterkey",
+        "appkey",
+        "sessionkey",
+        "servicekey",
+        "key",
+        "keybase",
+        "clientkey",
+        "securitytoken",
+        "appid",
+        "sharedaccesskey",
+        "binarysecuritytoken",
+        "sessionid",
+    ]
 )
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(
@@ -156,6 +198,11 @@ _ATTRIBUTE_NAME = re.compile(
     rb"([A-Za-z0-9_.-]{1,80})\\*[\"']\s+(?:value|content)=(\\*[\"'])\Z", re.IGNORECASE
 )
 _PLIST_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})</key>(?:\s|\\n)*<string>\Z")
+_YAML_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(?:\s|\\n)+value: [\"']?\Z")
+_FORM_NAME = re.compile(rb"name=([A-Za-z0-9_.-]{1,80})&value=\Z")
+_REVERSED = re.compile(
+    rb"(\\*[\"'])[Vv]alue\1\s?:\s?\1([^\"'\\\s]{8,4096})\1\s?,\s?\1[Nn]ame\1\s?:\s?\1([A-Za-z0-9_.-]{1,80})\1\s?\}\Z"
+)
 _SQL_NAME = re.compile(rb"(password|identified by) (['\"])\Z", re.IGNORECASE)
 
 
@@ -174,6 +221,19 @@ def _find_behind(pattern: re.Pattern[bytes], *, member: bool, word: bytes = b"")
         return _plain_value(data, start, is_middle if place.password else is_strong)
 
     return find
+
+
+def _find_reversed(context: Context, end: int, strings: Strings) -> Found | None:
+    """Look at `"value": "...", "name": "TOKEN"`."""
+    data = context.data
+    at = max(data.rfind(b"{", max(0, end - 4400), end), 0)
+    read = _REVERSED.search(data, at, end)
+    place = read_name(read[3]) if read else None
+    if read is None or place is None:
+        return None
+    if strings.is_prompt(read.start(), len(read[1]) - 1, member=True) or not is_strong(read[2]):
+        return None
+    return Found(read.start(2), read.end(2), place.kind, learn=True)
 
 
 def _find_short(context: Context, end: int, strings: Strings) -> Found | None:
@@ -418,7 +478,7 @@ _CURL = 400
 def _find_curl(context: Context, end: int, _strings: Strings) -> Found | None:
     data = context.data
     stop = end + _CURL
-    if data.find(b"-", end, stop) < 0:
+    if data.find(b"-", max(0, end - 9), stop) < 0:
         return None
     again = data.find(b"curl ", end, stop)
     if again >= 0:
@@ -631,6 +691,9 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_MAP, caseless=True), _find_behind(_MAP_NAME, member=True)),
     (Head(_ATTRIBUTE, caseless=True), _find_behind(_ATTRIBUTE_NAME, member=False)),
     (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
+    (Head(_YAML, caseless=True), _find_behind(_YAML_NAME, member=False)),
+    (Head(_FORM, caseless=True), _find_behind(_FORM_NAME, member=False)),
+    (Head(_REVERSE, caseless=True), _find_reversed),
     (Head(_SQL, caseless=True), _find_behind(_SQL_NAME, member=False, word=b"password")),
     (Head(_PAIR, caseless=True), _find_pair),
     (Head(_FLAG, caseless=True), _find_flag),
@@ -654,7 +717,10 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
         ),
         _find_authorization,
     ),
-    (Head("(?:^|[^a-z])(?:set-)?cookie2?\\\\{0,7}[\"']?[:=] ?", caseless=True), _find_cookie),
+    (
+        Head("(?:^|[^a-z])(?:set-)?cookie2?\\\\{0,7}[\"']? ?[:=] ?[\"']?", caseless=True),
+        _find_cookie,
+    ),
     (
         Head(r"(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)[/A-Za-z0-9]{1,40}(?:\t|\\t)(?:TRUE|FALSE)"),
         _find_jar,

@@ -134,7 +134,9 @@ def test_a_secret_that_is_a_subprotocol_is_gone(secret: bytes) -> None:
 _SURE = [name for name in QUERY if name not in AMBIGUOUS]
 
 
-@pytest.mark.parametrize("name", [*_SURE, "API_KEY", "Access_Token", "X-Amz-Signature", "api%5Fkey"])
+@pytest.mark.parametrize(
+    "name", [*_SURE, "API_KEY", "Access_Token", "X-Amz-Signature", "api%5Fkey"]
+)
 @tries(5, 50)
 @given(secret=_secrets)
 def test_a_secret_in_the_query_is_gone(name: str, secret: str) -> None:
