@@ -292,7 +292,10 @@ def is_shaped(value: bytes) -> bool:
 
 def _is_wordy(value: bytes) -> bool:
     """Say whether a long value is words, in spite of digits and signs in it."""
-    return len(value) >= 20 and wordiness(value) > 0.6 and turns(value) * 5 < len(value)
+    joined = any(sign in value for sign in (b"-", b"_", b"/", b"+"))
+    return (
+        len(value) >= 20 and not joined and wordiness(value) > 0.6 and turns(value) * 5 < len(value)
+    )
 
 
 @lru_cache(maxsize=_CACHE)
@@ -345,6 +348,19 @@ def is_loose(value: bytes) -> bool:
         and turns(value) >= 2
         and wordiness(value) < 0.6
     )
+
+
+def is_declared(value: bytes, *, password: bool) -> bool:
+    """Say whether a member whose name says that it is a secret is one, and no word or placeholder.
+
+    password: whether people make it up.
+    """
+    if b" " in value or not is_loose(value):
+        return False
+    digits = value.translate(_CLASSES).count(b"d")
+    if password or is_strong(value) or is_middle(value) or _DUMMY.match(value):
+        return True
+    return len(value) >= 16 and digits >= 4
 
 
 TESTS = {

@@ -22,7 +22,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
-from .acceptance import is_loose, is_strong
+from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
 from .finding.context import Context, Found
@@ -218,7 +218,9 @@ class Search:
             return (TOKEN if is_one(plain) else ""), True
         place = read_name(name.encode("latin-1", "replace"))
         if place is not None and place.declared:
-            return (place.kind if is_loose(plain) else ""), True
+            return (
+                place.kind if is_declared(plain, password=place.password or granted) else ""
+            ), True
         if place is not None or lower in QUERY or lower in ("samlresponse", "samlrequest"):
             return (SECRET if is_strong(plain) else ""), False
         return "", False

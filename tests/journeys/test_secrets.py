@@ -57,12 +57,12 @@ DUMMY = Credentials(
     password="dummy-pass-1",
     cookie="dummy-cookie-0000000001",
     client="dummy-client-1",
-    prompted="sk-dummy-000000000000000001",
+    prompted="sk-ant-api03-Kx3Jw5Hu1Gs7Fq9Do2Cm8Bk4",
     configured="acme_ffffffffffffffffffff",
 )
 ISSUED = "at-4f3e2d1c0b9a8f7e6d5c", "rt-99887766554433221100", "id-0a1b2c3d4e5f60718293"
 """What the token endpoint gives: to be used, to be refreshed with, and to be echoed."""
-EVENTED = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
+EVENTED = "ghp_kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
 """A key that a model says piece by piece."""
 RULES = (RedactRule(pattern="acme_[0-9a-f]{16,}"), RedactRule(json="pin"))
 PIN = "zq"

@@ -9,6 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ..acceptance import is_placeholder
+from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings
 from .formats import Formats, Keys
@@ -106,10 +107,11 @@ class Finder:
                 run = self._decode(context, end, self._words[which - words], runs)
                 continue
             if isinstance(one, list):
-                found += one
+                found += [each._replace(kind=SECRET) for each in one]
                 behind = max([behind, *(each.end for each in one)])
             elif one is not None and one.start < one.end:
-                found.append(one)
+                # What its look has to say counts as what is found anywhere.
+                found.append(one if one.declared else one._replace(kind=SECRET))
                 looked += (one.end - one.start) // BYTES_A_LOOK
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
@@ -148,7 +150,7 @@ def apart(found: list[Found]) -> list[Found]:
     """Give places in order, of those that overlap the first and longest."""
     if len(found) < 2:
         return found
-    found.sort(key=lambda one: (one.start, -one.end))
+    found.sort(key=lambda one: (one.start, -one.end, not one.declared))
     kept = [found[0]]
     for one in found[1:]:
         if one.start >= kept[-1].end:

@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..acceptance import (
     is_basic,
+    is_declared,
     is_hex,
     is_loose,
     is_middle,
@@ -354,13 +355,7 @@ def _judge(
     if prompt:
         return ("", False)
     if member and place.declared:
-        return (
-            (place.kind, True)
-            if is_loose(value)
-            and b" " not in value
-            and (place.password or is_strong(value) or is_middle(value))
-            else ("", False)
-        )
+        return (place.kind, True) if is_declared(value, password=place.password) else ("", False)
     if place.plain in _BARE and not member:
         return (KEY, False) if place.plain == "auth" and is_basic(value) else ("", False)
     return (place.kind, False) if is_strong(value) else ("", False)
@@ -558,11 +553,7 @@ def _find_authorization(context: Context, end: int, strings: Strings) -> Found |
     if found is None:
         return None
     value = found[1]
-    if b"basic" in found[0].lower():
-        accepted = is_basic(value)
-    else:
-        accepted = is_strong(value)
-    if accepted:
+    if is_basic(value) if b"basic" in found[0].lower() else is_strong(value):
         return Found(found.start(1), found.start(1) + len(value), AUTHORIZATION, learn=True)
     return None
 

@@ -14,7 +14,7 @@ from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import record_run
 from playhead.timeline.checks.secrets import find_secrets, open_detectors, render_findings
 
-GITHUB = "ghp_abcdEFGH0123456789ijklMNOPqrstUVWX45"
+GITHUB = "ghp_kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
 HEADER = (b"content-type", b"application/json")
 
 
@@ -30,12 +30,16 @@ PLANTED: list[tuple[str, Request, Response]] = [
         ask("/", b"", (b"x-api-key", b"abc123def456")),
         make_response(b""),
     ),
-    ("request.query.token", ask("/?token=abc123def456"), make_response(b"")),
-    ("request.target", ask("/services/T0AB/B0CD/abcdefghij0123456789"), make_response(b"")),
+    ("request.query.access_token", ask("/?access_token=abc123def456"), make_response(b"")),
+    (
+        "request.target",
+        ask("/hooks.slack.com/services/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"),
+        make_response(b""),
+    ),
     ("request.body", ask("/", b'{"password": "hunter2hunter2"}'), make_response(b"")),
     (
         "request.body",
-        ask("/", b'{"m": "my slack: xoxb-123456789012-abcdefABCDEF"}'),
+        ask("/", b'{"m": "my slack: xoxb-684920157304-v7Qm2pZ9xAb3LrfW0yC1kT5d"}'),
         make_response(b""),
     ),
     ("response.body", ask(), make_response(f'{{"text": "use {GITHUB}"}}'.encode())),
@@ -61,7 +65,7 @@ def test_what_was_not_redacted_is_found(
     assert ("leaky", 2, place) in places
     assert all(seq == 2 or name.startswith("event") for _, seq, name in places)
     text = render_findings(found, 1)
-    assert not any(secret in text for secret in ("abc123", "hunter2", "xoxb-1", "ghp_", "lJzRc1"))
+    assert not any(secret in text for secret in ("abc123", "hunter2", "xoxb-6", "ghp_", "lJzRc1"))
 
 
 def test_what_was_redacted_is_no_finding(tmp_path: Path) -> None:
@@ -81,11 +85,13 @@ def test_the_command_says_where_and_ends_with_one(tmp_path: Path) -> None:
     """As text and as JSON."""
     folder = tmp_path / "store"
     with Store.open(folder) as store:
-        record_run(store, "leaky", [(ask("/", b'{"api_key": "abc123def456"}'), make_response(b""))])
+        record_run(
+            store, "leaky", [(ask("/", b'{"api_key": "v7Qm2pZ9xAb3LrfW"}'), make_response(b""))]
+        )
     done = playhead("verify", "--secrets", "leaky", "--store", folder)
     assert done.returncode == 1
     assert "leaky 1 request.body: key" in done.stdout
-    assert "abc123def456" not in done.stdout + done.stderr
+    assert "v7Qm2pZ9" not in done.stdout + done.stderr
     found = json.loads(playhead("verify", "--secrets", "--json", "--store", folder).stdout)
     assert found["runs"] == 1
     assert {"run": "leaky", "seq": 1, "place": "request.body", "kind": "key"} in found["found"]
