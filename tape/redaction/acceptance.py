@@ -11,12 +11,15 @@ import binascii
 import math
 import re
 import zlib
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from itertools import pairwise
 
 import ahocorasick_rs
 
 _CACHE = 8192
+_MOST_READ = 512
+"""Bytes of a value that are read, a multiple of four; no format is told apart by what is behind them."""
 _LOGS = [0.0, *(count * math.log2(count) for count in range(1, 64))]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PAIRS = (
@@ -139,7 +142,18 @@ _DUMMY = re.compile(rb"(?:dummy|fake)[-_\w]*[0-9]", re.IGNORECASE)
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@lru_cache(maxsize=_CACHE)
+def _remembered(test: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+    """Have a test remember its verdicts; of a long value it reads the first `_MOST_READ` bytes."""
+    remembered = lru_cache(maxsize=_CACHE)(test)
+
+    @wraps(test)
+    def judge(value: bytes) -> bool:
+        return remembered(value if len(value) <= _MOST_READ else value[:_MOST_READ])
+
+    return judge
+
+
+@_remembered
 def is_placeholder(value: bytes) -> bool:
     """Say whether somebody wrote a value in the place of a secret, as an example or to be filled in."""
     if _PLACEHOLDERS.find_matches_as_indexes(value.lower()):
@@ -185,7 +199,7 @@ def turns(value: bytes) -> int:
     return count
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_random(value: bytes) -> bool:
     """Say whether what follows the prefix of a known format is random, and no words."""
     if is_placeholder(value):
@@ -201,7 +215,7 @@ def is_random(value: bytes) -> bool:
     )
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_hex(value: bytes) -> bool:
     """Say whether hexadecimal digits behind the prefix of a known format are random."""
     digits = value.replace(b"-", b"").replace(b"_", b"").replace(b".", b"")
@@ -223,13 +237,13 @@ def has_checksum(value: bytes) -> bool:
     return value[-6:] == digits.rjust(6, "0").encode()
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_checked(value: bytes) -> bool:
     """Say whether a token with a checksum is one: the checksum fits, or it reads like a random value."""
     return has_checksum(value) or is_random(value)
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_token_header(value: bytes) -> bool:
     """Say whether the first part of a JSON Web Token decodes and names an algorithm."""
     head = value.partition(b".")[0]
@@ -240,7 +254,7 @@ def is_token_header(value: bytes) -> bool:
     return bool(_JWT_ALGORITHM.search(plain)) and not any(known in value for known in _KNOWN_JWT)
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_basic(value: bytes) -> bool:
     """Say whether base64 is a user and a password, of which not both are words of documentation."""
     try:
@@ -253,7 +267,7 @@ def is_basic(value: bytes) -> bool:
     return not (_WORDS.fullmatch(user) and _WORDS.fullmatch(password)) and bool(user or password)
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_strong(value: bytes) -> bool:
     """Say whether a value behind a telling name is random: no word, path, URL, date, version, fingerprint or placeholder."""
     size = len(value)
@@ -278,7 +292,7 @@ def is_strong(value: bytes) -> bool:
     )
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_shaped(value: bytes) -> bool:
     """Say whether a value has the shape of a secret: by classes of characters alone, so that its placeholder has it too."""
     size = len(value)
@@ -298,7 +312,7 @@ def _is_wordy(value: bytes) -> bool:
     )
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_middle(value: bytes) -> bool:
     """Say whether a value of a line of settings is a password: strong, or short and mixed."""
     if is_strong(value):
@@ -321,7 +335,7 @@ def is_middle(value: bytes) -> bool:
     )
 
 
-@lru_cache(maxsize=_CACHE)
+@_remembered
 def is_loose(value: bytes) -> bool:
     """Say whether a value in a place for passwords may be one: no placeholder, no variable, no plain word."""
     if (

@@ -51,9 +51,13 @@ class HeadSet(Protocol):
         """Find where heads end in a text."""
 
 
-def most_places(size: int) -> int:
+BYTES_A_LITERAL = 128
+"""The same for texts that are looked for as they are: each place is replaced."""
+
+
+def most_places(size: int, bytes_a_place: int = BYTES_A_PLACE) -> int:
     """Give how many places of a text of some size are looked at."""
-    return MOST_PLACES + size // BYTES_A_PLACE
+    return MOST_PLACES + size // bytes_a_place
 
 
 def compile_heads(heads: Sequence[Head]) -> HeadSet:
@@ -84,13 +88,14 @@ class HyperscanHeads:
             expressions = [head.pattern.encode() for head in heads]
             database.compile(expressions=expressions, ids=list(range(len(heads))), flags=flags)
         self._database = database
+        self._bytes_a_place = BYTES_A_LITERAL if literals else BYTES_A_PLACE
         # A scratch for each scan at a time: taking one out of a list is one step, from any thread.
         self._scratches: list[Any] = []
 
     def find(self, data: bytes) -> Hits:
         """Find where heads end in a text."""
         found: list[tuple[int, int]] = []
-        most = most_places(len(data))
+        most = most_places(len(data), self._bytes_a_place)
         append = found.append
 
         def handler(

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import ahocorasick_rs
 
-from .heads import compile_literals, most_places
+from .heads import BYTES_A_LITERAL, compile_literals, most_places
 
 _PENDING = 4
 """Values that wait for a compile; fewer cost a search less than a compile does."""
@@ -60,7 +60,7 @@ class _Automaton:
 
     def find(self, data: bytes) -> tuple[list[tuple[int, int]], int]:
         found = self._automaton.find_matches_as_indexes(data)
-        most = most_places(len(data))
+        most = most_places(len(data), BYTES_A_LITERAL)
         searched = found[most][1] if len(found) > most else len(data)
         return [(end, which) for which, _, end in found[:most]], searched
 
