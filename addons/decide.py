@@ -23,7 +23,7 @@ from ..tape.canonical.target_overrides import (
 )
 from ..tape.classify.by_body import reads_by_body
 from ..tape.classify.by_method_and_url import Kind
-from ..tape.diff.divergence_types import Dependence, Difference
+from ..tape.diff.divergence_types import UNKEPT, Dependence, Difference
 from ..tape.exchange import (
     NO_TUNNEL,
     Exchange,
@@ -47,6 +47,7 @@ from ..tape.policy.decide import (
     Policy,
 )
 from ..tape.records.events import EventKind
+from ..tape.redaction.redactor import find_unsearched
 from .answer.order import (
     find_earlier,
     find_needs,
@@ -78,6 +79,8 @@ _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
 
 _MEND = "record it again, or restore the store from a copy"
+
+_UNKEPT_REMEDY = "it has more places that look like secrets than are judged in one text (docs/limits.md); ask for less at once"
 
 _DROPPED = (
     "trailers that override its method, path or host were left out: it was decided before they came"
@@ -337,6 +340,12 @@ class Decide:
         if recorded is None:
             pending.unreadable = True
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
+            pending.decision = Decision(Action.REFUSE, reason, "tape")
+            return None
+        rest = find_unsearched(recorded.response)
+        if rest is not None:
+            pending.unreadable = True
+            reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
             return None
         pending.disagrees = _find_disagreements(pending, open_run, fingerprint)

@@ -15,6 +15,9 @@ MAX_SHOWN = 200
 ABSENT = "(absent)"
 """Shown for a place that one side does not have; a JSON string would stand in quotes."""
 
+UNKEPT = "whose answer was not kept whole"
+"""In the text of a divergence: the tape cannot say whether the request would be answered as it was."""
+
 
 class DivergenceKind(StrEnum):
     """How a run left its tape."""

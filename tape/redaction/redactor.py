@@ -44,7 +44,7 @@ from .finding.literals import Later
 from .inner_secrets import find_inner_secrets
 from .learned import Learned
 from .placeholder import Keeper, Placeholders
-from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
+from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, UNSEARCHED, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_replaced
 from .search import Kind, Search, Searched
@@ -343,8 +343,22 @@ def _places(place: str, searched: Searched) -> tuple[Redaction, ...]:
 
 
 def redactions_of(place: str, kinds: Iterable[str]) -> tuple[Redaction, ...]:
-    """Say that kinds of secrets were replaced in a place, each once."""
-    return tuple(Redaction(place, kind) for kind in dict.fromkeys(kinds))
+    """Say that kinds of secrets were replaced in a place, each once; what was not searched is a place of its own."""
+    found = dict.fromkeys(
+        Redaction(f"{place}.{UNSEARCHED}", UNSEARCHED)
+        if kind.startswith(UNSEARCHED)
+        else Redaction(place, kind)
+        for kind in kinds
+    )
+    return tuple(found)
+
+
+def find_unsearched(response: Response | None) -> Secret | None:
+    """Find the part of a recorded answer that was not searched for secrets, and so was not kept."""
+    for secret in response.secrets if response is not None else ():
+        if secret.kind.startswith(UNSEARCHED):
+            return secret
+    return None
 
 
 def _decoded_head(headers: Headers, size: int) -> Headers:

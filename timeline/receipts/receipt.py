@@ -20,7 +20,14 @@ from ...config import Match, Mode, parse_match
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.classify.background_reads import find_background_read
-from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
+from ...tape.diff.divergence_types import (
+    ABSENT,
+    UNKEPT,
+    Difference,
+    Divergence,
+    DivergenceKind,
+    one_line,
+)
 from ...tape.exchange import Exchange, FaultKind, Request, RequestClass, Seq, VerdictKind
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
@@ -434,6 +441,8 @@ def exit_code(receipt: Receipt) -> int:
         return UNTESTABLE
     if receipt.egress or receipt.foreign or _packets_out(receipt):
         return LEAKED
+    if receipt.root is not None and UNKEPT in receipt.root.get("text", ""):
+        return UNTESTABLE
     if (
         receipt.divergences
         or receipt.drifted

@@ -23,7 +23,7 @@ except ImportError:  # no wheel for this machine
 
 MOST_PLACES = 500
 """Places of a text that are looked at, however short it is."""
-BYTES_A_PLACE = 32
+BYTES_A_PLACE = 64
 """A text may have one more place for as many bytes."""
 
 
