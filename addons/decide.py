@@ -47,7 +47,6 @@ from ..tape.policy.decide import (
     Policy,
 )
 from ..tape.records.events import EventKind
-from ..tape.redaction.redactor import find_unsearched
 from .answer.order import (
     find_earlier,
     find_needs,
@@ -80,7 +79,7 @@ _LARGE_BYTES = 64 * 1024
 
 _MEND = "record it again, or restore the store from a copy"
 
-_UNKEPT_REMEDY = "it has more places that look like secrets than are judged in one text (docs/limits.md); ask for less at once"
+_UNKEPT_REMEDY = "it has more places that look like secrets than are judged in one text (docs/secrets.md); ask for less at once"
 
 _DROPPED = (
     "trailers that override its method, path or host were left out: it was decided before they came"
@@ -342,7 +341,7 @@ class Decide:
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
             return None
-        rest = find_unsearched(recorded.response)
+        rest = recorded.response.find_unsearched() if recorded.response is not None else None
         if rest is not None:
             pending.unreadable = True
             reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"

@@ -105,6 +105,10 @@ class Spilled:
         return (self.digest, self.pieces) if self.pieces else (self.digest,)
 
 
+UNSEARCHED = "unsearched"
+"""Kind of what was not searched for secrets and so is not kept; the keyed hash of the bytes follows behind a colon."""
+
+
 class Secret(NamedTuple):
     """A place where a placeholder stands; in comparison it counts by its kind alone."""
 
@@ -355,6 +359,13 @@ class RawResponse(HttpResponse):
 @dataclass(frozen=True, slots=True)
 class Response(HttpResponse):
     """One response as it is kept, played and shown: its secrets are replaced."""
+
+    def find_unsearched(self) -> Secret | None:
+        """Find the part that was not searched for secrets, and so was not kept."""
+        for secret in self.secrets:
+            if secret.kind.startswith(UNSEARCHED):
+                return secret
+        return None
 
 
 @dataclass(frozen=True, slots=True)

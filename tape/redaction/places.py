@@ -21,9 +21,6 @@ CONFIGURED = "configured"
 SECRET = "secret"
 """What was found by its look, or because it stood in a declared place before."""
 
-UNSEARCHED = "unsearched"
-"""What was not searched, as it had too many places; the keyed hash of the bytes follows behind a colon."""
-
 HEADERS: dict[str, str] = {
     **dict.fromkeys(("authorization", "proxy-authorization", "x-authorization"), AUTHORIZATION),
     **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),

@@ -26,6 +26,7 @@ from http import HTTPStatus
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
 from ..exchange import (
+    UNSEARCHED,
     Chunk,
     Headers,
     HttpRequest,
@@ -44,7 +45,7 @@ from .finding.literals import Later
 from .inner_secrets import find_inner_secrets
 from .learned import Learned
 from .placeholder import Keeper, Placeholders
-from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, UNSEARCHED, is_query_secret
+from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_replaced
 from .search import Kind, Search, Searched
@@ -351,14 +352,6 @@ def redactions_of(place: str, kinds: Iterable[str]) -> tuple[Redaction, ...]:
         for kind in kinds
     )
     return tuple(found)
-
-
-def find_unsearched(response: Response | None) -> Secret | None:
-    """Find the part of a recorded answer that was not searched for secrets, and so was not kept."""
-    for secret in response.secrets if response is not None else ():
-        if secret.kind.startswith(UNSEARCHED):
-            return secret
-    return None
 
 
 def _decoded_head(headers: Headers, size: int) -> Headers:

@@ -22,6 +22,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
+from ..exchange import UNSEARCHED
 from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
@@ -30,7 +31,7 @@ from .finding.finder import Finding, apart, finder
 from .finding.names import read_name
 from .learned import Learned, Match, write_match
 from .placeholder import Placeholders, rewrite, unescape
-from .places import CONFIGURED, QUERY, SECRET, TOKEN, UNSEARCHED, is_one
+from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 
 SHORTEST = len(b"://:x@")
 """Bytes below which a text holds no secret, unless a configuration says so."""

@@ -1,6 +1,8 @@
 """A text that is searched, and the places that are found in it."""
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 MAX_VALUE = 16 * 1024
@@ -25,6 +27,9 @@ class Found(NamedTuple):
     """What replaces it, where that is no placeholder of it alone; of the same length."""
 
 
+_NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+
+
 class Context(NamedTuple):
     """What is known of a text that is searched."""
 
@@ -33,7 +38,7 @@ class Context(NamedTuple):
     """False where it goes on, or was cut: a secret may end with it."""
     answer: bool = False
     """Whether it was said to the agent."""
-    fields: dict[str, str] = {}
+    fields: Mapping[str, str] = _NO_FIELDS
     """Fields of a configuration, in lower case, and their kinds."""
     kept: frozenset[str] = frozenset()
     """Fields, in lower case, that are not to be hidden."""

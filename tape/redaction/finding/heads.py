@@ -143,7 +143,7 @@ class Re2Heads:
         found: list[tuple[int, int]] = []
         most = most_places(len(data))
         searched = len(data)
-        for which in self._set.Match(data):
+        for which in self._set.Match(data) or ():
             pattern = self._each[which]
             at = 0
             while (hit := pattern.search(data, at)) is not None:

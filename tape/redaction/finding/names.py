@@ -96,29 +96,11 @@ _HARMLESS = re.compile(
     r"thought|content|object|storage|index|lookup|hash(?!ed)|author|monkey|hotkey|keyboard|compass|bypass|pass(?:ed|ing|age|ive|port|enger)|"
     r"tokeniz|delimiter|etag|nextauth$"
 )
-_ENDS = tuple(
-    [
-        "password",
-        "passwd",
-        "pass",
-        "passphrase",
-        "pwd",
-        "passcode",
-        "secret",
-        "secretkey",
-        "token",
-        "jwt",
-        "credential",
-        "credentials",
-        "assertion",
-        "verifier",
-        "bearer",
-        "auth",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "authkey",
-        "signingkey",
+_ENDS = (
+    *("password", "passwd", "pass", "passphrase", "pwd", "passcode", "secret"),
+    *("secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier"),
+    *("bearer", "auth", "apikey", "accesskey", "privatekey", "authkey", "signingkey"),
+    *(
         "encryptionkey",
         "accountkey",
         "sharedkey",
@@ -126,6 +108,8 @@ _ENDS = tuple(
         "appkey",
         "sessionkey",
         "servicekey",
+    ),
+    *(
         "key",
         "keybase",
         "clientkey",
@@ -133,8 +117,8 @@ _ENDS = tuple(
         "appid",
         "sharedaccesskey",
         "binarysecuritytoken",
-        "sessionid",
-    ]
+    ),
+    *("sessionid",),
 )
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(

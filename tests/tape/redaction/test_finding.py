@@ -1,0 +1,126 @@
+"""The table of formats, the engines behind it, and what is learned."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import playhead
+from playhead.tape.redaction import acceptance
+from playhead.tape.redaction.finding import heads as heads_of
+from playhead.tape.redaction.finding.context import Context
+from playhead.tape.redaction.finding.finder import Finder
+from playhead.tape.redaction.finding.format_table import FORMATS
+from playhead.tape.redaction.finding.heads import Re2Heads
+from playhead.tape.redaction.learned import MAX_VALUES, Learned
+from playhead.tests.adversary.secret_recipes import expand, read
+from playhead.tests.support.format_rows import rows
+
+PAGE = Path(playhead.__file__).parent / "docs" / "secrets.md"
+TEXTS = [made.text for case in read("formats")["cases"][::3] for made in expand(case)[:1]]
+
+
+@cache
+def engines() -> tuple[Finder, Finder]:
+    """Give a finder with the fastest engine, and one with RE2."""
+    return Finder(), Finder(Re2Heads)
+
+
+def test_the_page_shows_the_table() -> None:
+    """All rows, in order; `python -m playhead.tests.support.format_rows` prints them."""
+    shown = re.findall(r"^\| \d+ \|.*\|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert shown == rows()
+    assert len(shown) >= 100
+
+
+def test_names_of_formats_are_unique() -> None:
+    """One of a configuration means one row, or a family of them."""
+    names = [one.name for one in FORMATS]
+    assert len(names) == len(set(names))
+    assert all(one.test in acceptance.TESTS for one in FORMATS)
+
+
+@pytest.mark.skipif(heads_of.hyperscan is None, reason="no wheel of hyperscan for this machine")
+def test_both_engines_find_the_same() -> None:
+    """In the texts of the cases about secrets."""
+    fast, slow = engines()
+    for text in TEXTS:
+        context = Context(text.encode())
+        assert fast.find(context) == slow.find(context), text
+
+
+@pytest.mark.skipif(heads_of.hyperscan is None, reason="no wheel of hyperscan for this machine")
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "sk-",
+                "password",
+                "=",
+                ": ",
+                '"',
+                "\\",
+                "\n",
+                "ghp_",
+                "Qz7Lm2xV9kT5dR8wNc1Hj6VuEs4",
+                "://",
+                "a:",
+                "@",
+            ]
+        )
+    )
+)
+def test_both_engines_find_the_same_in_any_text(parts: list[str]) -> None:
+    """Made of what is looked for."""
+    fast, slow = engines()
+    context = Context("".join(parts).encode())
+    assert fast.find(context) == slow.find(context)
+
+
+@given(st.binary(max_size=400), st.booleans())
+def test_no_text_makes_it_raise(data: bytes, final: bool) -> None:
+    """Places are in order, and inside the text."""
+    finding = engines()[0].find(Context(data, final=final))
+    last = 0
+    for one in finding.found:
+        assert last <= one.start < one.end <= len(data)
+        last = one.end
+
+
+def _values(count: int) -> list[bytes]:
+    rng = Random(7)
+    return ["".join(rng.choices("abcdefgXYZ0123456789", k=24)).encode() for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 5, 70, MAX_VALUES])
+@pytest.mark.parametrize("threads", [False, True])
+def test_what_was_learned_is_found_whichever_tier_has_it(count: int, *, threads: bool) -> None:
+    """Before it was compiled, while it is, and after."""
+    with ThreadPoolExecutor(1) as executor:
+        learned = Learned(executor.submit if threads else None)
+        values = _values(count)
+        for value in values:
+            learned.add(value)
+            matches, _ = learned.find(b"it is " + value + b" here")
+            assert [match.needle.value for match in matches] == [value]
+        executor.submit(len, ()).result()
+        for value in (values[0], values[-1]):
+            matches, searched = learned.find(b"hex " + value.hex().encode())
+            assert [match.needle.value for match in matches] == [value]
+            assert searched == 52
+
+
+def test_the_oldest_values_are_forgotten() -> None:
+    """Beyond a bound; the newest ones are found."""
+    learned = Learned()
+    values = _values(MAX_VALUES + 100)
+    for value in values:
+        learned.add(value)
+    assert len(learned.values) <= MAX_VALUES
+    assert learned.find(values[0])[0] == []
+    assert learned.find(values[-1])[0]
