@@ -84,6 +84,8 @@ _LINE = re.compile(
 _COMMAND_ENV = re.compile(
     rb"(?:-e |--env |Environment=[\"']?|\benv |;|&& |ENV |\n|\\n|^|[\"'`]|-- )[ \t]*\Z"
 )
+_LISTED = (b";", b"&", b"?", b"#", b" ", b",", b'"', b":")
+"""What precedes a name in a list of settings on one line."""
 _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SEPARATED = re.compile(r"[^a-z0-9]")
 _LAST = re.compile(r"[.\s:]")
@@ -241,108 +243,99 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     if place is None or (context.kept and name.decode("latin-1").lower() in context.kept):
         return None
     quote = (read["quote"] or b"")[::-1]
-    separator = read["sep"][::-1]
-    close = read["close"][::-1]
-    value_end = _value_end(data, start, quote, context.final)
-    if value_end is None:
-        return None
-    value = data[start:value_end]
-    if len(value) > MAX_VALUE:
-        return None
+    end = _value_end(data, start, quote)
+    value = data[start:end]
     scheme, blank, rest = value.partition(b" ")
     if blank and scheme.lower() in (b"bearer", b"basic", b"token"):
         start, value = start + len(scheme) + 1, rest
-    member = bool(quote and quote == close and quote.endswith(b'"') and separator == b":")
-    prompt = strings.is_prompt(first, len(quote) - 1, member=member)
-    kind, declared = _judge(
-        data, name, place, value, quote, separator, close, first, read, prompt=prompt, member=member
+    if not value:
+        return None
+    one = _Assigned(
+        name,
+        place,
+        value,
+        quote,
+        read["sep"][::-1],
+        read["close"][::-1],
+        data[max(0, first - 48) : first],
+        tight=read.start("sep") == len(quote),
     )
-    if not kind:
+    member = one.is_member()
+    if _is_credential_in_place(one):
+        return Found(start, start + len(value), place.kind, learn=True)
+    if strings.is_prompt(first, len(quote) - 1, member=member) or not _is_named_secret(one):
         return None
-    return Found(start, start + len(value), kind, True, declared)
+    declared = member and place.declared
+    return Found(start, start + len(value), place.kind, learn=True, declared=declared)
 
 
-def _value_end(data: bytes, start: int, quote: bytes, final: bool) -> int | None:
-    if not quote:
-        found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
-        if found is None:
-            return None
-        end = found.end()
-        if data[end : end + 1] in (b"(", b"[", b"{", b"<"):
-            return None
-        value = found[0]
-        for mark in (b"<", b">"):
-            cut = value.find(mark)
-            if cut >= 0:
-                value = value[:cut]
-        while value and value[-1] in b".,:;?!":
-            value = value[:-1]
-        return start + len(value) if value else None
-    end = data.find(quote, start, start + MAX_VALUE)
-    if end < 0:
-        return None
-    line = data.find(b"\n", start, end)
-    return None if line >= 0 else end
+def _value_end(data: bytes, start: int, quote: bytes) -> int:
+    """Find where a value ends: at its quote, or at what cannot belong to it. `start` where there is none."""
+    if quote:
+        end = data.find(quote, start, start + MAX_VALUE)
+        if end >= 0:
+            return end if data.find(b"\n", start, end) < 0 else start
+    found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
+    if found is None or data[found.end() : found.end() + 1] in (b"(", b"[", b"{"):
+        return start
+    value = found[0].partition(b"<")[0].partition(b">")[0]
+    return start + len(value.rstrip(b".,:;?!"))
 
 
-def _judge(
-    data: bytes,
-    name: bytes,
-    place: Place,
-    value: bytes,
-    quote: bytes,
-    separator: bytes,
-    close: bytes,
-    first: int,
-    read: re.Match[bytes],
-    *,
-    prompt: bool,
-    member: bool,
-) -> tuple[str, bool]:
-    """Give the kind of a value, or an empty one; and whether its place alone says that it is one."""
-    tight = read.start("sep") == read.end("quote") if read["quote"] else read.start("sep") == 0
-    header = _HEADER_NAME.fullmatch(name) is not None
-    before = data[max(0, first - 48) : first]
-    lone = not close
-    capitals = _CAPITALS.fullmatch(name) is not None and (b"_" in name or len(name) > 7)
-    line = lone and _LINE.search(before) is not None
-    # Credentials in their own places.
-    if capitals and separator == b"=" and lone and tight and (line or _COMMAND_ENV.search(before)):
-        if place.password:
-            return (KEY, False) if is_loose(value) else ("", False)
-        return (place.kind, False) if is_strong(value) or is_middle(value) else ("", False)
-    if header and is_strong(value):
-        return place.kind, False
+class _Assigned(NamedTuple):
+    """A name and its value, in any spelling."""
+
+    name: bytes
+    place: Place
+    value: bytes
+    quote: bytes
+    separator: bytes
+    close: bytes
+    """The quote behind the name."""
+    before: bytes
+    """What precedes the name."""
+    tight: bool
+    """Whether no blank is between the sign and the value."""
+
+    def is_member(self) -> bool:
+        """Say whether it is written as a member of JSON."""
+        quoted = self.quote.endswith(b'"') and self.quote == self.close
+        return quoted and self.separator == b":"
+
+
+def _is_credential_in_place(one: _Assigned) -> bool:
+    """Say whether a value is in a place that exists for credentials, and may be one: in any text."""
+    name, place, value = one.name, one.place, one.value
+    bare = not one.close
+    line = bare and _LINE.search(one.before) is not None
+    if one.separator == b"=" and one.tight and bare and _CAPITALS.fullmatch(name):
+        # A line of settings, a variable of a command.
+        long = b"_" in name or len(name) > 7
+        if long and (line or _COMMAND_ENV.search(one.before)):
+            return is_loose(value) if place.password else is_strong(value) or is_middle(value)
+    if _HEADER_NAME.fullmatch(name) and is_strong(value):
+        return True
     if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):
-        return (
-            (KEY, False)
-            if is_random(value) and len(value) >= 32 and is_strong(value)
-            else ("", False)
-        )
-    if (
-        line
-        and not quote
-        and place.plain not in _BARE
-        and (is_strong(value) or (place.password and separator == b"=" and is_middle(value)))
-    ):
-        return place.kind, False
-    if (
-        not quote
-        and lone
-        and before[-1:] in (b";", b"&", b"?", b"#", b" ", b",", b'"', b":")
-        and separator == b"="
-        and tight
-    ):
+        return len(value) >= 32 and is_random(value) and is_strong(value)
+    if not bare or one.quote:
+        return False
+    if line and place.plain not in _BARE:
+        mixed = place.password and one.separator == b"=" and is_middle(value)
+        return mixed or is_strong(value)
+    if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED:
         # A connection string, a query, words of libpq.
-        if is_strong(value) or (place.password and is_middle(value)):
-            return place.kind, False
-    if prompt:
-        return ("", False)
-    if member and place.declared:
-        return (place.kind, True) if is_declared(value, password=place.password) else ("", False)
-    if place.plain in _BARE and not member:
-        return (KEY, False) if place.plain == "auth" and is_basic(value) else ("", False)
-    return (place.kind, False) if is_strong(value) else ("", False)
+        return is_strong(value) or (place.password and is_middle(value))
+    return False
+
+
+def _is_named_secret(one: _Assigned) -> bool:
+    """Say whether a value in a field is a secret: its name says so, and it looks like one."""
+    place, value = one.place, one.value
+    if one.is_member() and place.declared:
+        return is_declared(value, password=place.password)
+    if place.plain in _BARE and not one.is_member():
+        return place.plain == "auth" and is_basic(value)
+    return is_strong(value)
 
 
 # ---- other places --------------------------------------------------------------------------------
