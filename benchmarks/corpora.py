@@ -31,6 +31,7 @@ from playhead.tape.exchange import (
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind
 
+_RECORDED = ("crewai", "langsmith", "llm-anthropic", "logfire", "openllmetry", "otel")
 _CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "expand.py"
 
 
@@ -77,9 +78,16 @@ def corpora(plan: Plan) -> Iterator[tuple[str, Iterable[Passed]]]:
     if not plan.quick and (samples := _load_samples()) is not None:
         for name in ("long", "coding-clock", "tickets"):
             yield f"corpus {name}", _sampled(samples, name)
-        recorded = ("crewai", "langsmith", "llm-anthropic", "logfire", "openllmetry", "otel")
-        for name in recorded:
+        for name in _RECORDED:
             yield f"corpus {name}", _sampled(samples, name)
+
+
+def samples() -> Iterator[Passed]:
+    """Give what is in the corpus of samples that was recorded, as it was; nothing where there is no corpus."""
+    module = _load_samples()
+    for name in _RECORDED if module is not None else ():
+        assert module is not None
+        yield from _sampled(module, name)
 
 
 def skipped() -> list[str]:

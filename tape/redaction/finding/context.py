@@ -62,6 +62,8 @@ class Strings:
         self._data = data
         self.is_document = _DOCUMENT.match(data) is not None if document is None else document
         """Whether the text is JSON, lines of JSON or a stream of events."""
+        self.judged = True
+        """Whether the place that was looked at last had a value to be judged."""
         self._asked = 0
         self._answer = False
 

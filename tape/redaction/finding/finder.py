@@ -15,12 +15,14 @@ from .context import Context, Found, Strings
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, compile_heads
 
-MOST_VALUES = 1000
+MOST_VALUES = 1200
 """Places of a text that are looked at closely, however short it is: some 20 us each."""
-BYTES_A_VALUE = 2048
+BYTES_A_VALUE = 4096
 """A text may have one more for as many bytes."""
 BYTES_A_LOOK = 64
 """A long value counts as several: it is judged and replaced byte by byte."""
+_JUDGED = 4
+"""A value that is judged costs as much as so many names that are harmless."""
 _TAIL = 2048
 _TOKEN = re.compile(rb"[A-Za-z0-9._~+/=:|-]*\Z")
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
@@ -83,25 +85,26 @@ class Finder:
         """Look at each place; give how much of the text was looked at."""
         strings, keys = Strings(context.data, context.document), Keys()
         behind = run = looked = 0
-        most = MOST_VALUES + len(context.data) // BYTES_A_VALUE
+        most = _JUDGED * (MOST_VALUES + len(context.data) // BYTES_A_VALUE)
         named, words = self._named, self._coded
         for end, which in hits:
             if end <= behind:
                 continue
             if which < named:
                 one = self._formats.confirm(context, which, end, keys)
-                looked, keys.looked = looked + keys.looked, 0
+                looked, keys.looked = looked + _JUDGED * keys.looked, 0
                 if looked > most:
                     return max(behind, end - 64)
             elif which < words:
-                looked += 1
                 if looked > most:
                     return max(behind, end - 64)
+                strings.judged = which > named + 1
                 one = names.NAMED[which - named][1](context, end, strings)
+                looked += _JUDGED if strings.judged else 1
             elif context.inner or end <= run:
                 continue
             else:
-                looked += 1
+                looked += _JUDGED
                 if looked > most:
                     return max(behind, end - 64)
                 run = self._decode(context, end, self._words[which - words], runs)
@@ -112,7 +115,7 @@ class Finder:
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 found.append(one if one.declared else one._replace(kind=SECRET))
-                looked += (one.end - one.start) // BYTES_A_LOOK
+                looked += _JUDGED * (one.end - one.start) // BYTES_A_LOOK
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
 

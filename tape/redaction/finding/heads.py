@@ -21,7 +21,7 @@ try:
 except ImportError:  # no wheel for this machine
     hyperscan = None
 
-MOST_PLACES = 500
+MOST_PLACES = 2000
 """Places of a text that are looked at, however short it is."""
 BYTES_A_PLACE = 64
 """A text may have one more place for as many bytes."""

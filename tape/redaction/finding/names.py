@@ -242,6 +242,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     place = read_name(name)
     if place is None or (context.kept and name.decode("latin-1").lower() in context.kept):
         return None
+    strings.judged = True
     quote = (read["quote"] or b"")[::-1]
     end = _value_end(data, start, quote)
     value = data[start:end]
@@ -519,7 +520,7 @@ def _find_basic(context: Context, end: int, _strings: Strings) -> Found | None:
 
 
 _SCHEME_VALUE = re.compile(
-    rb"(?i)authorization(?:\\*[\"'])?\s*[:=]?\s*(?:\\*[\"'])?(?:[A-Za-z][A-Za-z0-9-]{1,24} )?(?:[a-z]+=)?([A-Za-z0-9_./+=~!:@$-]{12,4096})"
+    rb"(?i)(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))authorization(?:\\*[\"'])?\s*[:=]?\s*(?:\\*[\"'])?(?:[A-Za-z][A-Za-z0-9-]{1,24} )?(?:[a-z]+=)?([A-Za-z0-9_./+=~!:@$-]{12,4096})"
 )
 
 
