@@ -94,8 +94,7 @@ def _bodies() -> dict[str, list[bytes]]:
     words = modules.decode("latin-1").split(" ")
     events = [
         "".join(
-            f"data: {json.dumps({'choices': [{'delta': {'content': word + ' '}}]})}\n\n"
-            for word in words[at * 900 : (at + 1) * 900]
+            f"data: {json.dumps(_event(word))}\n\n" for word in words[at * 300 : (at + 1) * 300]
         ).encode()
         for at in range(_BODIES)
     ]
@@ -108,6 +107,13 @@ def _bodies() -> dict[str, list[bytes]]:
         "events": events,
         "traffic": traffic,
     }
+
+
+def _event(word: str) -> dict[str, object]:
+    """Give an event as OpenAI's chat sends one for each token."""
+    choice = {"index": 0, "delta": {"content": word + " "}, "logprobs": None, "finish_reason": None}
+    told = {"id": "chatcmpl-Bq3", "object": "chat.completion.chunk", "created": 1767225600}
+    return {**told, "model": "gpt-4o-2024-08-06", "service_tier": "default", "choices": [choice]}
 
 
 def _sources() -> Iterator[bytes]:

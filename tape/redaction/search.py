@@ -17,8 +17,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
+
+import ahocorasick_rs
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
@@ -41,15 +44,19 @@ _TRIPLET = re.compile(rb"%[2-7][0-9A-Fa-f]")
 _BACKSLASHED = re.compile(rb"\\(?<!\\\\)\\*+(?:u00[2-7][0-9A-Fa-f]|/)")
 """With a triplet, what can stand in a secret, which is ASCII. A text is passed quickly for the one byte each begins with."""
 _ANY_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
-_DELTA = re.compile(
-    rb'"(content|text|delta|partial_json|arguments|thinking|transcript)"\s*:\s*"((?:[^"\\]|\\.)*)"'
+_DELTA_NAMES = (
+    *("content", "text", "delta", "partial_json", "arguments", "thinking", "transcript"),
 )
-"""Strings of a stream of events that are read as one text, piece by piece."""
-
+_DELTAS = ahocorasick_rs.BytesAhoCorasick(
+    [f'"{name}":{blank}"'.encode() for blank in ("", " ") for name in _DELTA_NAMES]
+)
+"""Where strings of a stream of events begin that are read as one text, piece by piece."""
+_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _MOST_LEARNED = 128
 """Secrets of one text that are looked for elsewhere: a text with more is a list of them."""
 _AROUND = 512
 """Bytes before and behind an escape that are read with it."""
+_FEW_ESCAPES = 32
 _BLOCK = 1024
 """Bytes that are asked at once whether an escape is in them."""
 _ASCII = {
@@ -78,6 +85,8 @@ class Kind(NamedTuple):
 
 
 _PLAIN = Kind()
+_PLAINEST = (_PLAIN, Kind(answer=True))
+"""Of a text that is whole, and neither a form nor a stream of events."""
 
 
 class Span(NamedTuple):
@@ -128,11 +137,14 @@ class Search:
 
     def search(self, data: bytes, kind: Kind = _PLAIN) -> Searched | None:
         """Give a text without its secrets, or None where it holds none."""
+        looked = self._finder.look(data)
+        if not looked.found and kind in _PLAINEST and self._is_clean(data):
+            return None
         edits: list[_Edit] = []
         context = Context(
             data, kind.final, kind.answer, self._fields, self._kept, self._kept_formats
         )
-        finding = self._finder.find(context)
+        finding = self._finder.find(context, looked)
         founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:
             founds = founds + self._form(data)
@@ -170,6 +182,13 @@ class Search:
         return self._apply(whole, edits) if edits else None
 
     # ---- inside --------------------------------------------------------------------------------
+
+    def _is_clean(self, data: bytes) -> bool:
+        """Say whether a text without any head has no secret either: neither escapes nor learned values nor configured ones."""
+        if self.configured or _has_escapes(data):
+            return False
+        matches, searched = self._learned.find(data)
+        return not matches and searched == len(data)
 
     def _leave_out(self, data: bytes, at: int, edits: list[_Edit]) -> _Edit:
         """Replace what was not searched: nobody knows what it has."""
@@ -368,24 +387,37 @@ def _escaped_until(data: bytes) -> int:
     return until
 
 
+def _has_escapes(data: bytes) -> bool:
+    """Say whether a text has an escape that can be a character of a secret."""
+    return (b"%" in data and _TRIPLET.search(data) is not None) or (
+        b"\\" in data
+        and (b"\\u00" in data or b"\\/" in data)
+        and _JSON_ESCAPE.search(data) is not None
+    )
+
+
 def _windows(data: bytes) -> list[_View]:
     """Give what is around escapes with the escapes undone: a secret may be written with them."""
-    escapes = []
-    if b"%" in data and _TRIPLET.search(data):
-        escapes.append(_TRIPLET)
-    if b"\\" in data and _JSON_ESCAPE.search(data):
-        escapes.append(_JSON_ESCAPE)
-    if not escapes:
+    if not _has_escapes(data):
         return []
-    blocks = [
-        at
-        for at in range(0, len(data), _BLOCK)
-        # An escape across the edge of two blocks begins in the first one.
-        if any(escape.search(data, at, at + _BLOCK + 5) for escape in escapes)
+    few = [
+        found.start()
+        for escape in (_TRIPLET, _JSON_ESCAPE)
+        for found in islice(escape.finditer(data), _FEW_ESCAPES + 1)
     ]
+    if len(few) <= _FEW_ESCAPES:
+        blocks = [(at, at + 6) for at in sorted(few)]
+    else:
+        blocks = [
+            (at, at + _BLOCK)
+            for at in range(0, len(data), _BLOCK)
+            # An escape across the edge of two blocks begins in the first one.
+            if _TRIPLET.search(data, at, at + _BLOCK + 5)
+            or _JSON_ESCAPE.search(data, at, at + _BLOCK + 5)
+        ]
     merged: list[tuple[int, int]] = []
-    for at in blocks:
-        start, end = max(0, at - _AROUND), min(len(data), at + _BLOCK + _AROUND)
+    for first, last in blocks:
+        start, end = max(0, first - _AROUND), min(len(data), last + _AROUND)
         if merged and start <= merged[-1][1]:
             merged[-1] = merged[-1][0], end
         else:
@@ -444,16 +476,29 @@ def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> _Pieces:
 
 
 def _streams(data: bytes) -> Iterator[_View]:
-    """Put together what a stream of events says piece by piece, by the name of the field it says it in."""
-    texts: dict[bytes, tuple[list[bytes], _Pieces, int]] = {}
-    for found in _DELTA.finditer(data):
-        start, end = found.span(2)
-        if start == end:
+    """Put together what a stream of events says piece by piece, by the name of the member it says it in."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    find = data.find
+    for which, _, start in _DELTAS.find_matches_as_indexes(data):
+        end = find(b'"', start)
+        if end < 0:
             continue
-        parts, pieces, size = texts.get(found[1], ([], [], 0))
-        parts.append(found[2])
+        if data[end - 1] == 92 and end > start:  # perhaps an escaped quote
+            found = _STRING.match(data, start)
+            assert found is not None
+            end = found.end()
+        if end > start:
+            spans.setdefault(which % len(_DELTA_NAMES), []).append((start, end))
+    for places in spans.values():
+        if len(places) > 1:
+            joined = b"".join([data[start:end] for start, end in places])
+            yield _View(joined, partial(_pieces_of, places))
+
+
+def _pieces_of(places: list[tuple[int, int]]) -> _Pieces:
+    pieces: _Pieces = []
+    size = 0
+    for start, end in places:
         pieces.append((size, start, end - start))
-        texts[found[1]] = parts, pieces, size + end - start
-    for parts, pieces, _ in texts.values():
-        if len(parts) > 1:
-            yield _View(b"".join(parts), partial(list, pieces))
+        size += end - start
+    return pieces

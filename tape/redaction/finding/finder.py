@@ -13,7 +13,7 @@ from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings
 from .formats import Formats, Keys
-from .heads import Head, HeadSet, compile_heads
+from .heads import Head, HeadSet, Hits, compile_heads
 
 MOST_VALUES = 1200
 """Places of a text that are looked at closely, however short it is: some 20 us each."""
@@ -67,10 +67,16 @@ class Finder:
             self._set = self._engine(heads) if self._engine else compile_heads(heads)  # type: ignore[call-arg]
         return self._set
 
-    def find(self, context: Context) -> Finding:
-        """Find the secrets of a text, in order; none of them overlap."""
-        data = context.data
-        hits, searched = self._heads().find(data)
+    def look(self, data: bytes) -> Hits:
+        """Find where secrets may be; most texts have no such place."""
+        return (self._set or self._heads()).find(data)
+
+    def find(self, context: Context, looked: Hits | None = None) -> Finding:
+        """Find the secrets of a text, in order; none of them overlap.
+
+        looked: what `look` found in it.
+        """
+        hits, searched = looked or self.look(context.data)
         found: list[Found] = []
         runs: list[Run] = []
         if hits:

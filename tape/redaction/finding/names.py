@@ -46,14 +46,8 @@ _ASSIGN = (
     + _V
     + "{8}"
 )
-_MAP = (
-    _NAME
-    + "s?"
-    + _Q
-    + "{0,2}\\s{0,2}:\\s{0,4}\\{\\s{0,8}\\\\{0,7}[\"'][a-z0-9_-]{1,20}\\\\{0,7}[\"']:\\s{0,2}\\\\{0,7}[\"']"
-    + _V
-    + "{8}"
-)
+_MAP = _NAME + "s?" + _Q + "{0,2}\\s{0,2}:\\s{0,4}\\{"
+"""Without the member behind it: what nearly all JSON has would be tried at each place."""
 _ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + _V + "{8}"
 _PLIST = _NAME + "</key>(?:\\s|\\\\n){0,8}<string>" + _V + "{8}"
 _YAML = _NAME + "(?:\\s|\\\\n){1,12}value: [\"']?" + _V + "{8}"
@@ -178,8 +172,9 @@ def _find_assigned(context: Context, end: int, strings: Strings) -> Found | None
     return _assigned(context, end - 8, strings)
 
 
-_MAP_NAME = re.compile(
-    rb"([A-Za-z0-9_.-]{1,80})(\\*[\"'])\s*:\s*\{\s*\\*[\"'][A-Za-z0-9_-]{1,20}\\*[\"']\s*:\s*(\\*[\"'])\Z"
+_MAP_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(\\*[\"'])\s*:\s*\{\Z")
+_MAP_MEMBER = re.compile(
+    rb"\s{0,16}(\\*[\"'])[A-Za-z0-9_-]{1,20}\1\s{0,2}:\s{0,2}\1([^\"'\\\s]{8,4096})\1"
 )
 _ATTRIBUTE_NAME = re.compile(
     rb"([A-Za-z0-9_.-]{1,80})\\*[\"']\s+(?:value|content)=(\\*[\"'])\Z", re.IGNORECASE
@@ -208,6 +203,21 @@ def _find_behind(pattern: re.Pattern[bytes], *, member: bool, word: bytes = b"")
         return _plain_value(data, start, is_middle if place.password else is_strong)
 
     return find
+
+
+def _find_in_map(context: Context, end: int, strings: Strings) -> Found | None:
+    """Look at the first member of an object whose name says what is in it: `"tokens": {"ci": "..."}`."""
+    data = context.data
+    read = _MAP_NAME.search(data, max(0, end - 100), end)
+    place = read_name(read[1]) if read else None
+    if read is None or place is None:
+        return None
+    member = _MAP_MEMBER.match(data, end, end + 4200)
+    if member is None or not is_strong(member[2]):
+        return None
+    if strings.is_prompt(read.start(), len(read[2]) - 1, member=True):
+        return None
+    return Found(member.start(2), member.end(2), place.kind, learn=True)
 
 
 def _find_reversed(context: Context, end: int, strings: Strings) -> Found | None:
@@ -657,7 +667,7 @@ Confirm = Callable[[Context, int, Strings], Found | list[Found] | None]
 NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_ASSIGN, caseless=True), _find_assigned),
     (Head(_SHORT, caseless=True), _find_short),
-    (Head(_MAP, caseless=True), _find_behind(_MAP_NAME, member=True)),
+    (Head(_MAP, caseless=True), _find_in_map),
     (Head(_ATTRIBUTE, caseless=True), _find_behind(_ATTRIBUTE_NAME, member=False)),
     (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
     (Head(_YAML, caseless=True), _find_behind(_YAML_NAME, member=False)),
