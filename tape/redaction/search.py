@@ -16,12 +16,9 @@ Rules:
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from functools import cache, partial
 from typing import NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
-
-import ahocorasick_rs
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
@@ -31,6 +28,7 @@ from .configured import ConfiguredFields
 from .finding.coded import encode
 from .finding.context import Context, Found
 from .finding.finder import Finding, apart, finder
+from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .learned import Learned, Match, write_match
 from .placeholder import Placeholders, rewrite, unescape
@@ -47,9 +45,7 @@ _ANY_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
 _DELTA_NAMES = (
     *("content", "text", "delta", "partial_json", "arguments", "thinking", "transcript"),
 )
-_DELTAS = ahocorasick_rs.BytesAhoCorasick(
-    [f'"{name}":{blank}"'.encode() for blank in ("", " ") for name in _DELTA_NAMES]
-)
+_DELTAS = tuple(f'"{name}":{blank}"'.encode() for blank in ("", " ") for name in _DELTA_NAMES)
 """Where strings of a stream of events begin that are read as one text, piece by piece."""
 _STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _MOST_LEARNED = 128
@@ -185,7 +181,7 @@ class Search:
 
     def _is_clean(self, data: bytes) -> bool:
         """Say whether a text without any head has no secret either: neither escapes nor learned values nor configured ones."""
-        if self.configured or _has_escapes(data):
+        if self.configured or _escape_heads().find(data, 1).found:
             return False
         matches, searched = self._learned.find(data)
         return not matches and searched == len(data)
@@ -387,26 +383,23 @@ def _escaped_until(data: bytes) -> int:
     return until
 
 
-def _has_escapes(data: bytes) -> bool:
-    """Say whether a text has an escape that can be a character of a secret."""
-    return (b"%" in data and _TRIPLET.search(data) is not None) or (
-        b"\\" in data
-        and (b"\\u00" in data or b"\\/" in data)
-        and _JSON_ESCAPE.search(data) is not None
-    )
+@cache
+def _escape_heads() -> HeadSet:
+    return compile_heads([Head("%[2-7][0-9A-Fa-f]"), Head(r"\\(?:u00[2-7]|/)")])
+
+
+@cache
+def _delta_heads() -> HeadSet:
+    return compile_heads([Head(re.escape(mark.decode()), once=True) for mark in _DELTAS])
 
 
 def _windows(data: bytes) -> list[_View]:
     """Give what is around escapes with the escapes undone: a secret may be written with them."""
-    if not _has_escapes(data):
+    few = _escape_heads().find(data, _FEW_ESCAPES)
+    if not few.found:
         return []
-    few = [
-        found.start()
-        for escape in (_TRIPLET, _JSON_ESCAPE)
-        for found in islice(escape.finditer(data), _FEW_ESCAPES + 1)
-    ]
-    if len(few) <= _FEW_ESCAPES:
-        blocks = [(at, at + 6) for at in sorted(few)]
+    if len(few.found) < _FEW_ESCAPES:
+        blocks = [(max(0, end - 6), end) for end, _ in few.found]
     else:
         blocks = [
             (at, at + _BLOCK)
@@ -477,22 +470,33 @@ def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> _Pieces:
 
 def _streams(data: bytes) -> Iterator[_View]:
     """Put together what a stream of events says piece by piece, by the name of the member it says it in."""
-    spans: dict[int, list[tuple[int, int]]] = {}
-    find = data.find
-    for which, _, start in _DELTAS.find_matches_as_indexes(data):
-        end = find(b'"', start)
-        if end < 0:
-            continue
-        if data[end - 1] == 92 and end > start:  # perhaps an escaped quote
-            found = _STRING.match(data, start)
-            assert found is not None
-            end = found.end()
-        if end > start:
-            spans.setdefault(which % len(_DELTA_NAMES), []).append((start, end))
+    spans: dict[bytes, list[tuple[int, int]]] = {}
+    for _, which in _delta_heads().find(data).found:
+        mark = _DELTAS[which]
+        spans.setdefault(mark.rstrip(b' "'), []).extend(_strings_behind(data, mark))
     for places in spans.values():
         if len(places) > 1:
+            places.sort()
             joined = b"".join([data[start:end] for start, end in places])
             yield _View(joined, partial(_pieces_of, places))
+
+
+def _strings_behind(data: bytes, mark: bytes) -> list[tuple[int, int]]:
+    """Give where the strings are whose first quote ends a mark."""
+    first, *parts = data.split(mark)
+    places = []
+    at = len(first)
+    for part in parts:
+        at += len(mark)
+        size = part.find(b'"')
+        if size > 0:
+            if part[size - 1] == 92:  # perhaps an escaped quote
+                found = _STRING.match(part)
+                assert found is not None
+                size = found.end()
+            places.append((at, at + size))
+        at += len(part)
+    return places
 
 
 def _pieces_of(places: list[tuple[int, int]]) -> _Pieces:

@@ -33,6 +33,8 @@ class Head(NamedTuple):
     pattern: str
     """Of RE2's syntax, without anchors; as many bytes long in each match as in any other, or nearly so."""
     caseless: bool = False
+    once: bool = False
+    """Whether it is enough to know that a text has it."""
 
 
 class Hits(NamedTuple):
@@ -47,8 +49,11 @@ class Hits(NamedTuple):
 class HeadSet(Protocol):
     """Heads that are looked for at once."""
 
-    def find(self, data: bytes) -> Hits:
-        """Find where heads end in a text."""
+    def find(self, data: bytes, most: int = 0) -> Hits:
+        """Find where heads end in a text.
+
+        most: places after which the search ends; 0 for as many as a text of its size may have.
+        """
 
 
 BYTES_A_LITERAL = 128
@@ -82,7 +87,9 @@ class HyperscanHeads:
             )
         else:
             flags = [
-                hyperscan.HS_FLAG_DOTALL | (hyperscan.HS_FLAG_CASELESS if head.caseless else 0)
+                hyperscan.HS_FLAG_DOTALL
+                | (hyperscan.HS_FLAG_CASELESS if head.caseless else 0)
+                | (hyperscan.HS_FLAG_SINGLEMATCH if head.once else 0)
                 for head in heads
             ]
             expressions = [head.pattern.encode() for head in heads]
@@ -92,10 +99,13 @@ class HyperscanHeads:
         # A scratch for each scan at a time: taking one out of a list is one step, from any thread.
         self._scratches: list[Any] = []
 
-    def find(self, data: bytes) -> Hits:
-        """Find where heads end in a text."""
+    def find(self, data: bytes, most: int = 0) -> Hits:
+        """Find where heads end in a text.
+
+        most: places after which the search ends; 0 for as many as a text of its size may have.
+        """
         found: list[tuple[int, int]] = []
-        most = most_places(len(data), self._bytes_a_place)
+        most = most or most_places(len(data), self._bytes_a_place)
         append = found.append
 
         def handler(
@@ -137,18 +147,22 @@ class Re2Heads:
             self._set.Add(pattern.encode())
             self._each.append(re.compile(pattern.encode(), re.DOTALL))
         self._set.Compile()
+        self._once = [head.once for head in heads]
 
-    def find(self, data: bytes) -> Hits:
-        """Find where heads end in a text."""
+    def find(self, data: bytes, most: int = 0) -> Hits:
+        """Find where heads end in a text.
+
+        most: places after which the search ends; 0 for as many as a text of its size may have.
+        """
         found: list[tuple[int, int]] = []
-        most = most_places(len(data))
+        most = most or most_places(len(data))
         searched = len(data)
         for which in self._set.Match(data) or ():
             pattern = self._each[which]
             at = 0
             while (hit := pattern.search(data, at)) is not None:
                 found.append((hit.end(), which))
-                if len(found) > 2 * most:
+                if len(found) > 2 * most or self._once[which]:
                     break
                 at = hit.start() + 1
         found.sort()
