@@ -82,7 +82,7 @@ def _search_all(redactor: Redactor, bodies: list[bytes], kind: Kind) -> None:
 
 def _bodies() -> dict[str, list[bytes]]:
     """Give bodies by their kind."""
-    rng = Random(1)
+    rng = Random(3)
     modules = b"\n".join(_sources())
     source = [modules[at * _SIZE : (at + 1) * _SIZE] for at in range(_BODIES)]
     chat = [

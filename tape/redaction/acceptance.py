@@ -377,7 +377,7 @@ def is_declared(value: bytes, *, password: bool) -> bool:
     return len(value) >= 16 and digits >= 4
 
 
-TESTS = {
+TESTS: dict[str, Callable[[bytes], bool]] = {
     "random": is_random,
     "padded": lambda value: is_random(value.lstrip(b"A")),
     "hex": is_hex,

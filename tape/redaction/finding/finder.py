@@ -97,7 +97,7 @@ class Finder:
             if end <= behind:
                 continue
             if which < named:
-                one = self._formats.confirm(context, which, end, keys)
+                one: Found | list[Found] | None = self._formats.confirm(context, which, end, keys)
                 looked, keys.looked = looked + _JUDGED * keys.looked, 0
                 if looked > most:
                     return max(behind, end - 64)

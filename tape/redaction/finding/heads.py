@@ -10,14 +10,16 @@ Rules of the binding (hyperscan 0.9.1): a `Scratch` serves one scan at a time; a
 each call of the handler costs some 0.7 us, so a head demands as much as it can.
 """
 
+import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import re2
 
+hyperscan: Any
 try:
-    import hyperscan
+    hyperscan = importlib.import_module("hyperscan")
 except ImportError:  # no wheel for this machine
     hyperscan = None
 
@@ -170,7 +172,3 @@ class Re2Heads:
             searched = found[most][0]
             found = found[:most]
         return Hits(found, searched)
-
-
-Later = Callable[[Callable[[], None]], None]
-"""Takes work that nobody waits for."""

@@ -39,7 +39,7 @@ class Match(NamedTuple):
     needle: Needle
 
 
-Later = Callable[[Callable[[], None]], None]
+Later = Callable[[Callable[[], None]], object]
 """Takes work that nobody waits for."""
 
 
