@@ -326,6 +326,11 @@ class Receipt:
         return next((row for row in reversed(self.injected) if left or row.seq <= seq), None)
 
     @property
+    def lacks_answer(self) -> bool:
+        """Say whether an answer that was asked for is not whole on the tape."""
+        return self.root is not None and UNKEPT in str(self.root.get("text", ""))
+
+    @property
     def divergence_count(self) -> int:
         """How many divergences were noted; what was unused does not count."""
         left = self.counts["unused"]
@@ -441,7 +446,7 @@ def exit_code(receipt: Receipt) -> int:
         return UNTESTABLE
     if receipt.egress or receipt.foreign or _packets_out(receipt):
         return LEAKED
-    if receipt.root is not None and UNKEPT in receipt.root.get("text", ""):
+    if receipt.lacks_answer:
         return UNTESTABLE
     if (
         receipt.divergences

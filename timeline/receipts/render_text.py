@@ -371,7 +371,7 @@ def render_receipt(receipt: Receipt) -> str:
             )
         elif code == UNTESTABLE and receipt.changed:
             lines.append(f"exit code {code}: what it rests on was changed, so nobody knows")
-        elif code == UNTESTABLE and receipt.root is not None:
+        elif code == UNTESTABLE and receipt.lacks_answer:
             lines.append(f"exit code {code}: the tape has not all of an answer, so nobody knows")
         elif code == UNTESTABLE and (receipt.gaps or receipt.tape_gap):
             lines.append(f"exit code {code}: not all was written, so nobody knows")
