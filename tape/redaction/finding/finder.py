@@ -19,8 +19,6 @@ MOST_VALUES = 1200
 """Places of a text that are looked at closely, however short it is: some 20 us each."""
 BYTES_A_VALUE = 4096
 """A text may have one more for as many bytes."""
-BYTES_A_LOOK = 64
-"""A long value counts as several: it is judged and replaced byte by byte."""
 _JUDGED = 4
 """A value that is judged costs as much as so many names that are harmless."""
 _TAIL = 2048
@@ -106,7 +104,7 @@ class Finder:
                     return max(behind, end - 64)
                 strings.judged = which > named + 1
                 one = names.NAMED[which - named][1](context, end, strings)
-                looked += _JUDGED if strings.judged else 1
+                looked += 2 if strings.judged else 1
             elif context.inner or end <= run:
                 continue
             else:
@@ -121,7 +119,7 @@ class Finder:
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 found.append(one if one.declared else one._replace(kind=SECRET))
-                looked += _JUDGED * (one.end - one.start) // BYTES_A_LOOK
+                keys.look(context.data[one.start : one.end])
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
 

@@ -10,6 +10,8 @@ from .format_table import FORMATS, Format, expand
 from .heads import Head
 
 _LEAST = re.compile(r"(\[[^\]]*\])\{(\d+)(?:,\d*)?\}")
+BYTES_A_LOOK = 64
+"""A long value counts as several: it is judged and replaced byte by byte."""
 _MOST_HEAD = 16
 _LONGEST_KEY = 17 * 1024
 _KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
@@ -103,7 +105,7 @@ class Formats:
             last = found.end()
             if last < len(data) and (data[last : last + 1].isalnum() or data[last] == 95):
                 continue
-            keys.looked += 1
+            keys.look(found[1])
             if TESTS[row.test](found[0] if row.test == "header" else found[1]):
                 return Found(found.start(1) if way.behind else start, last, SECRET, learn=True)
         return None
@@ -145,7 +147,14 @@ class Keys:
         """Know of no end yet."""
         self._end = -2
         self.looked = 0
-        """Values that were judged since somebody set it to 0."""
+        """Different values that were judged since somebody set it to 0."""
+        self._seen: set[bytes] = set()
+
+    def look(self, value: bytes) -> None:
+        """Count a value that is judged; verdicts are remembered, so the same value costs next to nothing again."""
+        if value not in self._seen:
+            self._seen.add(value)
+            self.looked += 1 + len(value) // BYTES_A_LOOK
 
     def find(self, context: Context, at: int) -> Found | None:
         """Find the body of a key behind the words of its first line."""
