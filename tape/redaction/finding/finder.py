@@ -104,6 +104,7 @@ class Finder:
                     return max(behind, end - 64)
                 strings.judged = which > named + 1
                 one = names.NAMED[which - named][1](context, end, strings)
+                looked, keys.looked = looked + _JUDGED * keys.looked, 0
                 looked += 2 if strings.judged else 1
             elif context.inner or end <= run:
                 continue
