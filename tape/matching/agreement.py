@@ -57,7 +57,7 @@ class Noted(NamedTuple):
     """Whether it rests on what a replaced value is, and not on the value: the tape is of another store."""
 
 
-_SHOWN = {"body": "body", "target": "path", "query": "query"}
+_SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query"}
 _SPLIT = "has another value than before where the tape has one"
 _INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"

@@ -1,16 +1,16 @@
-"""Redaction markers: in comparison a placeholder counts only by its kind.
+"""Redaction markers: in a canonical form a placeholder counts only by its place.
 
-A tape plays under other credentials, dummy ones too, and in a store with another key, because nothing of a
-secret counts but that there is one of its kind. What else of a request its name says so of is for
-`Redactor.redacted_query` to tell; this is about values that stand anywhere.
+A tape plays under other credentials, dummy ones too, and in a store with another key, because nothing of a secret is in the form that
+is looked up but that there is one. Its kind is not: the same value is found by the name of its place in one request, and because an
+earlier one had it in the next. Whether it is the recorded value is compared afterwards (`tape/matching`).
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..exchange import Headers, Message, MessageKind, Request, Secret
-from .places import QUERY, is_query_secret
+from ..exchange import UNSEARCHED, Headers, Message, MessageKind, Request, Secret
+from .places import QUERY, SECRET, is_query_secret
 
 _PAIRS = re.compile(rb"""([?&;])([^=&;\s<>"']+)=([^&#;\s<>"']*)""")
 TARGET, BODY = "target", "body"
@@ -22,10 +22,14 @@ def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:
     parts: list[bytes] = []
     at = 0
     for secret in secrets:
-        parts += (data[at : secret.at], form % secret.kind.encode())
+        parts += (data[at : secret.at], form % _word(secret.kind).encode())
         at = secret.at + secret.size
     parts.append(data[at:])
     return b"".join(parts)
+
+
+def _word(kind: str) -> str:
+    return kind if kind.startswith(UNSEARCHED) else SECRET
 
 
 def mark_request(request: Request, *, json: bool) -> Request:
@@ -41,7 +45,7 @@ def mark_request(request: Request, *, json: bool) -> Request:
     at = 0
     for secret in request.secrets:
         if secret.part == TARGET:
-            parts += (request.target[at : secret.at], f"%00({secret.kind})")
+            parts += (request.target[at : secret.at], f"%00({_word(secret.kind)})")
             at = secret.at + secret.size
     parts.append(request.target[at:])
     return replace(request, target="".join(parts), body=body, secrets=())

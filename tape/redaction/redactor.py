@@ -42,12 +42,11 @@ from ..exchange import (
 from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
 from .finding.literals import Later
-from .inner_secrets import find_inner_secrets
 from .learned import Learned
 from .placeholder import Keeper, Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
-from .replaced_places import find_replaced
+from .replaced_places import find_inner_secrets, find_replaced
 from .search import Kind, Search, Searched
 from .secrets_in_heads import Heads, blank, plain_name
 from .stream import Stream

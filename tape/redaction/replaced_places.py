@@ -1,4 +1,4 @@
-"""Find the places of a stored request in which a value was replaced that counts: all but those of credentials.
+"""Find the places of a stored request in which a value was replaced, and those of them that count: all but those of credentials.
 
 A credential is in a place of its own: a header field, a query key, a member `api_key`, a form for a token. There another one may be
 sent than was recorded. Whatever else was replaced (a key in a prompt, the password of somebody) is part of what was asked.
@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import Request, Secret
 from .compare_placeholders import BODY, TARGET
@@ -28,48 +28,73 @@ _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
 
 
+def find_inner_secrets(request: Request, names: frozenset[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield place and placeholder of each value, as they come, those of credentials too; of a body that is not held, none.
+
+    names: lower-case names of query keys that are places of credentials.
+    """
+    for place, value, _ in _find(request):
+        yield place, value
+    for pair in request.target.partition("?")[2].split("&") if names else ():
+        name, _, text = pair.partition("=")
+        plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
+        if plain.decode("utf-8", "replace") in names:
+            value = unescape(text.encode("utf-8", "surrogatepass"))
+            yield f"query {plain.decode('utf-8', 'replace')}", value
+
+
 def find_replaced(request: Request) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield place, placeholder and known prefix of each value that counts, in order; of a body that is not held, none.
+    """Yield place, placeholder and known prefix of each value that counts, as they come; of a body that is not held, none."""
+    for place, value, own in _find(request):
+        if not own:
+            yield place, value, value[: prefix_size(value)]
+
+
+def _find(request: Request) -> Iterator[tuple[str, bytes, bool]]:
+    """Yield place, placeholder, and whether the place is one of credentials.
 
     A place is as differences name it, with `#` and a number from the second value there on.
     """
     counts: dict[str, int] = {}
-    for place, value in _find(request):
+    for place, value, own in _find_all(request):
         number = counts[place] = counts.get(place, 0) + 1
-        yield f"{place}#{number}" if number > 1 else place, value, value[: prefix_size(value)]
+        yield f"{place}#{number}" if number > 1 else place, value, own
 
 
-def _find(request: Request) -> Iterator[tuple[str, bytes]]:
+def _find_all(request: Request) -> Iterator[tuple[str, bytes, bool]]:
     body = [one for one in request.secrets if one.part == BODY]
     if body and request.body:
-        for one, place in zip(body, _in_body(request, body), strict=True):
-            if place:
-                yield place, unescape(request.body[one.at : one.at + one.size])
+        for one, (place, own) in zip(body, _in_body(request, body), strict=True):
+            yield place, unescape(request.body[one.at : one.at + one.size]), own
     for one in request.secrets:
-        if one.part == TARGET and (place := _in_target(request.target, one.at)):
+        if one.part == TARGET:
+            place, own = _in_target(request.target, one.at)
             text = request.target[one.at : one.at + one.size]
-            yield place, unescape(text.encode("utf-8", "surrogatepass"))
+            yield place, unescape(text.encode("utf-8", "surrogatepass")), own
 
 
-def _in_body(request: Request, secrets: list[Secret]) -> list[str]:
-    """Give the place of each secret of a body; empty where it is one of credentials."""
+_Place = tuple[str, bool]
+"""A place, and whether it is one of credentials."""
+
+
+def _in_body(request: Request, secrets: list[Secret]) -> list[_Place]:
     body = request.body
     kind = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind == _FORM:
         # A form for a token is all credentials: codes, assertions, passwords.
         token = _GRANT in body
-        return ["" if token else _in_form(body, one.at) for one in secrets]
-    paths = _in_json(body, secrets) if len(body) <= _MOST_BYTES else {}
-    return [paths.get(at, "body") for at in range(len(secrets))]
+        return [_in_form(body, one.at, token) for one in secrets]
+    places = _in_json(body, secrets) if len(body) <= _MOST_BYTES else {}
+    return [places.get(at, ("body", False)) for at in range(len(secrets))]
 
 
-def _in_form(body: bytes, at: int) -> str:
+def _in_form(body: bytes, at: int, token: bool) -> _Place:
     pair = body[body.rfind(b"&", 0, at) + 1 : at]
     name = unquote_plus(pair.partition(b"=")[0].decode("latin-1"))
-    return "" if _is_own(name) else f"form {name}"
+    return f"form {name}", token or _is_own(name)
 
 
-def _in_json(body: bytes, secrets: list[Secret]) -> dict[int, str]:
+def _in_json(body: bytes, secrets: list[Secret]) -> dict[int, _Place]:
     """Give the places of secrets in JSON, by their number; none where a body is not JSON."""
     parts: list[bytes] = []
     at = 0
@@ -84,28 +109,28 @@ def _in_json(body: bytes, secrets: list[Secret]) -> dict[int, str]:
     return dict(_walk(document, "$", ""))
 
 
-def _walk(value: Any, path: str, name: str) -> Iterator[tuple[int, str]]:
+def _walk(value: Any, path: str, name: str) -> Iterator[tuple[int, _Place]]:
     if isinstance(value, str):
         for found in _MARK.finditer(value):
             # Of a longer text a credential is a part, and no member of its own.
             own = found[0] == value and _is_own(name)
-            yield int(found[1]), "" if own else f"body {path}"
+            yield int(found[1]), (f"body {path}", own)
     elif isinstance(value, dict):
         for key, member in value.items():
             for found in _MARK.finditer(key):
-                yield int(found[1]), f"body {path}"
+                yield int(found[1]), (f"body {path}", False)
             yield from _walk(member, f"{path}.{key}", key)
     elif isinstance(value, list):
         for at, member in enumerate(value):
             yield from _walk(member, f"{path}[{at}]", name)
 
 
-def _in_target(target: str, at: int) -> str:
+def _in_target(target: str, at: int) -> _Place:
     if at <= len(target.partition("?")[0]):
-        return "path"
+        return "path", False
     start = max(target.rfind(sign, 0, at) for sign in "?&;")
     name = unquote_plus(target[start + 1 : at].partition("=")[0])
-    return "" if name.lower() in QUERY or _is_own(name) else f"query {name}"
+    return f"query {name}", name.lower() in QUERY or _is_own(name)
 
 
 def _is_own(name: str) -> bool:
