@@ -678,7 +678,7 @@ def model_that_drifted(v: Visit) -> None:
 
 @featured(record=_recorded("/once?pin=acme_0000000000000001&nonce=1"))
 def secret_and_volatile(v: Visit) -> None:
-    v.ask_plain("/once?pin=acme_0000000000000002&nonce=2")
+    v.ask_plain("/once?pin=acme_0000000000000001&nonce=2")
 
 
 def _fault_case(kind: str, *, ends: bool, asked: bool) -> None:
