@@ -86,7 +86,7 @@ def _written(case: Mapping[str, Any]) -> Case:
             return {key: walk(one) for key, one in found.items()}
         return [walk(one) for one in found] if isinstance(found, list) else found
 
-    sides = {
+    sides: dict[str, Any] = {
         key: [_posted(walk(one), case.get("kind", "http")) for one in case[key]]
         for key in ("recorded", "present")
     }
@@ -119,9 +119,10 @@ def _given(answers: Mapping[int, Any], match: re.Match[str]) -> str:
     body = bytes(got.body)
     if name.startswith("set-cookie."):
         said = next(value for field, value in got.headers if field.lower() == "set-cookie")
-        value = said.split(";")[0].partition("=")[2]
+        value = str(said).split(";")[0].partition("=")[2]
     elif body.lstrip().startswith(b"<"):
-        value = re.search(rf'name="{name}" value="([^"]*)"', body.decode())[1]  # type: ignore[index]  # it is there
+        found = re.search(rf'name="{name}" value="([^"]*)"', body.decode())
+        value = found[1] if found else "nothing"
     else:
         value = str(json.loads(body)[name])
     match how:
