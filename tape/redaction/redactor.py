@@ -48,7 +48,7 @@ from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_inner_secrets, find_replaced
 from .search import Kind, Search, Searched
-from .secrets_in_heads import Heads, blank, plain_name
+from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
 
 __all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
@@ -300,9 +300,10 @@ class Redactor:
         for part in query.split("&"):
             name, _, value = part.partition("=")
             name = plain_name(name)
-            if name in self._heads.query and (
+            bare = bare_name(name)
+            if (name in self._heads.query or bare in self._heads.query) and (
                 name in self._keys
-                or is_query_secret(name, value)
+                or is_query_secret(bare, value)
                 or (name == "key" and GOOGLE.search(request.host))
             ):
                 names.add(name)

@@ -52,6 +52,7 @@ _BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
 
 _DELIMITER = re.compile(rb"([?#&]|;(?=[A-Za-z0-9_.%-]{1,64}=))")
 """Before a pair: some servers take `;` for `&`."""
+_BRACKETS = re.compile(r"[\[\]]+")
 _LONG_NAME = 20
 """Bytes from which the name of an empty cookie is taken for a value."""
 _USER = re.compile(rb"((?:[A-Za-z][A-Za-z0-9+.-]*:)?//)([^/?#\s]*)@")
@@ -177,11 +178,13 @@ class Heads:
             at += len(sign)
             name, _, value = piece.partition(b"=")
             plain = plain_name(name.decode("latin-1"))
-            kind = self.query.get(plain)
+            kind = self.query.get(plain) or self.query.get(bare_name(plain))
             if (
                 kind
                 and value
-                and (kind == CONFIGURED or is_query_secret(plain, value.decode("latin-1")))
+                and (
+                    kind == CONFIGURED or is_query_secret(bare_name(plain), value.decode("latin-1"))
+                )
             ):
                 alone = sign != b";" and pieces[index + 1 : index + 2] != [b";"]
                 found.append(Pair(plain, kind, at + len(name) + 1, len(value), alone))
@@ -193,6 +196,10 @@ class Heads:
     def _find_in_response(self, name: bytes) -> str | None:
         # The table alone: an answer's `x-next-token` has to come back as it was.
         lower = name.decode("latin-1").lower()
+        if "_" in lower and lower not in self._kept:  # CGI and WSGI know no difference
+            dashed = lower.replace("_", "-")
+            if dashed in HEADERS and dashed not in self._kept:
+                return HEADERS[dashed]
         if lower in self._kept:
             return None
         if lower in HEADERS:
@@ -320,6 +327,14 @@ def _password(credentials: bytes) -> bytes:
         return base64.b64decode(credentials.strip()).partition(b":")[2]
     except binascii.Error:
         return b""
+
+
+def bare_name(name: str) -> str:
+    """Give the word that says what a query key with brackets has: of `auth[token]` and `token[]` it is `token`."""
+    if not name.endswith("]"):
+        return name
+    words = [word for word in _BRACKETS.split(name) if word and not word.isdigit()]
+    return words[-1] if words else name
 
 
 def plain_name(name: str) -> str:

@@ -638,8 +638,9 @@ def _find_terraform(context: Context, end: int, _strings: Strings) -> Found | No
     return Found(found.start(1), found.end(1), TOKEN, learn=True)
 
 
-_PART = re.compile(rb'"?(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n')
-_PART_NAME = re.compile(rb'name="([^"\r\n]{1,100})\Z')
+_PART = re.compile(rb'\]?"?(?:;[^\r\n]*)?\r?\n(?:[^\r\n]+\r?\n)*\r?\n')
+_PART_NAME = re.compile(rb'name="?([^"\r\n;]{1,100})\Z', re.IGNORECASE)
+_PART_END = re.compile(rb"\r?\n--")
 
 
 def _find_part(context: Context, end: int, _strings: Strings) -> Found | None:
@@ -656,8 +657,8 @@ def _find_part(context: Context, end: int, _strings: Strings) -> Found | None:
     ):
         return None
     start = head.end()
-    stop = data.find(b"\r\n--", start, start + MAX_VALUE)
-    value = data[start : stop if stop >= 0 else min(len(data), start + MAX_VALUE)]
+    stop = _PART_END.search(data, start, start + MAX_VALUE)
+    value = data[start : stop.start() if stop else min(len(data), start + MAX_VALUE)]
     accepted = is_loose(value) if place.declared else is_strong(value)
     return Found(start, start + len(value), place.kind, True, place.declared) if accepted else None
 
@@ -716,7 +717,10 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     ),
     (Head("thin:"), _find_oracle),
     (Head("LoginModule required "), _find_jaas),
-    (Head('form-data; name="[^"\\r\\n]{0,40}' + _NAME + '"', caseless=True), _find_part),
+    (
+        Head('form-data; name="?[^"\\r\\n;]{0,40}' + _NAME + '["\\]\\r\\n;]', caseless=True),
+        _find_part,
+    ),
     (Head('credentials \\\\{0,3}"'), _find_terraform),
 )
 """Heads of names and places, and who looks closer."""

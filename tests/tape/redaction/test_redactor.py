@@ -342,3 +342,40 @@ def test_an_empty_key_is_refused() -> None:
     """Placeholders without a key would give secrets away."""
     with pytest.raises(ValueError, match="empty"):
         Redactor(b"")
+
+
+SPELLED = [
+    ("/?token[]=%s&a=1", b"", b"", ()),
+    ("/?auth[token]=%s", b"", b"", ()),
+    ("/?user%%5Bpassword%%5D=%s", b"", b"", ()),
+    ("/?api_key[0]=%s", b"", b"", ()),
+    ("/", b'{"API-KEY": "%s"}', b"application/json", ()),
+    ("/", b"", b"", ((b"X_Api_Key", b"%s"),)),
+    *[
+        (
+            "/",
+            b"--b%bContent-Disposition: form-data; %b%b%b%%s%b--b--%b"
+            % (line, name, line, line, line, line),
+            b"multipart/form-data; boundary=b",
+            (),
+        )
+        for line in (b"\r\n", b"\n")
+        for name in (b'name="password"', b"name=password", b'NAME="user[password]"')
+    ],
+]
+
+
+@pytest.mark.parametrize(("target", "body", "kind", "fields"), SPELLED, ids=range(len(SPELLED)))
+def test_a_name_is_known_however_it_is_spelled(
+    target: str, body: bytes, kind: bytes, fields: Headers
+) -> None:
+    """With brackets as PHP and Rails have them, underscores as CGI has them, and parts without quotes."""
+    secret = "Zq7Kx0Wv9Lm2Np4Rt6Yb"
+    asked = ask(
+        tuple((name, value.replace(b"%s", secret.encode())) for name, value in fields)
+        + (((b"content-type", kind),) if kind else ()),
+        target.replace("%s", secret).replace("%%", "%"),
+    )
+    kept, _ = REDACTOR.request(replace(asked, body=body.replace(b"%s", secret.encode())))
+    text = repr((kept.target, kept.headers, kept.body))
+    assert secret not in text
