@@ -88,6 +88,7 @@ class Runtime:
             put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
             compiling = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="secrets"))
+            compiling.submit(Redactor.prepare)
             self.registry = RunRegistry(
                 self.store,
                 self.config,

@@ -41,6 +41,7 @@ from ..exchange import (
 )
 from ..records.content_coding import undo_coding, undo_what_came
 from .compare_placeholders import BODY
+from .finding.finder import finder
 from .finding.literals import Later
 from .learned import Learned
 from .placeholder import Keeper, Placeholders
@@ -246,6 +247,11 @@ class Redactor:
             self._keeper.in_text(value)
             found.append(("", value, value))
         return found
+
+    @staticmethod
+    def prepare() -> None:
+        """Make what all redactors of this process search with, so that the first text need not wait for it. Any thread."""
+        finder().prepare()
 
     @property
     def key_id(self) -> str:
