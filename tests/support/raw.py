@@ -133,12 +133,13 @@ class RawOrigin:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        for writer in self._open:
-            writer.transport.abort()
-        # Python 3.13 also knows connections that are still in their handshake.
-        getattr(server, "abort_clients", server.close)()
-        # A transport is closed in the next turn of the loop, one with TLS in the one after.
-        for _ in range(3):
+        # A transport is closed in the next turn of the loop, one with TLS in the one after; and one that was accepted
+        # just now is made in the next turn.
+        for _ in range(5):
+            for writer in tuple(self._open):
+                writer.transport.abort()
+            # Python 3.13 also knows connections that are still in their handshake.
+            getattr(server, "abort_clients", server.close)()
             await asyncio.sleep(0)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
