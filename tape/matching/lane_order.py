@@ -10,7 +10,8 @@ Of two exchanges A and B of the tape, A is before B if
 4. in the default order not both were asked for between an answer of a model with several calls of tools and the next model
    call: tools that run side by side race, whether or not they overlapped;
 5. in the default order they are not of two sessions of MCP: each is an agent's own;
-6. in the default order no two model calls of the lane overlapped up to B: several agents share such a process.
+6. in the default order no two model calls of the lane overlapped up to B, and no two effects anywhere but for tools as in
+   rule 4: several agents or workers share such a process.
 
 B is then *reordered* with A if B is asked for before A in the playback, and was answered by the time A came.
 """
@@ -106,8 +107,8 @@ class LaneOrder:
                 if not one.events or not (one.overlaps or one.seq in overlapped[lane])
             ]
         self._seqs = {lane: [one.seq for one in placed] for lane, placed in self._lanes.items()}
-        self._shared = {lane: _find_shared(placed) for lane, placed in self._lanes.items()}
-        """By lane, the first model call that overlapped another one; of some lanes None."""
+        self._shared: dict[int, Seq | None] = {}
+        """By lane that was asked for, the first exchange that shows that it is of several agents; of some lanes None."""
         self._calls = calls
 
     def is_before(self, first: Seq, second: Seq, lane: int, *, strict: bool) -> bool:
@@ -125,10 +126,12 @@ class LaneOrder:
         one, other = placed[at].session, placed[to].session
         if one and other and one != other:
             return False
-        shared = self._shared[lane]
-        if shared is not None and shared <= second:
+        if self._are_parallel(placed, at, to):
             return False
-        return not self._are_parallel(placed, at, to)
+        if lane not in self._shared:
+            self._shared[lane] = self._find_shared(placed)
+        shared = self._shared[lane]
+        return shared is None or shared > second
 
     def _is_alone(self, placed: list[Placed], at: int) -> bool:
         """Say whether no other request of the lane overlapped one."""
@@ -146,13 +149,19 @@ class LaneOrder:
         asked = next((one for one in reversed(placed[:at]) if one.request_class is model), None)
         return asked is not None and self._calls(asked.seq) > 1
 
-
-def _find_shared(placed: list[Placed]) -> Seq | None:
-    """Find the first model call of a lane that overlapped another one."""
-    asked: set[Seq] = set()
-    for one in placed:
-        if one.request_class is RequestClass.INFERENCE:
-            if one.overlaps & asked:
-                return one.seq
-            asked.add(one.seq)
-    return None
+    def _find_shared(self, placed: list[Placed]) -> Seq | None:
+        """Find the first exchange of a lane from which on several agents or workers share its process."""
+        at_of = {one.seq: at for at, one in enumerate(placed)}
+        shared: Seq | None = None
+        for at, one in enumerate(placed):
+            before = [at_of[seq] for seq in one.overlaps if at_of.get(seq, at) < at]
+            alike = [other for other in before if placed[other].request_class is one.request_class]
+            match one.request_class:
+                case RequestClass.INFERENCE if alike and shared is None:
+                    shared = one.seq
+                case RequestClass.EFFECT if not all(
+                    self._are_parallel(placed, other, at) for other in alike
+                ):
+                    # Workers begin and end one by one: what was alone is of any of them.
+                    return placed[0].seq
+        return shared

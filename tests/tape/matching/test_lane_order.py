@@ -49,6 +49,11 @@ BEFORE = [
     ("tools of two answers", "M e M e", 2, 4, True, True),
     ("model calls that overlapped before", "m m+1 e e", 3, 4, False, True),
     ("model calls that overlap later", "e e m m+3", 1, 2, True, True),
+    ("effects that overlapped before", "e e+1 r e", 3, 4, False, True),
+    ("effects that overlap later", "r e e e+3", 1, 2, False, True),
+    ("tools that overlapped before", "M e e+2 m e r", 5, 6, True, True),
+    ("effects of another lane that overlapped", "e2 e2+1 r e", 3, 4, True, True),
+    ("a read that overlapped an effect before", "e r+1 e e", 3, 4, True, True),
     ("model calls of another lane that overlapped", "m2 m2+1 e e", 3, 4, True, True),
 ]
 
