@@ -160,7 +160,6 @@ class OpenRun:
             self.read_recorded,
             self.redactor.inner_secrets,
             self.redactor.stands_for,
-            self.redactor.find_replaced,
             same_key=tape is not None and _find_key(store, tape) == self.redactor.key_id,
         )
         """How the header fields of what is asked agree with those of the tape."""

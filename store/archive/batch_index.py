@@ -236,7 +236,7 @@ class ArchivedRuns:
 
     def _mark(self, transaction: lmdb.Transaction, place: str, batch: str) -> None:
         value = pack_map({"place": place, "go": batch})
-        transaction.put(_MARK + batch.encode(), value, db=self._database.tables["meta"])
+        transaction.put(_MARK + batch.encode(), value, db=self._meta)
 
     def _unmark(self, transaction: lmdb.Transaction, batch: str) -> None:
-        transaction.delete(_MARK + batch.encode(), db=self._database.tables["meta"])
+        transaction.delete(_MARK + batch.encode(), db=self._meta)

@@ -15,9 +15,9 @@ from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
-from .inner_secrets import FindInner, InnerSecrets, read_inner
+from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
-from .replaced_values import FindReplaced, Replaced, ReplacedValues
+from .replaced_values import Replaced, ReplacedValues
 from .sent_blocks import SentBlocks
 
 _MOST = 4096
@@ -81,7 +81,6 @@ class Agreement:
         read: Read,
         find_inner: FindInner,
         stands_for: Callable[[bytes], bytes] = bytes,
-        find_replaced: FindReplaced = lambda _: (),
         *,
         same_key: bool = False,
     ) -> None:
@@ -90,12 +89,10 @@ class Agreement:
         read: gives an exchange of the tape; None where it cannot be read.
         find_inner: gives the secrets of a request outside of its header fields.
         stands_for: gives the placeholder of a value, with the tape's key.
-        find_replaced: gives the values of a request that were replaced, and count.
         same_key: whether placeholders of the tape are made with the key of now.
         """
         self._plain = PlainAnswers(read, stands_for)
         self._find = find_inner
-        self._find_replaced = find_replaced
         self.keys = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
         self._rules = rules
@@ -107,6 +104,8 @@ class Agreement:
         self._beside: dict[Seq, _Beside] = {}
         self._present: tuple[Headers, tuple[str, str], CountedFields] | None = None
         """Of the request that was read last, which is ranked, compared and noted: its fields, method and URL."""
+        self._present_inner: tuple[Request, Inner] | None = None
+        """Of the same its secrets outside of header fields, once they were asked for: to find them, its body is read."""
 
     def ranking(self, request: Request) -> Callable[[Seq], int]:
         """Give what ranks recorded requests by how well they agree with one of now; lower is better."""
@@ -117,7 +116,9 @@ class Agreement:
                 return _WORST
             agrees = self._links.compare(beside.linked, present.linked).rank
             if beside.inner:
-                agrees = max(agrees, self._inner.rank(beside.inner, self._find_inner(request)))
+                agrees = max(
+                    agrees, self._inner.rank(beside.inner, self._find_inner(request).linked)
+                )
             return 2 * agrees + (_lowered(beside.reported) != _lowered(present.reported))
 
         return rank
@@ -161,13 +162,13 @@ class Agreement:
         merged, wrong = self._disagreements(agrees, old, alike)
         self._blocks.note(request, recorded)
         if old.inner:
-            inner = self._find_inner(request)
+            inner = self._find_inner(request).linked
             merged += self._inner.find_merged(old.inner, inner)
             self._inner.note(old.inner, inner)
         self._links.note(old.linked, new.linked)
         self._links.ask((*old.linked, *old.inner))
         alone = bool(old.replaced) and self._replaced.note(
-            old.replaced, self._read_replaced(request)
+            old.replaced, self._find_inner(request).replaced
         )
         return Noted(tuple(names), tuple(merged), tuple(wrong), alone)
 
@@ -182,7 +183,7 @@ class Agreement:
         agrees = self._links.compare(old.linked, new.linked)
         wrong = self._disagreements(agrees, old, alike)[1]
         if old.inner:
-            inner = self._find_inner(request)
+            inner = self._find_inner(request).linked
             wrong += self._find_mistaken(request, old.inner, inner)
             wrong += self._find_merged(request, old.inner, inner, alike)
             unseen = self._not_masked(request, self._inner.find_unseen(old.inner, inner))
@@ -191,7 +192,7 @@ class Agreement:
             wrong += [_drift(pair, _SPLIT) for pair in split]
         wrong += self._find_invented(agrees.unseen, recorded.seq)
         if old.replaced:
-            now = self._read_replaced(request)
+            now = self._find_inner(request).replaced
             for place, what in self._replaced.find_changed(old.replaced, now):
                 if not self._is_masked(request, place):
                     shown = Difference(place, "(replaced)", "(replaced)")
@@ -203,7 +204,7 @@ class Agreement:
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
         """Say whether the secrets outside of header fields are those of a recorded request, value by value."""
         inner = self._read_beside(recorded).inner
-        return not inner or self._inner.agree(inner, self._find_inner(request))
+        return not inner or self._inner.agree(inner, self._find_inner(request).linked)
 
     def _find_mistaken(
         self, request: Request, recorded: tuple[Linked, ...], present: tuple[Linked, ...]
@@ -251,11 +252,11 @@ class Agreement:
             return bool(masks.json or masks.form or masks.regex)
         return name in masks.query
 
-    def _find_inner(self, request: Request) -> tuple[Linked, ...]:
-        return read_inner(request, self._find)
-
-    def _read_replaced(self, request: Request) -> tuple[Replaced, ...]:
-        return tuple([Replaced(*one) for one in self._find_replaced(request)])
+    def _find_inner(self, request: Request) -> Inner:
+        known = self._present_inner
+        if known is None or known[0] is not request:
+            known = self._present_inner = request, read_inner(request, self._find)
+        return known[1]
 
     def _disagreements(
         self, agrees: Comparison, old: _Beside, alike: Callable[[], Iterable[Seq]]
@@ -295,10 +296,7 @@ class Agreement:
             if len(self._beside) >= _MOST:
                 self._beside.pop(next(iter(self._beside)))
             known = self._beside[recorded.seq] = _Beside(
-                fields.linked,
-                fields.reported,
-                self._find_inner(recorded.request),
-                self._read_replaced(recorded.request),
+                fields.linked, fields.reported, *read_inner(recorded.request, self._find)
             )
         return known
 

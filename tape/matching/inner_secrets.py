@@ -8,22 +8,37 @@ its kind in the recorded request is the one that it stands for.
 """
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from ..exchange import Request
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space
 from ..headers.linked_values import LinkedValues, Pair
+from .replaced_values import Replaced
 
-FindInner = Callable[[Request], Iterable[tuple[str, bytes]]]
-"""Gives the secrets of a request, as stored, outside of its header fields: place and value."""
+FindInner = Callable[[Request], Iterable[tuple[str, bytes, bytes, bool]]]
+"""Gives the secrets of a request, as stored, outside of its header fields: place, value, known prefix, and whether it counts."""
 
 
-def read_inner(request: Request, find: FindInner) -> tuple[Linked, ...]:
-    """Read the secrets of a request outside of its header fields, as they are linked."""
-    found = find(request)
-    return tuple(
-        [Linked(Space.CREDENTIAL, place, one) for place, one in found if not is_empty(one)]
-    )
+class Inner(NamedTuple):
+    """The secrets of a request outside of its header fields."""
+
+    linked: tuple[Linked, ...]
+    """All that are not empty, as they are linked."""
+    replaced: tuple[Replaced, ...]
+    """Those that count."""
+
+
+def read_inner(request: Request, find: FindInner) -> Inner:
+    """Read the secrets of a request outside of its header fields."""
+    found = list(find(request))
+    linked = [
+        Linked(Space.CREDENTIAL, place, value)
+        for place, value, _, _ in found
+        if not is_empty(value)
+    ]
+    counted = [Replaced(place, value, prefix) for place, value, prefix, counts in found if counts]
+    return Inner(tuple(linked), tuple(counted))
 
 
 class InnerSecrets:

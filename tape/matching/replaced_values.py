@@ -8,8 +8,6 @@ playback, and the first match of a pair rests on what it is alone.
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ..exchange import Request
-
 _CHANGED = "has another secret than the recorded one, whose value was replaced in both"
 _RENAMED = "has another secret than the one that stands for the recorded one so far"
 
@@ -23,10 +21,6 @@ class Replaced(NamedTuple):
     """Its placeholder."""
     prefix: bytes = b""
     """What says whose it is."""
-
-
-FindReplaced = Callable[[Request], Iterable[tuple[str, bytes, bytes]]]
-"""Gives the fields of the values that were replaced in a request, and count."""
 
 
 class Changed(NamedTuple):

@@ -384,8 +384,6 @@ TESTS: dict[str, Callable[[bytes], bool]] = {
     "checksum": is_checked,
     "header": is_token_header,
     "strong": is_strong,
-    "middle": is_middle,
-    "loose": is_loose,
     "none": lambda _value: True,
 }
 """The tests by the names under which the tables give them."""

@@ -47,7 +47,7 @@ from .learned import Learned
 from .placeholder import Keeper, Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
-from .replaced_places import find_inner_secrets, find_replaced
+from .replaced_places import find_inner_secrets
 from .search import Kind, Search, Searched
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
@@ -315,13 +315,12 @@ class Redactor:
                 names.add(name)
         return frozenset(names)
 
-    def inner_secrets(self, request: Request) -> Iterator[tuple[str, bytes]]:
-        """Yield place and value of each secret of a request, as stored, outside of its header fields."""
-        return find_inner_secrets(request, self.redacted_query(request))
+    def inner_secrets(self, request: Request) -> Iterator[tuple[str, bytes, bytes, bool]]:
+        """Yield place, placeholder and known prefix of each secret of a request, as stored, outside of its header fields.
 
-    def find_replaced(self, request: Request) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield place, placeholder and known prefix of each value of a stored request that was replaced, and counts."""
-        return find_replaced(request)
+        With each, whether it counts: all do but those in places of credentials.
+        """
+        return find_inner_secrets(request, self.redacted_query(request))
 
 
 def _codings(headers: Headers) -> list[bytes]:

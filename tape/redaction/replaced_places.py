@@ -28,26 +28,21 @@ _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
 
 
-def find_inner_secrets(request: Request, names: frozenset[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield place and placeholder of each value, as they come, those of credentials too; of a body that is not held, none.
+def find_inner_secrets(
+    request: Request, names: frozenset[str]
+) -> Iterator[tuple[str, bytes, bytes, bool]]:
+    """Yield place, placeholder and known prefix of each value, as they come, and whether it counts; of a body that is not held, none.
 
     names: lower-case names of query keys that are places of credentials.
     """
-    for place, value, _ in _find(request):
-        yield place, value
+    for place, value, own in _find(request):
+        yield place, value, value[: prefix_size(value)], not own
     for pair in request.target.partition("?")[2].split("&") if names else ():
         name, _, text = pair.partition("=")
         plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
         if plain.decode("utf-8", "replace") in names:
             value = unescape(text.encode("utf-8", "surrogatepass"))
-            yield f"query {plain.decode('utf-8', 'replace')}", value
-
-
-def find_replaced(request: Request) -> Iterator[tuple[str, bytes, bytes]]:
-    """Yield place, placeholder and known prefix of each value that counts, as they come; of a body that is not held, none."""
-    for place, value, own in _find(request):
-        if not own:
-            yield place, value, value[: prefix_size(value)]
+            yield f"query {plain.decode('utf-8', 'replace')}", value, b"", False
 
 
 def _find(request: Request) -> Iterator[tuple[str, bytes, bool]]:

@@ -5,6 +5,7 @@ reported as not searched, so that nobody keeps it. Both bounds depend on the tex
 """
 
 import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -46,10 +47,10 @@ class Finding(NamedTuple):
 class Finder:
     """All heads that are known; one for a process."""
 
-    def __init__(self, engine: "type[HeadSet] | None" = None) -> None:
+    def __init__(self, engine: Callable[[Sequence[Head]], HeadSet] = compile_heads) -> None:
         """Make the heads; they are compiled when the first text is searched.
 
-        engine: another engine than the fastest one.
+        engine: makes a set of heads; the fastest one by default.
         """
         self._formats = Formats()
         self._named = len(self._formats.heads)
@@ -62,7 +63,7 @@ class Finder:
         if self._set is None:
             words = [Head(re.escape(word.text).decode()) for word in self._words]
             heads = [*self._formats.heads, *(head for head, _ in names.NAMED), *words]
-            self._set = self._engine(heads) if self._engine else compile_heads(heads)  # type: ignore[call-arg]
+            self._set = self._engine(heads)
         return self._set
 
     def prepare(self) -> None:
@@ -150,12 +151,9 @@ class Finder:
                 found.append(one)
                 return
         member = _CUT_MEMBER.search(data, at)
-        if member is not None and names.read_name(member[1]) is not None:
-            place = names.read_name(member[1])
-            if place is not None and place.declared and not is_placeholder(member[3]):
-                found.append(
-                    Found(member.start(3), len(data), place.kind, learn=False, declared=True)
-                )
+        place = names.read_name(member[1]) if member is not None else None
+        if member and place and place.declared and not is_placeholder(member[3]):
+            found.append(Found(member.start(3), len(data), place.kind, learn=False, declared=True))
 
 
 def apart(found: list[Found]) -> list[Found]:

@@ -10,6 +10,7 @@ from .format_table import FORMATS, Format, expand
 from .heads import Head
 
 _LEAST = re.compile(r"(\[[^\]]*\])\{(\d+)(?:,\d*)?\}")
+_UNIT = re.compile(r"(\\.|\[[^\]]*\]|[^\\\[])(?:\{(\d+)\})?")
 BYTES_A_LOOK = 64
 """A long value counts as several: it is judged and replaced byte by byte."""
 _MOST_HEAD = 16
@@ -131,9 +132,8 @@ def _is_joined(data: bytes, start: int) -> bool:
 def _width(head: str) -> int:
     """Give the bytes that a head of fixed width matches."""
     size = at = 0
-    unit = re.compile(r"(\\.|\[[^\]]*\]|[^\\\[])(?:\{(\d+)\})?")
     while at < len(head):
-        found = unit.match(head, at)
+        found = _UNIT.match(head, at)
         assert found is not None
         size += int(found[2] or 1)
         at = found.end()

@@ -84,7 +84,15 @@ _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SEPARATED = re.compile(r"[^a-z0-9]")
 _LAST = re.compile(r"[.\s:]")
 
-_PASSWORDS = frozenset(("password", "passwd", "pass", "passphrase", "pwd", "passcode"))
+_PASSWORDS = ("password", "passwd", "pass", "passphrase", "pwd", "passcode")
+_KEYS = tuple(
+    f"{word}key"
+    for word in (
+        *("api", "access", "private", "auth", "signing", "encryption", "account", "shared"),
+        *("master", "app", "session", "service"),
+    )
+)
+"""Names of keys that are one word, too."""
 _HARMLESS = re.compile(
     r"page|next|prev|continu|cursor|sync|request|count|limit|max|min|num|total|eos|bos|pad|unk|sep|cls|mask|special|idempot|"
     r"publi[cs]|partition|sort|primary|foreign|cache|position|resume|upload|card|device|payment|lock|change|update|client(?:token|key$)|starting|output|action|"
@@ -93,28 +101,10 @@ _HARMLESS = re.compile(
     r"tokeniz|delimiter|etag|nextauth$"
 )
 _ENDS = (
-    *("password", "passwd", "pass", "passphrase", "pwd", "passcode", "secret"),
-    *("secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier"),
-    *("bearer", "auth", "apikey", "accesskey", "privatekey", "authkey", "signingkey"),
-    *(
-        "encryptionkey",
-        "accountkey",
-        "sharedkey",
-        "masterkey",
-        "appkey",
-        "sessionkey",
-        "servicekey",
-    ),
-    *(
-        "key",
-        "keybase",
-        "clientkey",
-        "securitytoken",
-        "appid",
-        "sharedaccesskey",
-        "binarysecuritytoken",
-    ),
-    *("sessionid",),
+    *_PASSWORDS,
+    *("secret", "secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier"),
+    *("bearer", "auth", *_KEYS, "key", "keybase", "clientkey", "securitytoken", "appid"),
+    *("sharedaccesskey", "binarysecuritytoken", "sessionid"),
 )
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(
@@ -154,11 +144,11 @@ def read_name(name: bytes) -> Place | None:
         plain.endswith("key")
         and "_key" not in text
         and "-key" not in text
-        and not plain.endswith(_ENDS[12:-8])
+        and not plain.endswith(_KEYS)
     ):
         return None
     kind = TOKEN if plain.endswith(("token", "jwt", "assertion")) else KEY
-    password = plain.endswith(("password", "passwd", "passphrase", "pwd", "pass", "passcode"))
+    password = plain.endswith(_PASSWORDS)
     declared = (
         password
         or plain.endswith(("secret", "apikey", "secretkey", "accesskey", "privatekey"))
@@ -405,6 +395,15 @@ def _find_flag(context: Context, end: int, strings: Strings) -> Found | None:
     return _plain_value(data, start, is_strong)
 
 
+def _first(
+    found: re.Match[bytes] | None, test: Callable[[bytes], bool], kind: str = KEY
+) -> Found | None:
+    """Give the first group of what was found, if it passes a test."""
+    if found is None or not test(found[1]):
+        return None
+    return Found(found.start(1), found.end(1), kind, learn=True)
+
+
 def _plain_value(data: bytes, start: int, test: Callable[[bytes], bool]) -> Found | None:
     found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
     if found is None:
@@ -443,10 +442,7 @@ _NETRC = re.compile(
 def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
     data = context.data
     at = data.rfind(b"login", max(0, end - 110), end)
-    found = _NETRC.match(data, at, end + 300) if at >= 0 else None
-    if found is None or not is_loose(found[1]):
-        return None
-    return Found(found.start(1), found.end(1), KEY, learn=True)
+    return _first(_NETRC.match(data, at, end + 300) if at >= 0 else None, is_loose)
 
 
 _CURL_USER = re.compile(
@@ -521,9 +517,12 @@ def _find_bearer(context: Context, end: int, _strings: Strings) -> Found | None:
     return found._replace(kind=SECRET) if found else None
 
 
+_BASIC = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
+
+
 def _find_basic(context: Context, end: int, _strings: Strings) -> Found | None:
     data, start = context.data, end - 12
-    found = re.compile(rb"[A-Za-z0-9+/]+={0,2}").match(data, start, start + 4096)
+    found = _BASIC.match(data, start, start + 4096)
     if found is None or "basic" in context.kept_formats or not is_basic(found[0]):
         return None
     return Found(start, found.end(), SECRET, learn=True)
@@ -567,15 +566,15 @@ _JAR = re.compile(rb"(?:\\t|\t)\d{1,12}(?:\\t|\t)[^\s\\]{1,64}(?:\\t|\t)([^\s\"\
 
 
 def _find_jar(context: Context, end: int, _strings: Strings) -> Found | None:
-    found = _JAR.match(context.data, end, end + 4200)
-    if found is None or not is_strong(found[1]):
-        return None
-    return Found(found.start(1), found.end(1), COOKIE, learn=True)
+    return _first(_JAR.match(context.data, end, end + 4200), is_strong, COOKIE)
+
+
+_SIGNED = re.compile(rb"[A-Za-z0-9%+/=_~-]+")
 
 
 def _find_signature(context: Context, end: int, _strings: Strings) -> Found | None:
     data, start = context.data, end - 32
-    found = re.compile(rb"[A-Za-z0-9%+/=_~-]+").match(data, start, start + 4096)
+    found = _SIGNED.match(data, start, start + 4096)
     if found is None or not (is_hex(found[0]) or is_random(found[0])):
         return None
     return Found(start, found.end(), SIGNATURE, learn=False)
@@ -587,10 +586,7 @@ _PGPASS = re.compile(rb":\d{2,5}:[^:\s]{1,64}:[^:\s]{1,64}:([^\s\"\\:]{8,256})(?
 def _find_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
     data = context.data
     at = data.rfind(b":5432:", max(0, end - 8), end)
-    found = _PGPASS.match(data, at, at + 500) if at >= 0 else None
-    if found is None or not is_loose(found[1]):
-        return None
-    return Found(found.start(1), found.end(1), KEY, learn=True)
+    return _first(_PGPASS.match(data, at, at + 500) if at >= 0 else None, is_loose)
 
 
 _SPACED = re.compile(rb"(?:ENV|set -[xgU]+|setenv) ([A-Z][A-Z0-9_]*) (?:\\*[\"'])?\Z")
@@ -609,20 +605,14 @@ _ORACLE = re.compile(rb"thin:[^\s/:]{1,64}/([^\s@]{6,256})@")
 
 
 def _find_oracle(context: Context, end: int, _strings: Strings) -> Found | None:
-    found = _ORACLE.match(context.data, end - 5, end + 400)
-    if found is None or not is_loose(found[1]):
-        return None
-    return Found(found.start(1), found.end(1), KEY, learn=True)
+    return _first(_ORACLE.match(context.data, end - 5, end + 400), is_loose)
 
 
 _JAAS = re.compile(rb'required[^;\n]{0,200}?password=\\*"([^"\\]{6,256})\\*"')
 
 
 def _find_jaas(context: Context, end: int, _strings: Strings) -> Found | None:
-    found = _JAAS.match(context.data, end - 9, end + 500)
-    if found is None or not is_loose(found[1]):
-        return None
-    return Found(found.start(1), found.end(1), KEY, learn=True)
+    return _first(_JAAS.match(context.data, end - 9, end + 500), is_loose)
 
 
 _TERRAFORM = re.compile(
@@ -632,10 +622,7 @@ _TERRAFORM = re.compile(
 
 def _find_terraform(context: Context, end: int, _strings: Strings) -> Found | None:
     at = context.data.rfind(b"credentials", 0, end)
-    found = _TERRAFORM.match(context.data, at, end + 700)
-    if found is None or not is_strong(found[1]):
-        return None
-    return Found(found.start(1), found.end(1), TOKEN, learn=True)
+    return _first(_TERRAFORM.match(context.data, at, end + 700), is_strong, TOKEN)
 
 
 _PART = re.compile(rb'\]?"?(?:;[^\r\n]*)?\r?\n(?:[^\r\n]+\r?\n)*\r?\n')
