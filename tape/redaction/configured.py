@@ -7,14 +7,13 @@ import re
 
 import ahocorasick_rs
 
-from .finding.context import MAX_VALUE, Context, Found
+from .finding.context import MAX_VALUE, STRING, Context, Found
 from .places import CONFIGURED, is_credential, is_one
 
 _NAME = re.compile(rb"[A-Za-z0-9_.\-\[\]$@]*$")
 _JSON = re.compile(rb"""(\\*)(["'])\s*:\s*(?:[bru]?)(\\*)\2""")
 _PART = re.compile(rb'"?(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n')
 _LOOSE = re.compile(rb"""\s*[=:]\s*(?:\\*["'])?([A-Za-z0-9_./+=~!@#$%^*:|-]{8,})""")
-_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _LONGEST_NAME = 64
 _FOLLOWS = frozenset(b"\"'\\=:")
 
@@ -74,7 +73,7 @@ def _string(context: Context, start: int, depth: int, quote: bytes) -> tuple[int
     """Find the end of a string that begins at `start`, its quotes escaped by `depth` backslashes."""
     data = context.data
     if depth == 0 and quote == b'"':
-        found = _STRING.match(data, start)
+        found = STRING.match(data, start)
         assert found is not None
         return found.span()
     ends = b"\\" * depth + quote

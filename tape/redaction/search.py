@@ -26,7 +26,7 @@ from ..exchange import UNSEARCHED
 from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
-from .finding.context import Context, Found
+from .finding.context import STRING, Context, Found
 from .finding.finder import Finding, apart, finder
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
@@ -47,7 +47,6 @@ _DELTA_NAMES = (
 )
 _DELTAS = tuple(f'"{name}":{blank}"'.encode() for blank in ("", " ") for name in _DELTA_NAMES)
 """Where strings of a stream of events begin that are read as one text, piece by piece."""
-_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _MOST_LEARNED = 128
 """Secrets of one text that are looked for elsewhere: a text with more is a list of them."""
 _AROUND = 512
@@ -491,7 +490,7 @@ def _strings_behind(data: bytes, mark: bytes) -> list[tuple[int, int]]:
         size = part.find(b'"')
         if size > 0:
             if part[size - 1] == 92:  # perhaps an escaped quote
-                found = _STRING.match(part)
+                found = STRING.match(part)
                 assert found is not None
                 size = found.end()
             places.append((at, at + size))

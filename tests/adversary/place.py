@@ -1,9 +1,10 @@
 """Where the cases are tried: programs of this folder run by themselves, on a machine of their own."""
 
+import importlib.util
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from playhead.tests.support import prepared
+from playhead.tests.support import machine, prepared
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import NONE
 
 RESOLVER = {
@@ -45,6 +47,22 @@ def told_by(module: str, *words: str, timeout_s: float = 900) -> Any:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def enter_with_hosts(names: Iterable[str]) -> None:
+    """Go on on a machine of its own, on which each of these names leads to loopback; end the process where there can be none."""
+    hosts = f"127.0.0.1 localhost\n127.0.0.1 {' '.join(names)}\n"
+    files = {**RESOLVER, "/etc/hosts": hosts, "/etc/nsswitch.conf": "hosts: files\n"}
+    machine.enter_or_exit(0, files)
+
+
+def need_client(case: Mapping[str, Any]) -> None:
+    """Skip the test of what a client does with a secret where the modules of that client are missing, or are for the full counts."""
+    if case["kind"] == "sdk" and not FULL:
+        pytest.skip("SDKs are imported only with PLAYHEAD_FULL")
+    for module in case.get("needs", ()):
+        if importlib.util.find_spec(module.partition(".")[0]) is None:
+            pytest.skip(f"{module} is not installed")
 
 
 @contextmanager

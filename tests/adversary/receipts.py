@@ -20,13 +20,12 @@ import yaml
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, ConfigError, Mode, loads
 from playhead.tape.exchange import RunId
-from playhead.tests.support import machine
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.timeline import build
 
-from .place import RESOLVER, in_memory
+from .place import enter_with_hosts, in_memory
 from .receipt_commands import launch, needs_process
 from .receipt_requests import hosts_of
 from .receipt_servers import Servers, Stage
@@ -217,10 +216,7 @@ def _main() -> None:
         if given.k in case["name"] and given.kind in ("", case["kind"])
     ]
     names = sorted({name for case in chosen for name in hosts_of(case)} | {"api.example.test"})
-    hosts = f"127.0.0.1 localhost\n127.0.0.1 {' '.join(names)}\n"
-    machine.enter_or_exit(
-        0, {**RESOLVER, "/etc/hosts": hosts, "/etc/nsswitch.conf": "hosts: files\n"}
-    )
+    enter_with_hosts(names)
     with in_memory() as folder, contextlib.redirect_stdout(sys.stderr):
         rows = asyncio.run(_play(chosen, folder, names))
     if not given.text:

@@ -23,14 +23,13 @@ from playhead.config import Config, Mode
 from playhead.store import Store
 from playhead.tape.exchange import RunId
 from playhead.tape.redaction.redactor import Redactor
-from playhead.tests.support import machine
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import running_engine
 from playhead.timeline import Receipt, build
 from playhead.timeline.formats.tape_file import export_tape, import_tape
 
-from .place import RESOLVER, in_memory
+from .place import enter_with_hosts, in_memory
 from .receipt_requests import Asked, hosts_of
 from .receipt_servers import Servers, Stage
 from .receipt_sides import Case, Side
@@ -277,9 +276,7 @@ def _main() -> None:
     given = words.parse_args()
     chosen = [case for case in (cases() if given.k else tried(cases())) if given.k in case["id"]]
     names = sorted({name for case in chosen for name in hosts_of(case)} | {"api.example.test"})
-    hosts = f"127.0.0.1 localhost\n127.0.0.1 {' '.join(names)}\n"
-    files = {**RESOLVER, "/etc/hosts": hosts, "/etc/nsswitch.conf": "hosts: files\n"}
-    machine.enter_or_exit(0, files)
+    enter_with_hosts(names)
     with in_memory() as folder, contextlib.redirect_stdout(sys.stderr):
         rows = asyncio.run(_play(chosen, folder, names))
     if not given.text:

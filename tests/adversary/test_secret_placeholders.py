@@ -4,7 +4,6 @@ The cases are those of secrets_placeholders.yaml, which explains them. `OPEN` li
 """
 
 import contextlib
-import importlib.util
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 
 from playhead.tape.exchange import Headers, HttpResponse, Response
 from playhead.tape.redaction.redactor import Redactor
-from playhead.tests.support.counts import FULL
 from playhead.tests.support.exchanges import make_response
 
+from .place import need_client
 from .secret_recipes import Made, expand, read
 from .secret_texts import filled
 
@@ -88,11 +87,7 @@ def _cases() -> Iterator[Any]:
 @pytest.mark.parametrize("case", _cases())
 def test_a_client_works_with_a_placeholder(case: dict[str, Any]) -> None:
     """It gets another value than the one that came, and every line of it runs."""
-    if case["kind"] == "sdk" and not FULL:
-        pytest.skip("SDKs are imported only with PLAYHEAD_FULL")
-    for module in case.get("needs", ()):
-        if importlib.util.find_spec(module.partition(".")[0]) is None:
-            pytest.skip(f"{module} is not installed")
+    need_client(case)
     one = expand(case)[0]
     text = _answered(one)
     after, kept = _kept(one, text)

@@ -5,7 +5,6 @@ secrets_hostile.yaml explain the purpose and the keys of the cases.
 """
 
 import base64
-import importlib.util
 import json
 import re
 import subprocess
@@ -21,6 +20,7 @@ import pytest
 from playhead.tests.support.counts import FULL
 
 from . import secret_recipes
+from .place import need_client
 from .secret_bodies import body, pieces
 from .secret_draws import BadRecipe, crc62, entropy, shape
 from .secret_makers import make
@@ -327,11 +327,7 @@ def _got(one: Made) -> str:
 @pytest.mark.parametrize("case", tables()["placeholders"], ids=lambda case: case["id"])
 def test_the_lines_of_a_client_hold_for_the_original(case: dict[str, Any]) -> None:
     """Or fail for it, where the case says so: then they are about the placeholder alone."""
-    if case["kind"] == "sdk" and not FULL:
-        pytest.skip("SDKs are imported only with PLAYHEAD_FULL")
-    for module in case.get("needs", ()):
-        if importlib.util.find_spec(module.partition(".")[0]) is None:
-            pytest.skip(f"{module} is not installed")
+    need_client(case)
     one = expand(case)[0]
     given = {"value": _got(one), "original": one.values["value"]}
     if case.get("original") == "fails":

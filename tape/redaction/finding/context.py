@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 MAX_VALUE = 16 * 1024
 """Bytes of the longest secret."""
+STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+"""The rest of a string of JSON behind its first quote."""
 _DOCUMENT = re.compile(
     rb"""\s*(?:\{\s*(?:\\*"|\})|\[\s*(?:\\*"|[\[{\]\d-]|true|false|null)|(?:data|event|id):\s?|")"""
 )
@@ -92,6 +94,22 @@ class Strings:
                 self._answer = _BEGINS.match(data, 0, 64) is not None
         self._asked = max(self._asked, at)
         return self._answer
+
+
+class _Placed(Protocol):
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+def without_overlaps[P: _Placed](places: list[P]) -> list[P]:
+    """Give sorted places without those that begin before an earlier one ends."""
+    kept: list[P] = []
+    for one in places:
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
 
 
 def is_boundary(data: bytes, start: int) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..acceptance import is_placeholder
 from ..places import SECRET
 from . import coded, names
-from .context import Context, Found, Strings
+from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, compile_heads
 
@@ -158,14 +158,8 @@ class Finder:
 
 def apart(found: list[Found]) -> list[Found]:
     """Give places in order, of those that overlap the first and longest."""
-    if len(found) < 2:
-        return found
     found.sort(key=lambda one: (one.start, -one.end, not one.declared))
-    kept = [found[0]]
-    for one in found[1:]:
-        if one.start >= kept[-1].end:
-            kept.append(one)
-    return kept
+    return without_overlaps(found)
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 import ahocorasick_rs
 
+from .context import without_overlaps
 from .heads import BYTES_A_LITERAL, compile_literals, most_places
 
 _PENDING = 4
@@ -142,7 +143,8 @@ class Literals:
                 needle = tier.needles[which]
                 if needle.value in known:
                     found.append(Match(end - len(needle.text), end, needle))
-        return _apart(found), searched
+        found.sort(key=lambda match: (match.start, -match.end))
+        return without_overlaps(found), searched
 
     def _made(self) -> list[_Tier]:
         """Give what is pending; what nobody looked for yet is made now."""
@@ -197,14 +199,3 @@ def _once(needles: Sequence[Needle]) -> tuple[Needle, ...]:
     for needle in needles:
         found.setdefault(needle.text, needle)
     return tuple(found.values())
-
-
-def _apart(found: list[Match]) -> list[Match]:
-    if len(found) < 2:
-        return found
-    found.sort(key=lambda match: (match.start, -match.end))
-    kept = [found[0]]
-    for match in found[1:]:
-        if match.start >= kept[-1].end:
-            kept.append(match)
-    return kept
