@@ -176,6 +176,8 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
         if noted.kind_alone:
             found["kind_alone"] = True
         drifts += noted.drifts
+    if recorded.has_replaced_answer:
+        found["replaced"] = True
     if _rests_on_ignored(open_run, request, recorded):
         found["ignored_content"] = True
     if drifts:

@@ -178,8 +178,9 @@ class WebSocketPlayer(WebSocket):
         self._stray: Stray | None = None
         self._broken = ""
         self._closed: tuple[int, str] | None = None
-        self._unheard = False
-        self._ended = False
+        self._unheard = self._ended = False
+        self._replaced = False
+        """Whether redaction replaced a value in a message that was sent."""
 
     # ---- what the layer asks -------------------------------------------------------------------
 
@@ -211,6 +212,7 @@ class WebSocketPlayer(WebSocket):
         Raises: StoreError, where the tape cannot be read on.
         """
         turn = Turn.LISTEN if self._ended else self._cursor.step(_now_us())
+        self._replaced |= isinstance(turn, Send) and bool(turn.message.secrets)
         self._begun = self._begun or isinstance(turn, Send)
         return turn
 
@@ -326,6 +328,8 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
+            if self._replaced:
+                pending.open_run.note(EventKind.NOTED, seq=pending.seq, replaced=True)
         finally:
             pending.finish()
 

@@ -109,6 +109,10 @@ UNSEARCHED = "unsearched"
 """Kind of what was not searched for secrets and so is not kept; the keyed hash of the bytes follows behind a colon."""
 
 
+TARGET, BODY = "target", "body"
+"""Parts of a request in which placeholders are."""
+
+
 class Secret(NamedTuple):
     """A place where a placeholder stands; in comparison it counts by its kind alone."""
 
@@ -440,6 +444,12 @@ class Exchange:
     """None where that was not written down, as on tapes of older versions and imported ones."""
     interim: tuple[Interim, ...] = ()
     """Interim answers, in order; there may be some without a response, as before a fault."""
+
+    @property
+    def has_replaced_answer(self) -> bool:
+        """Whether redaction replaced a value in its answer; the messages of a WebSocket tell for themselves."""
+        inside = self.response is not None and self.response.secrets
+        return bool(inside) or any(one.place.startswith("response.") for one in self.redactions)
 
     @property
     def spilled(self) -> tuple[Spilled, ...]:

@@ -16,7 +16,7 @@ from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
 from ...tape.exchange import Exchange, Request, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
-from ...tape.matching.provenance import Answer, find_origin, find_texts, sought
+from ...tape.matching.provenance import Answer, find_origin, find_replaced, find_texts, sought
 from ...tape.policy.decide import Drifted
 from ..run.pending_exchange import PendingExchange
 from ..run.run_state import OpenRun
@@ -30,6 +30,7 @@ _COMPARED = 40
 _TRACED = 3
 """Differences whose values are looked for in answers."""
 _LIMIT_S = 0.5
+_REDACTION = "redaction replaced a value there{}: `redact` and `redact_off` say what is a secret"
 _DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again, as far as `sources` in its receipt says"
 
 
@@ -123,12 +124,26 @@ def _changed(
     then_s = (exchange.started_ns if exchange is not None else pending.started_ns) / 1e9
     now_s = pending.started_ns / 1e9
     rule = ""
-    # Nothing is proposed for content, nor for a value that an answer has brought: `learn` would not either.
-    if cause is None and len(found) < _COMPARED and is_volatile(found, then_s, now_s):
+    replaced = find_replaced(found, recorded, request)[:_SHOWN]
+    # Nothing is proposed for content, nor for a value that an answer has brought: `learn` would not either; nor for what
+    # redaction has caused: a rule would hide what differs there.
+    if (
+        cause is None
+        and not replaced
+        and len(found) < _COMPARED
+        and is_volatile(found, then_s, now_s)
+    ):
         rule = propose_rule(recorded, request, found, open_run.rules, kind, secret)
     text = [f"nearest on the tape is seq {seq}", *slow(open_run.rules.of(request).masks.regex)]
+    if replaced:
+        text.append(f"{replaced[0]}: {_REDACTION.format(' in one of the two alone')}")
+    elif cause is not None and any(
+        one is not None and one.replaced for one in (cause.recorded, cause.asked)
+    ):
+        replaced = (cause.place,)
+        text.append(f"{cause.place}: {_REDACTION.format(' in the answer that it was made from')}")
     full = open_run.config.determinism == "full"
-    if cause is None and not full and has_clock(found, then_s, now_s):
+    if cause is None and not replaced and not full and has_clock(found, then_s, now_s):
         text.append(_DETERMINISM)
     return Divergence(
         DivergenceKind.CHANGED,
@@ -139,6 +154,7 @@ def _changed(
         found[:_SHOWN],
         "; ".join(text),
         cause=cause,
+        replaced=replaced,
         rule=rule,
         note=note_on(kind) if rule else "",
     )
@@ -173,7 +189,8 @@ def _on_tape(open_run: OpenRun, before: Seq, deadline: float) -> Iterator[Answer
     for seq in range(1, before):
         exchange = _read(open_run, Seq(seq))
         if exchange is not None:
-            yield Answer(open_run.given.get(Seq(seq)), Seq(seq), exchange.response)
+            given = open_run.given.get(Seq(seq))
+            yield Answer(given, Seq(seq), exchange.response, exchange.redactions)
         if time.monotonic() > deadline:
             return
 
@@ -195,6 +212,7 @@ def _given(open_run: OpenRun, deadline: float) -> Iterator[Answer]:
             yield Answer(seq, None, made[seq])
         else:
             found = _read(open_run, tape_seq)
-            yield Answer(seq, tape_seq, found.response if found is not None else None)
+            if found is not None:
+                yield Answer(seq, tape_seq, found.response, found.redactions)
         if time.monotonic() > deadline:
             return

@@ -76,6 +76,8 @@ def outcome_event(
         data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
     if gone is not None:
         data["gone_us"] = gone.at_us
+    if exchange.has_replaced_answer:
+        data["replaced"] = True
     if exchange.warnings:
         data["warnings"] = exchange.warnings
     return Event(EventKind.OUTCOME, exchange.started_ns + exchange.end_us * 1000, data)

@@ -18,6 +18,7 @@ from ...tape.classify.by_method_and_url import Kind
 from ...tape.diff.divergence_types import Dependence, Divergence
 from ...tape.exchange import (
     NO_TUNNEL,
+    TARGET,
     Chunk,
     Ending,
     Exchange,
@@ -44,7 +45,6 @@ from ...tape.policy.decide import Decision, Facts, Found
 from ...tape.policy.faults import Injection
 from ...tape.policy.limits import CountedUsage, Forms
 from ...tape.records.events import EventKind
-from ...tape.redaction.compare_placeholders import TARGET
 from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
 from ...tape.stubs.synthesize import Made

@@ -7,7 +7,7 @@ runs, or none of it does.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
@@ -43,6 +43,7 @@ from ...tape.exchange import (
 )
 from ...tape.matching.index import index_digest
 from ...tape.records.events import Event, EventKind
+from ...tape.redaction.redact_heads import in_order, overlap
 from ...tape.redaction.redactor import Redactor, redactions_of
 from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, ParsedLine, read_line
 
@@ -200,6 +201,7 @@ class LineImport:
         self._store.append(run.number, intent)
         for number, message in enumerate(parsed.messages):
             kept = run.redactor.message(message)
+            kept = replace(kept, secrets=_join(kept.secrets, message.secrets))
             self._ingest.append_message(run.number, seq, number, kept)
         record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
         self._ingest.save(run.number, record)
@@ -222,7 +224,7 @@ class LineImport:
             redactions = (*redactions, *more)
         response, came = None, parsed.response
         if came is not None:
-            body, chunks = came.body, came.chunks
+            body, chunks, told = came.body, came.chunks, came.secrets
             large = len(body) > HELD_BYTES
             if large:
                 came = replace(came, body=b"", chunks=())
@@ -235,6 +237,11 @@ class LineImport:
                     *redactions,
                     *redactions_of("response.body", (one.kind for one in secrets)),
                 )
+            if response.body_bytes == len(body):
+                response = replace(response, secrets=_join(response.secrets, told))
+        # What was replaced before it was exported is a placeholder, and reads like no secret.
+        if request.body_bytes == len(parsed.request.body):
+            request = replace(request, secrets=_join(request.secrets, parsed.request.secrets))
         return request, response, redactions, warnings
 
     def _spill(
@@ -267,6 +274,13 @@ class LineImport:
                 spool.drop()
 
         return asyncio.run(keep())
+
+
+def _join(found: Iterable[Secret], told: Iterable[Secret]) -> tuple[Secret, ...]:
+    """Give the places that were found and those that the line has, each once."""
+    found = tuple(found)
+    more = (one for one in told if not any(overlap(one, other) for other in found))
+    return tuple(in_order((*found, *more)))
 
 
 def _pieces(size: int) -> Iterator[Chunk]:

@@ -85,10 +85,17 @@ class Origin:
     """On the tape; None of a stub and of a live answer."""
     place: str
     """`header NAME`, `body` or `body JSONPATH`."""
+    replaced: bool = False
+    """Whether redaction replaced the value there, or a part of it."""
 
     def to_json(self) -> dict[str, Any]:
         """Render as JSON types."""
-        return {"seq": self.seq, "tape_seq": self.tape_seq, "place": one_line(self.place)}
+        return {
+            "seq": self.seq,
+            "tape_seq": self.tape_seq,
+            "place": one_line(self.place),
+            "replaced": self.replaced,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,8 @@ class Divergence:
     """What a reordered request depends on that had not been served."""
     cause: Cause | None = None
     """Which answers the values of a changed request came from."""
+    replaced: tuple[str, ...] = ()
+    """Places of differences that redaction caused: only one of the two values was replaced, or one was made from a placeholder."""
     rule: str = ""
     """Lines of YAML: what `ignore` would have to hold for the request to match; never applied."""
     note: str = ""
@@ -146,6 +155,7 @@ class Divergence:
             ],
             "needs": self.needs.to_json() if self.needs else None,
             "cause": self.cause.to_json() if self.cause else None,
+            "replaced": [one_line(place) for place in self.replaced],
             "rule": self.rule or None,
             "note": self.note or None,
             "text": self.text,

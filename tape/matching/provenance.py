@@ -2,20 +2,26 @@
 
 Looked for is the whole value, or the part of it that differs, if it is long enough to be no coincidence; a
 shorter one only as a whole string of a JSON document, and only if a single answer holds it.
+
+Where redaction replaced a value, it may be the cause of a difference itself: the agent was given a placeholder, or only one of the two
+values was taken for a secret.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..canonical.canonical_request import compared
 from ..diff.difference import common_prefix
-from ..diff.divergence_types import Origin
-from ..exchange import Request, Response, Seq
+from ..diff.divergence_types import ABSENT, Difference, Origin
+from ..exchange import Redaction, Request, Response, Seq
 from .dependence import core, may_stand_in_answer
 from .values import MIN_VALUE, answer_leaves, ids, request_leaves
 
 _MIN_LEAF = 6
 """Characters of a shorter value that may still be looked for, as a whole string."""
 _MAX_SOUGHT = 4
+_MARK = "\0("
+"""What begins the mark of a replaced value in a request as it is compared."""
 
 
 class Sought(NamedTuple):
@@ -32,6 +38,7 @@ class Answer(NamedTuple):
     seq: Seq | None
     tape_seq: Seq | None
     response: Response | None
+    redactions: tuple[Redaction, ...] = ()
 
 
 def find_texts(
@@ -88,7 +95,8 @@ def find_origin(wanted: tuple[Sought, ...], answers: Iterable[Answer]) -> Origin
                 continue
             if one.whole and found[index] is not None:
                 return None  # two answers hold it: either may be meant
-            found[index] = Origin(answer.seq, answer.tape_seq, place)
+            replaced = _is_replaced(one.text, place, answer)
+            found[index] = Origin(answer.seq, answer.tape_seq, place, replaced)
             if index == 0 and not one.whole:
                 return found[0]
     return next((one for one in found if one is not None), None)
@@ -102,6 +110,40 @@ def _place_of(one: Sought, response: Response) -> str | None:
         if best is None and not one.whole and one.text in text:
             best = place
     return best
+
+
+def _is_replaced(text: str, place: str, answer: Answer) -> bool:
+    """Say whether a text in an answer is a placeholder, part of one, or holds one."""
+    assert answer.response is not None
+    what, _, name = place.partition(" ")
+    if what == "header":
+        return any(one.place.lower() == f"response.header.{name}" for one in answer.redactions)
+    secrets, body, sought = answer.response.secrets, answer.response.body, text.encode()
+    at = body.find(sought) if secrets else -1
+    while at >= 0:
+        end = at + len(sought)
+        if any(one.at < end and at < one.at + one.size for one in secrets):
+            return True
+        at = body.find(sought, at + 1)
+    return False
+
+
+def find_replaced(
+    found: Iterable[Difference], recorded: Request, asked: Request
+) -> tuple[str, ...]:
+    """Find the places of differences at which one of two requests has more replaced values than the other."""
+    olds, news = _count_replaced(recorded), _count_replaced(asked)
+    places = (one.place for one in found if ABSENT not in (one.recorded, one.asked))
+    return tuple(
+        place for place in dict.fromkeys(places) if olds.get(place, 0) != news.get(place, 0)
+    )
+
+
+def _count_replaced(request: Request) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for place, text in request_leaves(compared(request)) if request.secrets else ():
+        counts[place] = counts.get(place, 0) + text.count(_MARK)
+    return counts
 
 
 def _is_long(text: str) -> bool:

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..exchange import UNSEARCHED, Headers, Message, MessageKind, Request, Secret
+from ..exchange import BODY, TARGET, UNSEARCHED, Headers, Message, MessageKind, Request, Secret
 from .places import QUERY, SECRET, is_query_secret
 
 _PAIRS = re.compile(rb"""([?&;])([^=&;\s<>"']+)=([^&#;\s<>"']*)""")
-TARGET, BODY = "target", "body"
 
 
 def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:

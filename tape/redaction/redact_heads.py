@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..exchange import Headers, HttpRequest, Redaction, Request, Secret
-from .compare_placeholders import TARGET
+from ..exchange import TARGET, Headers, HttpRequest, Redaction, Request, Secret
 from .learned import Learned
 from .placeholder import Placeholders
 from .places import CONFIGURED, SECRET

@@ -26,6 +26,7 @@ from http import HTTPStatus
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
 from ..exchange import (
+    BODY,
     UNSEARCHED,
     Chunk,
     Headers,
@@ -40,7 +41,6 @@ from ..exchange import (
     WebSocketSummary,
 )
 from ..records.content_coding import undo_coding, undo_what_came
-from .compare_placeholders import BODY
 from .finding.finder import finder
 from .finding.literals import Later
 from .learned import Learned

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
-from ..exchange import Request, Secret
-from .compare_placeholders import BODY, TARGET
+from ..exchange import BODY, TARGET, Request, Secret
 from .placeholder import unescape
 from .places import QUERY
 from .prefixes import prefix_size

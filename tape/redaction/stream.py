@@ -6,8 +6,8 @@ longer than the overlap. The length stands, so what comes out can be written as 
 
 from typing import NamedTuple
 
-from ..exchange import Secret
-from .compare_placeholders import BODY, mark_text
+from ..exchange import BODY, Secret
+from .compare_placeholders import mark_text
 from .search import Kind, Search
 
 WINDOW_BYTES = 256 * 1024

@@ -36,8 +36,8 @@ async def test_a_value_is_traced_to_the_answers_it_stood_in(store_dir: Path) -> 
     assert told["differences"][0]["place"] == "body $.order"
     assert told["cause"] == {
         "place": "body $.order",
-        "recorded": {"seq": 2, "tape_seq": 1, "place": "body $.orders[0].id"},
-        "asked": {"seq": 2, "tape_seq": 1, "place": "body $.orders[1].id"},
+        "recorded": {"seq": 2, "tape_seq": 1, "place": "body $.orders[0].id", "replaced": False},
+        "asked": {"seq": 2, "tape_seq": 1, "place": "body $.orders[1].id", "replaced": False},
     }
     assert told["rule"] is None  # a value that an answer has brought is no noise
     assert told["note"] is None
@@ -58,7 +58,12 @@ async def test_a_part_of_a_longer_text_is_traced(store_dir: Path) -> None:
     async with recorded(store_dir, [LIST, calls[0]], playback=REFUSE) as story:
         _, said = await story.play([LIST, calls[1]])
     cause = said.divergence["cause"]
-    assert cause["asked"] == {"seq": 1, "tape_seq": 1, "place": "body $.orders[1].id"}
+    assert cause["asked"] == {
+        "seq": 1,
+        "tape_seq": 1,
+        "place": "body $.orders[1].id",
+        "replaced": False,
+    }
     assert cause["recorded"]["place"] == "body $.orders[0].id"
     assert said.divergence["note"] is None
 
@@ -100,7 +105,12 @@ async def test_a_value_from_a_stub_is_traced_to_it(store_dir: Path) -> None:
     async with recorded(store_dir, [LIST, order(FIRST)], playback=REFUSE, effects=(rule,)) as story:
         _, made, said = await story.play([OTHER, new, order(SECOND)])
     assert made.status == 201
-    assert said.divergence["cause"]["asked"] == {"seq": 2, "tape_seq": None, "place": "body $.id"}
+    assert said.divergence["cause"]["asked"] == {
+        "seq": 2,
+        "tape_seq": None,
+        "place": "body $.id",
+        "replaced": False,
+    }
 
 
 async def test_a_value_from_nowhere_has_no_cause(store_dir: Path) -> None:
@@ -108,6 +118,54 @@ async def test_a_value_from_nowhere_has_no_cause(store_dir: Path) -> None:
     async with recorded(store_dir, [OTHER, order(FIRST)], playback=REFUSE) as story:
         _, said = await story.play([OTHER, order("ord-0000000001")])
     assert said.divergence["cause"] is None
+
+
+ISSUED = "ghp_" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
+"""A key of a known format."""
+
+
+async def test_what_is_made_from_a_placeholder_names_redaction(store_dir: Path) -> None:
+    """The agent was given another value than while recording: a rule that ignores the place would hide that."""
+    made = Call("GET /made", answer={"key": ISSUED})
+
+    def half(key: str) -> Call:
+        return Call("POST /v1/halves", {"half": key[4:24]})
+
+    async with recorded(store_dir, [made, half(ISSUED)], playback=REFUSE) as story:
+        given = json.loads((await story.ask(made)).body)["key"]
+        assert given != ISSUED
+        told = (await story.ask(half(given))).divergence
+        receipt = await story.end()
+    assert told["replaced"] == ["body $.half"]
+    assert told["cause"]["asked"] == {
+        "seq": 1, "tape_seq": 1, "place": "body $.key", "replaced": True
+    }  # fmt: skip
+    assert told["rule"] is None
+    assert "body $.half: redaction replaced a value" in told["text"]
+    assert (receipt.answers_replaced, receipt.replaced) == (1, [1])
+    assert receipt.to_json()["secrets_replaced"] == {"answers": 1, "seqs": [1]}
+    assert "answers with secrets replaced: 1 (seq 1)" in render_receipt(receipt)
+
+
+async def test_a_value_that_is_a_secret_on_one_side_names_redaction(store_dir: Path) -> None:
+    """It counts as another value; of a place that only one side has, redaction is not the cause."""
+    calls = [Call("POST /v1/notes", {"note": f"use {one}"}) for one in (ISSUED, "none")]
+    async with recorded(store_dir, [calls[0]], playback=REFUSE) as story:
+        (said,) = await story.play([calls[1]])
+    told = said.divergence
+    assert told["replaced"] == ["body $.note"]
+    assert told["rule"] is None
+    assert "in one of the two alone" in told["text"]
+
+
+async def test_redaction_is_not_named_where_something_else_differs(store_dir: Path) -> None:
+    """A secret that is the same in both, beside another difference; a place that is gone."""
+    was = Call("POST /v1/notes", {"note": f"at 10:01 use {ISSUED}", "key": ISSUED})
+    other = replace(was, body={"note": f"at 10:02 use {ISSUED}", "key": ISSUED})
+    gone = replace(was, body={"note": was.body["note"]})
+    async with recorded(store_dir, [was], playback=REFUSE) as story:
+        said = await story.play([other, gone])
+    assert [one.divergence["replaced"] for one in said] == [[], []]
 
 
 async def test_no_secret_is_told(store_dir: Path) -> None:

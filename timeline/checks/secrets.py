@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from ... import PlayheadError
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
-from ...tape.exchange import Exchange, Headers, Request, Secret
+from ...tape.exchange import BODY, TARGET, Exchange, Headers, Request, Secret
 from ...tape.matching.values import answer_body
-from ...tape.redaction.compare_placeholders import BODY, TARGET
 from ...tape.redaction.places import is_credential
 from ...tape.redaction.redactor import Redactor
 

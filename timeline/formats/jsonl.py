@@ -30,6 +30,7 @@ from ...tape.exchange import (
     RawRequest,
     RawResponse,
     RequestClass,
+    Secret,
     WebSocketSummary,
 )
 
@@ -70,6 +71,13 @@ _Fields = list[tuple[str, str]] | dict[str, str | list[str]]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
+class _Secret(msgspec.Struct, forbid_unknown_fields=True):
+    part: Literal["target", "body"]
+    at: _Number
+    size: _Number
+    kind: str
+
+
 class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     http_version: str = "HTTP/1.1"
     headers: _Fields = []
@@ -78,6 +86,7 @@ class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     body_base64: bytes | None = None
     body_bytes: int | None = None
     body_file: str | None = None
+    secrets: list[_Secret] = []
 
 
 class _Request(_Part, kw_only=True):
@@ -134,6 +143,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     kind: MessageKind = MessageKind.TEXT
     frames: list[int] = []
     after: int = 0
+    secrets: list[_Secret] = []
     body: str | None = None
     body_base64: bytes | None = None
 
@@ -242,6 +252,7 @@ class _Origin(NamedTuple):
 def _request(told: _Request) -> RawRequest:
     where = "$.request"
     origin = _origin(told.url, told.method == "CONNECT")
+    body = _body(told, where)
     if not told.method or not told.method.isascii() or " " in told.method:
         raise BadLine(f"expected a method, found {told.method!r:.40} - at `{where}.method`")
     return RawRequest(
@@ -252,8 +263,9 @@ def _request(told: _Request) -> RawRequest:
         target=origin.target,
         http_version=told.http_version,
         headers=_headers(told.headers, f"{where}.headers"),
-        body=_body(told, where),
+        body=body,
         trailers=_headers(told.trailers, f"{where}.trailers"),
+        secrets=_secrets(told.secrets, {"target": len(origin.target), "body": len(body)}, where),
         names=tuple((kind, text) for kind, text in told.names),
     )
 
@@ -312,7 +324,30 @@ def _response(told: _Response) -> RawResponse:
         end_need=told.end_need,
         end_after=told.end_after,
         ragged=told.ragged,
+        secrets=_secrets(told.secrets, {"body": len(body)}, where),
     )
+
+
+def _secrets(told: list[_Secret], sizes: dict[str, int], where: str) -> tuple[Secret, ...]:
+    """Read the places of placeholders.
+
+    sizes: by part; bytes of a body, characters of a target.
+    Raises: BadLine where one is outside of its part, or shares a place with the one before it.
+    """
+    ends = dict.fromkeys(sizes, 0)
+    for at, one in enumerate(told):
+        end = one.at + one.size
+        if (
+            one.part not in ends
+            or not one.size
+            or not ends[one.part] <= one.at < end <= sizes[one.part]
+        ):
+            raise BadLine(
+                f"expected places of {' or '.join(sizes)}, in order and inside of it, found {one.part} {one.at} to {end}"
+                f" - at `{where}.secrets[{at}]`"
+            )
+        ends[one.part] = end
+    return tuple(Secret(one.part, one.at, one.size, one.kind) for one in told)
 
 
 def _interim(told: _Interim, where: str) -> Interim:
@@ -383,7 +418,9 @@ def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[Message, 
             raise BadLine(f"expected frames that add up to {len(data)} bytes - at `{where}.frames`")
         _check_number(row.at_us, f"{where}.at_us")
         _check_number(row.after, f"{where}.after")
-        messages.append(Message(row.at_us, row.from_client, row.kind, data, frames, row.after))
+        secrets = _secrets(row.secrets, {"body": len(data)}, where)
+        message = Message(row.at_us, row.from_client, row.kind, data, frames, row.after, secrets)
+        messages.append(message)
     close = None
     if told.close is not None:
         end = told.close

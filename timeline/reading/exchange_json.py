@@ -3,11 +3,20 @@
 import base64
 import codecs
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ...tape.exchange import Exchange, Headers, Message, Repeat, Request, Spilled, WebSocketSummary
+from ...tape.exchange import (
+    Exchange,
+    Headers,
+    Message,
+    Repeat,
+    Request,
+    Secret,
+    Spilled,
+    WebSocketSummary,
+)
 from .contract_row import ContractRow
 
 
@@ -35,6 +44,7 @@ def exchange_json(
             "headers": _headers(request.headers),
             "trailers": _headers(request.trailers),
             "names": [list(pair) for pair in request.names],
+            "secrets": secrets_json(request.secrets),
             **_whole(request.body, request.spilled),
         },
         "interim": [
@@ -75,6 +85,7 @@ def exchange_json(
             "end_after": response.end_after,
             "ragged": response.ragged,
             "chunks": [list(chunk) for chunk in response.chunks],
+            "secrets": secrets_json(response.secrets),
             **_whole(response.body, response.spilled),
         }
     if exchange.fault is not None:
@@ -137,6 +148,7 @@ def _websocket(websocket: WebSocketSummary, messages: Iterable[Message]) -> dict
             "kind": message.kind.value,
             "frames": list(message.frames),
             "after": message.after,
+            "secrets": secrets_json(message.secrets),
             **_body(message.data),
         }
         for message in messages
@@ -144,6 +156,11 @@ def _websocket(websocket: WebSocketSummary, messages: Iterable[Message]) -> dict
     # Of a run whose process died the messages are there, and their sum is not.
     count = max(websocket.messages, len(listed))
     return {"count": count, "size": websocket.size, "close": told, "messages": listed}
+
+
+def secrets_json(secrets: Sequence[Secret]) -> list[dict[str, str | int]]:
+    """Give the places of placeholders as JSON types."""
+    return [one._asdict() for one in secrets]
 
 
 def _headers(headers: Headers) -> list[list[str]]:

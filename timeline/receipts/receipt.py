@@ -212,6 +212,10 @@ class Receipt:
     a linked value stands for another than before."""
     kind_alone: int = 0
     """Served requests that rest on what a replaced value is and not on the value: the tape is of another store."""
+    answers_replaced: int = 0
+    """Served answers in which redaction has replaced a value: the agent was given a placeholder. Of a recording, those on its tape."""
+    replaced: list[int] = field(default_factory=list)
+    """The first of their requests."""
     ignored_content: list[int] = field(default_factory=list)
     """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
     background: list[dict[str, Any]] = field(default_factory=list)
@@ -399,6 +403,7 @@ class Receipt:
             "drifted": self.drifted,
             "background": self.background,
             "kind_alone": self.kind_alone,
+            "secrets_replaced": {"answers": self.answers_replaced, "seqs": self.replaced},
             "ignored_content": self.ignored_content,
             "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
@@ -488,6 +493,7 @@ class _Fold:
         self.store = store
         self.info = info
         self.served_as: dict[int, int] = {}
+        self.with_placeholders = set[int]()
         """By seq, what of the tape was served last for it: a WebSocket is chosen anew by its first message."""
         self.served: frozenset[int] = frozenset()
         self.spared: list[tuple[Match, str | None]] = []
@@ -564,6 +570,7 @@ class _Fold:
                     limits = data["limits"]
                     usd = None if limits["usd"] is None else float(limits["usd"])
                     receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
+                self._replaced(data)
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -624,6 +631,7 @@ class _Fold:
                 if len(opt_in.seqs) < _SEQS:
                     opt_in.seqs.append(data["seq"])
             receipt.kind_alone += bool(data.get("kind_alone"))
+            self._replaced(data)
             if data.get("ignored_content"):
                 _bounded(receipt.ignored_content, data["seq"])
             receipt.headers_differ.update(data.get("headers", ()))
@@ -662,6 +670,15 @@ class _Fold:
             row.ruling, row.by, row.via = data["ruling"], data["by"], data["via"]
             row.why, row.waited_s = data["reason"], round((event.at_ns - since_ns) / 1e9, 3)
 
+    def _replaced(self, data: Mapping[str, Any]) -> None:
+        """Take in that an answer has placeholders."""
+        receipt, seq = self.receipt, data.get("seq", 0)
+        if data.get("replaced") and seq not in self.with_placeholders:
+            self.with_placeholders.add(seq)
+            receipt.answers_replaced += 1
+            if len(receipt.replaced) < _SEQS:
+                receipt.replaced.append(seq)
+
     def _opt_in(self, allowed: str) -> OptIn:
         found = self.opt_ins.get(allowed)
         if found is None:
@@ -675,6 +692,8 @@ class _Fold:
             _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
         if data.get("late"):
             _bounded(receipt.late, data["seq"])
+        if receipt.mode != Mode.PLAYBACK.value:  # what was live came as it was
+            self._replaced(data)
         if "usage" in data:
             self.used.add(CountedUsage.from_row(data["usage"]))
         if "fault" in data:

@@ -17,12 +17,15 @@ from typing import Any
 from ...store import RunInfo, RunStatus
 from ...tape.diff.divergence_types import DivergenceKind
 from ...tape.exchange import (
+    BODY,
+    TARGET,
     Exchange,
     Headers,
     Message,
     MessageKind,
     Request,
     Response,
+    Secret,
     WebSocketSummary,
 )
 from ...tape.policy.limits import show_usd
@@ -65,6 +68,18 @@ def plain(text: str, limit: int = _WIDTH) -> str:
 
 
 MAX_SHOWN_BYTES = 64 * 1024
+_MARKS = "⟦".encode(), "⟧".encode()
+
+
+def mark_replaced(data: bytes, secrets: Iterable[Secret], part: str = BODY) -> bytes:
+    """Put each placeholder in a text between `⟦` and `⟧`."""
+    pieces, done = list[bytes](), 0
+    for one in secrets:
+        end = one.at + one.size
+        if one.part == part and end <= len(data):
+            pieces += (data[done : one.at], _MARKS[0], data[one.at : end], _MARKS[1])
+            done = end
+    return b"".join((*pieces, data[done:]))
 
 
 def show_text(body: bytes) -> str:
@@ -175,7 +190,7 @@ def render_exchange(
         f"fingerprint {exchange.fingerprint.hex()}",
         *_inference(exchange),
         "",
-        plain(f"{request.method} {request.url} {request.http_version}", 2000),
+        plain(f"{request.method} {_marked_url(request)} {request.http_version}", 2000),
         *(plain(f"  ({kind} {name})", 500) for kind, name in request.names),
         _headers(request.headers),
         _body(request),
@@ -195,14 +210,22 @@ def render_exchange(
     if exchange.websocket is not None:
         parts.append(_messages(exchange.websocket, messages))
     if exchange.redactions:
-        parts.append(
-            plain("redacted: " + ", ".join(item.place for item in exchange.redactions), 2000)
-        )
+        places = ", ".join(item.place for item in exchange.redactions)
+        parts.append(plain(f"replaced by placeholders (⟦ ⟧): {places}", 2000))
     if exchange.withheld:
         parts.append(plain(f"withheld from the client: {exchange.withheld}", _TEXT))
     parts += [plain(f"contract violated: {row.text}", _TEXT) for row in contracts]
     parts += [f"warning: {plain(text)}" for text in exchange.warnings[:_ROWS]]
     return "\n".join(part for part in parts if part is not None)
+
+
+def _marked_url(request: Request) -> str:
+    target = request.target
+    for one in reversed(request.secrets):
+        if one.part == TARGET:
+            end = one.at + one.size
+            target = f"{target[: one.at]}⟦{target[one.at : end]}⟧{target[end:]}"
+    return f"{request.scheme}://{request.authority}{target}"
 
 
 def _inference(exchange: Exchange) -> list[str]:
@@ -232,7 +255,11 @@ def _messages(websocket: WebSocketSummary, messages: Iterable[Message]) -> str:
         arrow = "→" if message.from_client else "←"
         told = message.kind.value if message.kind is not MessageKind.TEXT else ""
         shown = (
-            plain(message.data[: 4 * _WIDTH].decode("utf-8", "replace"))
+            plain(
+                mark_replaced(message.data[: 4 * _WIDTH], message.secrets).decode(
+                    "utf-8", "replace"
+                )
+            )
             if message.kind is MessageKind.TEXT
             else f"<{len(message.data)} bytes: {message.data[:32].hex()}>"
         )
@@ -259,9 +286,10 @@ def _body(message: Request | Response) -> str:
         return ""
     coded = message.header(b"content-encoding")
     more = len(message.body) - _BODY_CHARS
+    shown = mark_replaced(message.body[:_BODY_CHARS], message.secrets)
     try:
         # Not final: the limit may fall into the middle of a character.
-        text = _utf8().decode(message.body[:_BODY_CHARS], final=more <= 0)
+        text = _utf8().decode(shown, final=more <= 0)
     except UnicodeDecodeError:
         kind = f" ({coded.decode('latin-1')})" if coded else ""
         return f"\n  <{len(message.body)} bytes{plain(kind)}: {message.body[:32].hex()}…>"
@@ -293,6 +321,7 @@ def render_receipt(receipt: Receipt) -> str:
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
         lines += [f"NOT RECORDED: {plain(text, _TEXT)}" for text in receipt.unrecorded[:_ROWS]]
+    lines += _replaced(receipt)
     lines += [_gap(row) for row in receipt.gaps[:_ROWS]]
     if receipt.stopped is not None:
         lines.append(_stopped(receipt.stopped))
@@ -462,6 +491,15 @@ def _beside(receipt: Receipt) -> list[str]:
             f"credentials merged: {plain(told)}; one stands for several on the tape, and no answer depended on which"
         )
     return lines
+
+
+def _replaced(receipt: Receipt) -> list[str]:
+    """Say which answers have placeholders."""
+    if not receipt.answers_replaced:
+        return []
+    shown = receipt.replaced[:_ROWS]
+    seqs = ", ".join(map(str, shown)) + (", …" if receipt.answers_replaced > len(shown) else "")
+    return [f"answers with secrets replaced: {receipt.answers_replaced} (seq {seqs})"]
 
 
 def _gap(row: GapRow) -> str:

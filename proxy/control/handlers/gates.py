@@ -5,6 +5,7 @@ from typing import Any
 
 from ....addons.run.pending_approvals import ApprovalError, PendingApproval
 from ....tape.diff.divergence_types import one_line
+from ....tape.exchange import BODY, Request
 from ....tape.policy.approval_decision import ApprovalDecision, Ruling
 from ....tape.policy.decide import is_duplicate
 from ....timeline.receipts.render_text import MAX_SHOWN_BYTES, show_text
@@ -97,10 +98,23 @@ def _shown(approval: PendingApproval, most: int = MAX_SHOWN_BYTES) -> dict[str, 
             [name[:_SHOWN].decode("latin-1"), value[:_VALUE].decode("latin-1")]
             for name, value in request.headers[:_FIELDS]
         ],
-        "body": show_text(request.body[:most]),
+        **_body(request, most),
         "body_bytes": request.body_bytes,
         "whole": request.spilled is None and len(request.body) <= most,
         "since_ns": approval.since_ns,
         "deadline_ns": approval.since_ns + int(approval.deadline_s * 1e9),
         "now_ns": time.time_ns(),
     }
+
+
+def _body(request: Request, most: int) -> dict[str, Any]:
+    """Give the beginning of a body as text, and where in it placeholders are: characters before each, its size and its kind."""
+    text, done, replaced = "", 0, list[dict[str, str | int]]()
+    for one in request.secrets:
+        end = one.at + one.size
+        if one.part == BODY and end <= min(most, len(request.body)):
+            text += show_text(request.body[done : one.at])
+            shown = show_text(request.body[one.at : end])
+            replaced.append({"at": len(text), "size": len(shown), "kind": one.kind})
+            text, done = text + shown, end
+    return {"body": text + show_text(request.body[done:most]), "replaced": replaced}

@@ -33,6 +33,13 @@ _GATE = {
     "repeats": {"type": ["integer", "null"], "description": "Seq of the effect it may repeat."},
     "headers": {"type": "array", "items": {"type": "array", "items": _TEXT}},
     "body": _TEXT,
+    "replaced": {
+        "type": "array",
+        "description": "Placeholders in `body`, in order.",
+        "items": _object(
+            at={**_COUNT, "description": "Characters before it."}, size=_COUNT, kind=_TEXT
+        ),
+    },
     "body_bytes": _COUNT,
     "whole": {"type": "boolean", "description": "Whether `body` is all of it."},
     "since_ns": _COUNT,

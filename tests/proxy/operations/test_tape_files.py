@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import http.client
 import json
 import re
@@ -45,6 +46,7 @@ from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.stored import all_of, record_all
 from playhead.timeline.formats.tape_file import export_tape
 from playhead.timeline.receipts import receipt as receipts
+from playhead.timeline.receipts.receipt import Receipt, build
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 
@@ -413,6 +415,39 @@ def test_secrets_of_lines_are_not_at_rest(tmp_path: Path) -> None:
     kept = b"".join(data for _, data in kept_bytes(store))
     assert SECRET.encode() not in kept
     assert b"body with " in kept
+
+
+def test_placeholders_of_lines_are_known(tmp_path: Path) -> None:
+    """They read like no secret; the agent that plays them has one in their place, and is not refused for it."""
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    key = "ghp_" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
+    placeholder = "ghp_" + "dr" * 18
+    told = json.loads(line("http://api.test/a", "ok"))
+    body = json.dumps({"note": f"with {placeholder}"})
+    place = {"part": "body", "at": body.index("ghp_"), "size": 40, "kind": "github"}
+    fields = {"Content-Type": "application/json"}
+    told["request"] |= {"method": "POST", "body": body, "secrets": [place], "headers": fields}
+    file.write_text(json.dumps(told))
+    assert run("import", "--jsonl", file, "--store", store).exit_code == 0
+    asked = json.dumps({"note": f"with {key}"}).encode()
+
+    def ask(proxy: str) -> int:
+        place = urlsplit(proxy)
+        login = base64.b64encode(f"{place.username}:{place.password}".encode()).decode()
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+        with contextlib.closing(connection):
+            login_field = {"Proxy-Authorization": f"Basic {login}"}
+            connection.request("POST", "http://api.test/a", asked, fields | login_field)
+            return connection.getresponse().status
+
+    async def play() -> tuple[int, Receipt]:
+        async with running_engine(Config(mode=Mode.PLAYBACK, store=store)) as running:
+            status = await asyncio.to_thread(ask, running.url_for("t"))
+            await running.end("t@1")
+            return status, build(running.store, running.store.get_run(RunId("t@1")))
+
+    status, receipt = asyncio.run(play())
+    assert (status, receipt.kind_alone, receipt.divergences) == (200, 1, [])
 
 
 def test_a_large_body_of_a_line_goes_into_a_file(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from playhead.tape.exchange import (
     Request,
     RequestClass,
     Response,
+    Secret,
 )
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import raw_request, raw_response
@@ -91,6 +92,41 @@ def test_headers_may_be_pairs_or_a_map() -> None:
     assert pairs.request.headers == ((b"A", b"1"), (b"b", b"2"), (b"A", b"3"))
     mapped = read_line(line(request__headers={"A": ["1", "3"], "b": "2"}))
     assert mapped.request.headers == ((b"A", b"1"), (b"A", b"3"), (b"b", b"2"))
+
+
+SECRET: dict[str, Any] = {"part": "body", "at": 1, "size": 3, "kind": "secret"}
+"""In a body of five bytes."""
+
+
+def test_the_places_of_placeholders_come_back() -> None:
+    """Of a target, of both bodies, of messages."""
+    target: dict[str, Any] = {**SECRET, "part": "target"}
+    read = read_line(
+        line(request__secrets=[SECRET, target], request__body="abcde", response__secrets=[SECRET],
+             response__body="abcde")
+    )  # fmt: skip
+    assert read.request.secrets == (Secret(**SECRET), Secret(**target))
+    assert read.response is not None
+    assert read.response.secrets == (Secret(**SECRET),)
+    message = {"from_client": True, "body": "abcde", "secrets": [SECRET]}
+    read = read_line(line(websocket={"messages": [message]}))
+    assert read.messages[0].secrets == (Secret(**SECRET),)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [{**SECRET, "at": 3}],
+        [{**SECRET, "size": 0}],
+        [SECRET, SECRET],
+        [{**SECRET, "at": 2, "size": 1}, {**SECRET, "at": 0, "size": 1}],
+        [{**SECRET, "part": "target", "at": 17}],
+    ],
+)
+def test_a_place_outside_of_its_part_is_named(told: list[dict[str, Any]]) -> None:
+    """It would be taken for something else."""
+    with pytest.raises(BadLine, match=r"at `\$\.request\.secrets\[[01]\]`"):
+        read_line(line(request__body="abcde", request__secrets=told))
 
 
 @given(st.binary(max_size=200))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.store import RunInfo, RunStatus
-from playhead.tape.exchange import Exchange, Headers, Redaction, RunId
+from playhead.tape.exchange import Exchange, Headers, Redaction, RunId, Secret
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 from playhead.tests.support.strategies import exchanges
@@ -228,3 +228,19 @@ def test_headers_are_bounded() -> None:
     shown = render_exchange(make_exchange(response=make_response(headers=headers)))
     check_safe(shown)
     assert "… and 4800 more" in shown
+
+
+def test_placeholders_are_marked() -> None:
+    """In the URL and the bodies, where they are; those of fields are listed."""
+    secrets = (Secret("body", 8, 4, "secret"), Secret("target", 4, 2, "key"))
+    request = replace(
+        make_request("GET https://api.test/?a=b&c=d", b'{"key":"drrd"}'), secrets=secrets
+    )
+    response = replace(make_response(b"key: drrd."), secrets=(Secret("body", 5, 4, "secret"),))
+    exchange = replace(make_exchange(response=response), request=request)
+    exchange = replace(exchange, redactions=(Redaction("request.header.cookie", "cookie"),))
+    shown = render_exchange(exchange)
+    assert "/?a=⟦b&⟧c=d" in shown
+    assert '{"key":"⟦drrd⟧"}' in shown
+    assert "key: ⟦drrd⟧." in shown
+    assert "replaced by placeholders (⟦ ⟧): request.header.cookie" in shown

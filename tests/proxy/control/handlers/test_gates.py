@@ -105,6 +105,23 @@ async def test_a_ruling_over_the_api(tmp_path: Path) -> None:
         assert "(pid " in ruled["by"]
 
 
+async def test_placeholders_are_marked(tmp_path: Path) -> None:
+    """Whoever decides sees which value is not the one that will be sent."""
+    key = "ghp_" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
+    async with holding(tmp_path) as (api, url):
+        asking = _post(api, url, {"to": "\u00e9", "note": f"with {key}"})
+        row = await _held(api)
+        (one,) = row["replaced"]
+        shown = row["body"][one["at"] : one["at"] + one["size"]]
+        assert shown.startswith("ghp_")
+        assert len(shown) == len(key)
+        assert key not in row["body"]
+        assert row["body"][one["at"] - 5 : one["at"]] == "with "
+        body = json.dumps({"digest": row["digest"]}).encode()
+        assert (await api.ask("POST", _path(row, "deny"), body)).status == 200
+        await asking
+
+
 async def test_many_held_requests_are_looked_at_at_once(tmp_path: Path) -> None:
     """Three hundred with large bodies are one short list, from which any is seen whole and ruled on."""
     body = json.dumps({"note": "\\ é" * 5000}).encode()
