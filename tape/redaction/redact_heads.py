@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..exchange import TARGET, Headers, HttpRequest, Redaction, Request, Secret
 from .learned import Learned
-from .placeholder import Placeholders
+from .placeholders.placeholder import Placeholders
 from .places import CONFIGURED, SECRET
 from .search import SHORTEST, Search, Searched
 from .secrets_in_heads import Heads, Pair, blank

@@ -44,7 +44,7 @@ from ..records.content_coding import undo_coding, undo_what_came
 from .finding.finder import finder
 from .finding.literals import Later
 from .learned import Learned
-from .placeholder import Keeper, Placeholders
+from .placeholders.placeholder import Keeper, Placeholders
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_inner_secrets

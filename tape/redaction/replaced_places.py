@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, TARGET, Request, Secret
-from .placeholder import unescape
+from .placeholders.placeholder import unescape
+from .placeholders.prefixes import prefix_size
 from .places import QUERY
-from .prefixes import prefix_size
 
 _FORM = b"application/x-www-form-urlencoded"
 _GRANT = b"grant_type="

@@ -31,7 +31,7 @@ from .finding.finder import Finding, apart, finder
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .learned import Learned, Match, write_match
-from .placeholder import Placeholders, rewrite, unescape
+from .placeholders.placeholder import Placeholders, rewrite, unescape
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 
 SHORTEST = len(b"://:x@")

@@ -14,7 +14,7 @@ from urllib.parse import unquote_plus
 
 from ...config.schema import KeepRule, RedactRule
 from .learned import Learned
-from .placeholder import Placeholders, unescape
+from .placeholders.placeholder import Placeholders, unescape
 from .places import (
     AMBIGUOUS,
     AUTHORIZATION,

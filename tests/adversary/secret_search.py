@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from playhead.tape.exchange import Headers, Request, Response
-from playhead.tape.redaction.placeholder import unescape
+from playhead.tape.redaction.placeholders.placeholder import unescape
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.adversary.secret_bodies import body
 from playhead.tests.adversary.secret_recipes import Made, expand, hostile, learned, read

@@ -24,7 +24,7 @@ from playhead.tape.exchange import (
     Response,
 )
 from playhead.tape.redaction.finding.format_table import FORMATS
-from playhead.tape.redaction.placeholder import unescape
+from playhead.tape.redaction.placeholders.placeholder import unescape
 from playhead.tape.redaction.redactor import Redactor
 
 KEY = "tk7Qm2+/Zp9x=Ab3_Lr-58fW0yC1vv"

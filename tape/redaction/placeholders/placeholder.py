@@ -13,7 +13,7 @@ import hmac
 import re
 from functools import lru_cache
 
-from .acceptance import is_shaped
+from ..acceptance import is_shaped
 from .alike import make_alike
 
 _UNIT = re.compile(

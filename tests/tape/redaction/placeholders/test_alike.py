@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.redaction.alike import make_alike
-from playhead.tape.redaction.prefixes import PREFIXES
+from playhead.tape.redaction.placeholders.alike import make_alike
+from playhead.tape.redaction.placeholders.prefixes import PREFIXES
 
 SEEDS = [hashlib.sha256(bytes([number])).digest() for number in range(8)]
 _VALUES = st.from_regex(r"[A-Za-z0-9_.+/=-]{1,80}", fullmatch=True).map(str.encode)

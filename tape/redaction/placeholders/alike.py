@@ -23,7 +23,7 @@ import json
 import re
 from hashlib import shake_256
 
-from .acceptance import has_checksum
+from ..acceptance import has_checksum
 from .prefixes import prefix_size
 
 _LOWER = b"abcdefghijklmnopqrstuvwxyz"

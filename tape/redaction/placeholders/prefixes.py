@@ -3,7 +3,7 @@
 They are those of the table of formats, but for what is no name of an issuer there, and a few more.
 """
 
-from .finding.format_table import FORMATS
+from ..finding.format_table import FORMATS
 
 _NO_ISSUERS = frozenset(
     (

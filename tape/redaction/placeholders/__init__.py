@@ -1,0 +1,1 @@
+"""Placeholders: values that stand for those that redaction replaced."""
