@@ -54,6 +54,7 @@ from .schema import (
 )
 from .values import (
     LABEL_RULE,
+    PERSONAL_KINDS,
     check_json_path,
     check_regex,
     check_secret_regex,
@@ -77,6 +78,7 @@ from .values import (
     parse_pace,
     parse_parameter,
     parse_pattern,
+    parse_personal_kind,
     parse_place,
     parse_reason,
     parse_run_name,
@@ -374,7 +376,7 @@ def _config(value: Value, base: Path | None) -> Config:
         model_contracts=fields.parsed("model_contracts", _model_violation, default.model_contracts),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
-        redact=fields.each("redact", _redact_rule),
+        redact=fields.section("redact", _redact_rules, ()),
         redact_off=fields.each("redact_off", _keep_rule),
         limits=fields.section("limits", _limits, default.limits),
         retention=fields.section(
@@ -778,15 +780,31 @@ def _ignore_rule(value: Value) -> IgnoreRule:
 
 
 def _redact_rule(value: Value) -> RedactRule:
-    return RedactRule(**_one_place(value, pattern=check_secret_regex, path=check_secret_regex))
+    more = {"pattern": check_secret_regex, "path": check_secret_regex}
+    fields, places = _one_place(value, more, "pii")
+    kinds = fields.texts("pii", parse_personal_kind, "")
+    if "pii" in fields.given and not kinds:
+        fields.given["pii"].fault(f"names nothing; expected a list of {', '.join(PERSONAL_KINDS)}")
+    return RedactRule(**places, pii=tuple(filter(None, kinds)))
+
+
+def _redact_rules(value: Value) -> tuple[RedactRule, ...]:
+    # `redact: {pii: [email]}` is short for a list of that one entry.
+    return tuple(map(_redact_rule, [value] if value.is_mapping else value.items()))
 
 
 def _keep_rule(value: Value) -> KeepRule:
-    return KeepRule(**_one_place(value, format=parse_secret_format))
+    return KeepRule(**_one_place(value, {"format": parse_secret_format})[1])
 
 
-def _one_place(value: Value, **more: Callable[[str], str]) -> dict[str, str]:
-    """Read a rule that names one place: of a request's parts, or in one of the ways given."""
+def _one_place(
+    value: Value, more: Mapping[str, Callable[[str], str]], *lists: str
+) -> tuple[Fields, dict[str, str]]:
+    """Read a rule that names one place: of a request's parts, or in one of the ways given.
+
+    more: further places, and what reads each.
+    lists: further places that are read elsewhere.
+    """
     parsers = {
         "header": _lower_header_name,
         "query": parse_parameter,
@@ -794,10 +812,10 @@ def _one_place(value: Value, **more: Callable[[str], str]) -> dict[str, str]:
         "form": parse_parameter,
         **more,
     }
-    fields = value.fields(*parsers)
+    fields = value.fields(*parsers, *lists)
     if value.is_mapping and len(fields.given) != 1:
-        value.fault(f"expected exactly one of {', '.join(parsers)}")
-    return {key: fields.parsed(key, parse, "") for key, parse in parsers.items()}
+        value.fault(f"expected exactly one of {', '.join((*parsers, *lists))}")
+    return fields, {key: fields.parsed(key, parse, "") for key, parse in parsers.items()}
 
 
 def _limits(value: Value) -> Limits:

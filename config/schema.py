@@ -293,6 +293,8 @@ class RedactRule:
     """What it matches in any text, or its group, is a secret."""
     path: str = ""
     """The same in paths."""
+    pii: tuple[str, ...] = ()
+    """Kinds of personal data, wherever they are."""
 
 
 @dataclass(frozen=True, slots=True)

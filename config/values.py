@@ -625,5 +625,21 @@ def parse_secret_format(text: str) -> str:
     raise ValueError(f"{show(text)} is no known format; expected {_one_of(SECRET_FORMATS)}")
 
 
+PERSONAL_KINDS = ("email", "phone", "iban", "card", "ssn")
+"""Kinds of personal data that can be redacted."""
+
+
+def parse_personal_kind(text: str) -> str:
+    """Parse the name of a kind of personal data.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    if text in PERSONAL_KINDS:
+        return text
+    raise ValueError(
+        f"{show(text)} is no known kind of personal data; expected {_one_of(PERSONAL_KINDS)}"
+    )
+
+
 def _one_of(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]

@@ -69,7 +69,7 @@ from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 10
+CANONICAL_VERSION = 11
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""

@@ -387,3 +387,27 @@ TESTS: dict[str, Callable[[bytes], bool]] = {
     "none": lambda _value: True,
 }
 """The tests by the names under which the tables give them."""
+
+
+def is_card(digits: bytes) -> bool:
+    """Say whether digits have the check digit of a card (ISO/IEC 7812)."""
+    return 13 <= len(digits) <= 19 and luhn_rest(digits) == 0 and len(frozenset(digits)) > 1
+
+
+def is_iban(plain: bytes) -> bool:
+    """Say whether letters and digits have the check digits of an IBAN (ISO 13616)."""
+    return 15 <= len(plain) <= 34 and iban_rest(plain) == 1
+
+
+def luhn_rest(digits: bytes) -> int:
+    """Give what the check digit of a card lacks, 0 where it is right (ISO/IEC 7812)."""
+    total = 0
+    for place, code in enumerate(reversed(digits)):
+        number = (code - 48) * (1 + place % 2)
+        total += number - 9 * (number > 9)
+    return total % 10
+
+
+def iban_rest(plain: bytes) -> int:
+    """Give what the check digits of an IBAN leave, 1 where they are right (ISO 13616)."""
+    return int("".join(str(int(chr(code), 36)) for code in plain[4:] + plain[:4])) % 97

@@ -21,7 +21,10 @@ def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:
     parts: list[bytes] = []
     at = 0
     for secret in secrets:
-        parts += (data[at : secret.at], form % _word(secret.kind).encode())
+        value = data[secret.at : secret.at + secret.size]
+        mark = form % _word(secret.kind).encode()
+        # It may be a number of JSON, as that of a card is: a number takes its place.
+        parts += (data[at : secret.at], b"1" * secret.size if json and value.isdigit() else mark)
         at = secret.at + secret.size
     parts.append(data[at:])
     return b"".join(parts)

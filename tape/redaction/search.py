@@ -30,6 +30,7 @@ from .finding.context import STRING, Context, Found
 from .finding.finder import Finding, apart, finder
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
+from .finding.personal import PersonalData
 from .learned import Learned, Match, write_match
 from .placeholders.placeholder import Placeholders, rewrite, unescape
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
@@ -126,8 +127,10 @@ class Search:
         self._kept = frozenset((rule.json or rule.form).lower() for rule in kept)
         self._kept_formats = frozenset(rule.format for rule in kept if rule.format)
         self._configured = ConfiguredFields(names) if names else None
+        kinds = [kind for rule in rules for kind in rule.pii]
+        self._personal = PersonalData(kinds) if kinds else None
         self._finder = finder()
-        self.configured = bool(names or self._patterns)
+        self.configured = bool(names or self._patterns or kinds)
         """Whether a configuration has places of its own: of them nothing is known."""
 
     def search(self, data: bytes, kind: Kind = _PLAIN) -> Searched | None:
@@ -145,8 +148,7 @@ class Search:
             founds = founds + self._form(data)
         for pattern in self._patterns:
             founds = founds + _pattern(pattern, data)
-        if self._configured is not None:
-            founds = founds + self._configured.find(context)
+        founds = founds + self._find_configured(context)
         if founds or finding.runs:
             self._take_all(data, finding._replace(found=founds), edits)
         until = min(finding.searched, _escaped_until(data))
@@ -155,19 +157,15 @@ class Search:
         views = _windows(data)
         for view in views:
             inner = context._replace(data=view.data, document=self._is_document(data))
-            inner_founds = self._finder.find(inner).found
-            if self._configured is not None:
-                inner_founds = inner_founds + self._configured.find(inner)
-            for found in inner_founds:
+            for found in self._finder.find(inner).found + self._find_configured(inner):
                 spread = view.spread(found.start, found.end)
                 start, end = spread[0][0], spread[-1][1]
                 self._take(data, found._replace(start=start, end=end), edits)
         if kind.stream:
             for view in _streams(data):
                 views.append(view)
-                for found in self._finder.find(
-                    context._replace(data=view.data, document=True)
-                ).found:
+                joined = context._replace(data=view.data, document=True)
+                for found in self._finder.find(joined).found + self._find_personal(view.data):
                     self._spread(view, data, found, edits)
         searched = len(data)
         if self._learned:
@@ -177,6 +175,14 @@ class Search:
         return self._apply(whole, edits) if edits else None
 
     # ---- inside --------------------------------------------------------------------------------
+
+    def _find_configured(self, context: Context) -> list[Found]:
+        """Find what a configuration names: its fields, and the kinds of personal data."""
+        fields = self._configured.find(context) if self._configured is not None else []
+        return fields + self._find_personal(context.data)
+
+    def _find_personal(self, data: bytes) -> list[Found]:
+        return self._personal.find(data) if self._personal is not None else []
 
     def _is_clean(self, data: bytes) -> bool:
         """Say whether a text without any head has no secret either: neither escapes nor learned values nor configured ones."""

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
+from playhead.config.schema import RedactRule
+from playhead.config.values import PERSONAL_KINDS
 from playhead.tape.exchange import Headers, Request, Response
 from playhead.tape.redaction.placeholders.placeholder import unescape
 from playhead.tape.redaction.redactor import Redactor
@@ -168,6 +170,21 @@ def _ask(text: str) -> bytes:
     return ask(Redactor(b"k" * 32), "request", kind if is_form else (), "/", text.encode())
 
 
+def personal(case: Mapping[str, Any]) -> Iterator[tuple[Made, str, list[bytes]]]:
+    """Give each value of a kind of personal data, where it was put, and what is stored under a rule that names its kind."""
+    rules = [RedactRule(pii=(case["pii"],))]
+    for made in expand(case):
+        text = json.dumps({"content": made.text}) if made.text[:1] != "{" else made.text
+        fields = ((b"content-type", b"application/json"),)
+        for position, target, data in (
+            ("body", "/", text.encode()),
+            ("raw body", "/", made.text.encode()),
+            ("query", f"/?q={quote(made.values['value'])}", b""),
+        ):
+            redactor = Redactor(b"k" * 32, rules)
+            yield made, position, ask(redactor, "request", fields, target, data).splitlines()
+
+
 def benign(names: list[str]) -> Iterator[tuple[str, str]]:
     """Give name and change of each case that is not stored as it came."""
     for case in read("benign")["cases"]:
@@ -216,9 +233,10 @@ def hostile_times(
     later: takes the compiles, as in a proxy.
     """
     for case in read("hostile")["cases"]:
-        if case.get("pii") or (names and case["id"] not in names):
+        if names and case["id"] not in names:
             continue
-        redactor = Redactor(b"k" * 32, later=later.submit)
+        rules = [RedactRule(pii=PERSONAL_KINDS)] if case.get("pii") else []
+        redactor = Redactor(b"k" * 32, rules, later=later.submit)
         for value in learned(case):
             redactor._learned.add(value.encode())
         later.submit(len, ()).result()

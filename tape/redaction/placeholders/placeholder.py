@@ -5,7 +5,8 @@ Rules:
 1. A placeholder depends on the key and the value, and on nothing else: a secret is the same placeholder
    wherever it stands in a store, and says nothing without the key.
 2. It has the form of the value (`alike.py`): its length, its prefix, everything but letters and digits.
-3. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
+3. Personal data get pseudonyms, which are valid where the data are (`pseudonyms.py`), whatever redaction took them for.
+4. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
    with the same escapes: its length stands, and what was valid stays valid.
 """
 
@@ -15,13 +16,14 @@ from functools import lru_cache
 
 from ..acceptance import is_shaped
 from .alike import make_alike
+from .pseudonyms import make_pseudonym, normal_form
 
 _UNIT = re.compile(
     rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u00[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.", re.DOTALL
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_MADE = b"placeholders 1"
+_MADE = b"placeholders 2"
 """Changes where a value would have another placeholder than before."""
 _TURNS = 16
 _CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
@@ -74,6 +76,9 @@ class Placeholders:
         return write_units(units, self.of(_plain_of(units)))
 
     def _make(self, value: bytes) -> bytes:
+        normal = normal_form(value)
+        if normal is not None:
+            return make_pseudonym(value, normal, hmac.digest(self._key, normal, "sha256"))
         seed = hmac.digest(self._key, value, "sha256")
         made = make_alike(value, seed)
         for turn in range(_TURNS):

@@ -1,0 +1,137 @@
+"""Personal data: found where a configuration asks for it, and replaced by pseudonyms that are valid."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.config import ConfigError, loads
+from playhead.config.schema import RedactRule
+from playhead.config.values import PERSONAL_KINDS
+from playhead.tape.canonical.canonical_request import canonical, compile_rules
+from playhead.tape.exchange import RequestClass
+from playhead.tape.redaction.acceptance import is_card, is_iban
+from playhead.tape.redaction.placeholders.placeholder import Placeholders
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.counts import tries
+from playhead.tests.support.exchanges import make_request, raw_request
+
+ALL = (RedactRule(pii=PERSONAL_KINDS),)
+CARD = "41" + "11111111111111"
+IBAN = "DE89" + "370400440532013000"
+
+
+def replaced(text: str) -> str:
+    """Give a text without personal data."""
+    return Redactor(b"k", ALL).text(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("write to bob.s@acme.org today", r"write to [a-z]{3}\.[a-z]@[a-z]{3}\.test today"),
+        ('{"a": "\\nbob@x.org"}', r'\{"a": "\\n[a-z]{3}@[a-z]\.org"\}'),
+        ("?to=bob%40mail.org", r"\?to=[a-z]{3}%40[a-z]{3}\.test"),
+        ("<bob@mail.org>,", r"<[a-z]{3}@[a-z]{3}\.test>,"),
+        ("call +49 30 1234567.", r"call \+49 \d{2} \d{7}\."),
+        ("(415)555-0123", r"\([2-9]\d\d\)[2-9]\d\d-\d{4}"),
+        ("415-555-0123", r"[2-9]\d\d-[2-9]\d\d-\d{4}"),
+        ('"phone": "4155550123"', r'"phone": "[2-9]\d\d[2-9]\d{6}"'),
+        (f"to {IBAN}.", r"to DE\d{20}\."),
+        ("to DE89 3704 0044 0532 0130 00 NOW", r"to DE\d\d \d{4} \d{4} \d{4} \d{4} \d\d NOW"),
+        (f"qty 2 {CARD}", r"qty 2 41\d{14}"),
+        ("4111 1111 1111 1111", r"41\d\d \d{4} \d{4} \d{4}"),
+        ('{"pan":378282246310005}', r'\{"pan":37\d{13}\}'),
+        ("123-45-6789", r"9\d\d-\d\d-\d{4}"),
+    ],
+)
+def test_personal_data_is_replaced_in_its_form(text: str, kept: str) -> None:
+    """By something else that is written as it is."""
+    found = replaced(text)
+    assert re.fullmatch(kept, found)
+    assert found != text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git@github.com:playhead/playhead.git",
+        "npm install left-pad@1.3.0",
+        "id 1234567890123456",
+        "4111111111111112",
+        "trace 41111111111111110000",
+        "a4111111111111111",
+        "DE88370400440532013000",
+        "ZZ89370400440532013000",
+        "2026-11-22T10:00:00+01:00",
+        "1e+1000000000",
+        "000-12-3456",
+        "v1.2.3-415-555-01234",
+    ],
+)
+def test_what_is_no_personal_data_stays(text: str) -> None:
+    """A wrong check digit, a part of a longer word, something of another meaning."""
+    assert replaced(text) == text
+
+
+def test_a_value_has_one_pseudonym_however_it_is_written() -> None:
+    """So that two mentions are one person's."""
+    digits = re.sub(r"\D", "", replaced("4111 1111 1111 1111"))
+    assert replaced(CARD) == digits
+    assert replaced("Bob@Mail.org").lower() == replaced("bob@mail.org")
+    said = json.loads(replaced(json.dumps({"to": "bob@mail.org", "said": "ask bob@mail.org"})))
+    assert said["said"] == f"ask {said['to']}"
+
+
+def test_without_a_rule_it_stays() -> None:
+    """It is what the agent works with."""
+    text = f"bob@mail.org {CARD} {IBAN} +493012345678 123-45-6789".encode()
+    assert Redactor(b"k").text(text) == text
+    assert Redactor(b"k", (RedactRule(pii=("card",)),)).text(text).startswith(b"bob@mail.org 41")
+
+
+def _with_check(digits: str) -> str:
+    return next(f"{digits}{n}" for n in range(10) if is_card(f"{digits}{n}".encode()))
+
+
+@tries(50)
+@given(st.from_regex(r"4[0-9]{13}[1-9]", fullmatch=True), st.binary(min_size=1, max_size=8))
+def test_the_pseudonym_of_a_card_is_valid(digits: str, key: bytes) -> None:
+    """A form takes it."""
+    made = Placeholders(key).of(_with_check(digits).encode())
+    assert is_card(made)
+    assert made[:2] == digits[:2].encode()
+
+
+@tries(50)
+@given(st.from_regex(r"[0-9]{18}", fullmatch=True), st.binary(min_size=1, max_size=8))
+def test_the_pseudonym_of_an_iban_is_valid(digits: str, key: bytes) -> None:
+    """Its country and length stay."""
+    value = next(f"DE{n:02}{digits}" for n in range(2, 99) if is_iban(f"DE{n:02}{digits}".encode()))
+    made = Placeholders(key).of(value.encode())
+    assert is_iban(made)
+    assert made[:2] == b"DE"
+
+
+def test_a_number_of_json_is_compared_as_json() -> None:
+    """Two requests that differ in the blanks between members are one question."""
+    forms = []
+    for body in (f'{{"pan":{CARD},"b":1}}', f'{{"b":1, "pan": {CARD}}}'):
+        request = raw_request(make_request("POST https://a.test/", body.encode()))
+        kept, _ = Redactor(b"k", ALL).request(request)
+        assert CARD not in kept.body.decode()
+        json.loads(kept.body)
+        forms.append(canonical(kept, RequestClass.EFFECT, compile_rules()))
+    assert forms[0] == forms[1]
+
+
+def test_the_rule_in_a_configuration() -> None:
+    """As a list of entries, or in short; what is wrong is named."""
+    short, entry = loads("redact: {pii: [email, card]}"), loads("redact: [{pii: [email, card]}]")
+    assert short.redact == entry.redact == (RedactRule(pii=("email", "card")),)
+    with pytest.raises(ConfigError, match="'mail' is no known kind of personal data; expected"):
+        loads("redact: {pii: [mail]}")
+    with pytest.raises(ConfigError, match="names nothing; expected a list of email, phone"):
+        loads("redact: {pii: []}")
