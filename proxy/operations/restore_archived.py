@@ -131,6 +131,23 @@ def remove_from_archive(store: Store, runs: Sequence[RunInfo], progress: Progres
     remove_archived(store, runs, open_place, platform.node(), time.time_ns, progress)
 
 
+def check_removable(store: Store, runs: Sequence[RunInfo]) -> None:
+    """Check that archived runs can be deleted from their archives: those are there, and are this store's.
+
+    Raises: StoreError; PlayheadError without pyarrow.
+    """
+    if not runs:
+        return
+    require_pyarrow()
+    from ...store.archive.reading import BatchReader
+    from ...timeline.archiving.move_runs import by_batch
+
+    store.archive.check_home()
+    for place, batch in by_batch(runs):
+        with BatchReader(open_place(place), batch):
+            pass
+
+
 @contextlib.contextmanager
 def moving(store: Store) -> Iterator[None]:
     """Be the only one who moves runs of a store; waits for another.

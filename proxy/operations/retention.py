@@ -24,7 +24,7 @@ from ...tape.records.events import Event, EventKind
 from ..progress import ProgressBar
 from .notes import user_name
 from .open_store import open_store
-from .restore_archived import moving, remove_from_archive, restore_runs
+from .restore_archived import check_removable, moving, remove_from_archive, restore_runs
 
 SPARE_S = 3600.0
 """Younger body files stay; longer than a late answer is waited for."""
@@ -184,7 +184,7 @@ def _line(store: Store, run: RunInfo) -> list[RunInfo]:
 def erase(config: Config, name: str) -> list[RunInfo]:
     """Erase a run and what was made from it: their bytes are not in the store's files afterwards, nor in an archive.
 
-    Raises: UnknownRun, RunOpen; StoreError, naming who has the store open: nothing is erased then.
+    Raises: UnknownRun, RunOpen; StoreError, naming who has the store open or the archive that cannot be read: nothing is erased then.
     """
     find_erased(config, name)
     # From first to last: who comes in between could put a body there that nothing needs yet, or keep it from its end.
@@ -194,8 +194,16 @@ def erase(config: Config, name: str) -> list[RunInfo]:
     ):
         with open_store(config, held=held) as store:
             gone = _line(store, store.get_run(name))
-            store.erase_runs([run for run in gone if run.archived is None])
             away = [run for run in gone if run.archived is not None]
+            try:
+                check_removable(store, away)
+            except StoreError as error:
+                # Who erases half of it would believe that all of it is gone.
+                text = (
+                    f"nothing of run {name!r} was erased, since a part of it is archived: {error}"
+                )
+                raise StoreError(text, f"{error.hint}; then erase it again") from error
+            store.erase_runs([run for run in gone if run.archived is None])
             if away:
                 with moving(store), ProgressBar("erasing") as progress:
                     remove_from_archive(store, away, progress)

@@ -6,6 +6,7 @@ earlier one had it in the next. Whether it is the recorded value is compared aft
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -15,19 +16,39 @@ from .places import QUERY, SECRET, is_query_secret
 _PAIRS = re.compile(rb"""([?&;])([^=&;\s<>"']+)=([^&#;\s<>"']*)""")
 
 
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BEHIND = tuple(bytes([code]) for code in b",]} \t\r\n")
+
+
 def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:
     """Give a text with its placeholders replaced by their kinds; in JSON it stays JSON."""
     form = b"\\u0000(%s)" if json else b"\x00(%s)"
+    secrets = list(secrets)
+    numbers = _find_numbers(data, secrets) if json else frozenset[int]()
     parts: list[bytes] = []
     at = 0
     for secret in secrets:
-        value = data[secret.at : secret.at + secret.size]
         mark = form % _word(secret.kind).encode()
-        # It may be a number of JSON, as that of a card is: a number takes its place.
-        parts += (data[at : secret.at], b"1" * secret.size if json and value.isdigit() else mark)
+        parts += (data[at : secret.at], b'"%b"' % mark if secret.at in numbers else mark)
         at = secret.at + secret.size
     parts.append(data[at:])
     return b"".join(parts)
+
+
+def _find_numbers(data: bytes, secrets: Iterable[Secret]) -> frozenset[int]:
+    """Find the places that are numbers of JSON, as those of cards may be."""
+    found = {
+        one.at
+        for one in secrets
+        if one.part == BODY
+        and data[one.at : one.at + one.size].isdigit()
+        and data[one.at + one.size : one.at + one.size + 1] in _BEHIND
+    }
+    starts = sorted(found)
+    for string in _STRING.finditer(data) if found else ():
+        first, behind = bisect(starts, string.start()), bisect(starts, string.end())
+        found.difference_update(starts[first:behind])
+    return frozenset(found)
 
 
 def _word(kind: str) -> str:

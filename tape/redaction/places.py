@@ -22,7 +22,10 @@ SECRET = "secret"
 """What was found by its look, or because it stood in a declared place before."""
 
 HEADERS: dict[str, str] = {
-    **dict.fromkeys(("authorization", "proxy-authorization", "x-authorization"), AUTHORIZATION),
+    **dict.fromkeys(
+        ("authorization", "proxy-authorization", "x-authorization", "authentication", "x-auth"),
+        AUTHORIZATION,
+    ),
     **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),
     "x-ms-copy-source-authorization": AUTHORIZATION,
     **dict.fromkeys(("cookie", "set-cookie", "cookie2", "set-cookie2"), COOKIE),
@@ -46,6 +49,9 @@ HEADERS: dict[str, str] = {
             "x-parse-rest-api-key",
             "x-parse-master-key",
             "xi-api-key",
+            "fastly-key",
+            "x-mashape-key",
+            "x-key",
             "dd-api-key",
             "dd-application-key",
             "ocp-apim-subscription-key",

@@ -36,6 +36,10 @@ from .places import (
 
 _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
 
+_BETWEEN = re.compile(rb"[\s,;=:\"']+")
+_LASTING = re.compile(rb"(?:token|key|secret|password)\Z")
+"""Ends of the names of parameters that are the same in each request."""
+
 _COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
 _COSMOS_SIGNATURE = re.compile(rb"((?:&|%26)sig(?:=|%3d))(.*)", re.IGNORECASE | re.DOTALL)
 """Cosmos DB writes its `authorization` as a query, percent-encoded, without a scheme."""
@@ -285,6 +289,8 @@ class Heads:
         key, slash, scope = secret.partition(b"/")
         if plain == b"credential" and scope.count(b"/") == 3:
             return name + self._placeholders.of(key) + slash + scope
+        if _LASTING.search(plain):
+            self._learn(AUTHORIZATION, secret.strip())
         return name + self._placeholders.of(secret)
 
     def _sign(self, part: bytes) -> bytes:
@@ -312,6 +318,10 @@ class Heads:
         if kind == SIGNATURE or (kind == COOKIE and not is_credential(value)):
             return
         self._learned.add(value)
+        # Whatever its scheme and parameters are, each word of it may be the credential, and comes back by itself.
+        for word in _BETWEEN.split(value):
+            if word != value.rstrip(b"=") and is_credential(word):
+                self._learned.add(word)
 
 
 def blank(value: bytes, pairs: list[Pair]) -> bytes:

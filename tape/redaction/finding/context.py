@@ -1,7 +1,7 @@
 """A text that is searched, and the places that are found in it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -110,6 +110,26 @@ def without_overlaps[P: _Placed](places: list[P]) -> list[P]:
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
     return kept
+
+
+_LEAST_COUNT = 8
+_CBOR_TEXT = 0x60
+
+
+def find_counts(data: bytes, start: int) -> Iterator[int]:
+    """Find the lengths of a string that a binary format may have written before it, that of the text left included.
+
+    One byte (protobuf, MessagePack, CBOR, Thrift, Pascal), the same doubled (Avro) or with a byte that ends the string (BSON), with
+    the type (short text in CBOR); two bytes of seven bits, or 16 bits with either end first.
+    """
+    if not start:
+        return
+    last, before = data[start - 1], data[start - 2] if start > 1 else 0
+    found = [last, last - 1, last >> 1, last - _CBOR_TEXT, before << 8 | last, last << 8 | before]
+    if before & 0x80:
+        found += (before & 0x7F | last << 7, (before & 0x7F | last << 7) >> 1)
+    left = len(data) - start
+    yield from (size for size in found if _LEAST_COUNT <= size <= left)
 
 
 def is_boundary(data: bytes, start: int) -> bool:

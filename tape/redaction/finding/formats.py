@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..acceptance import TESTS, is_placeholder
 from ..places import SECRET
-from .context import Context, Found, is_boundary
+from .context import Context, Found, find_counts, is_boundary
 from .format_table import FORMATS, Format, expand
 from .heads import Head
 
@@ -98,14 +98,10 @@ class Formats:
             return None
         for width in way.starts:
             start = end - width
-            if start < 0 or not (is_boundary(data, start) or _is_joined(data, start)):
-                continue
-            found = way.pattern.match(data, start)
+            found = _match(way.pattern, data, start) if start >= 0 else None
             if found is None:
                 continue
             last = found.end()
-            if last < len(data) and (data[last : last + 1].isalnum() or data[last] == 95):
-                continue
             keys.look(found[1])
             if TESTS[row.test](found[0] if row.test == "header" else found[1]):
                 return Found(found.start(1) if way.behind else start, last, SECRET, learn=True)
@@ -122,6 +118,28 @@ class Formats:
             ):
                 return Found(start, len(context.data), SECRET, learn=False)
         return None
+
+
+def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[bytes] | None:
+    """Match a secret that stands alone: as a word, or as a string of a binary format, whose length is before it."""
+    if is_boundary(data, start) or _is_joined(data, start) or _begins_record(data, start):
+        found = pattern.match(data, start)
+        if found is not None and not _goes_on(data, found.end()):
+            return found
+    for size in find_counts(data, start):
+        found = pattern.match(data, start, start + size)
+        if found is not None and found.end() == start + size:
+            return found
+    return None
+
+
+def _goes_on(data: bytes, end: int) -> bool:
+    return end < len(data) and (data[end : end + 1].isalnum() or data[end] == 95)
+
+
+def _begins_record(data: bytes, start: int) -> bool:
+    """Say whether one letter or digit is between a secret and what is no text: the length of the string, in some way or other."""
+    return start < 2 or not 32 <= data[start - 2] < 127
 
 
 def _is_joined(data: bytes, start: int) -> bool:

@@ -257,6 +257,24 @@ def test_a_run_is_erased_from_the_archive(store: Path) -> None:
     assert files(store) == []
 
 
+def test_nothing_is_erased_while_the_archive_is_out_of_reach(store: Path) -> None:
+    """Neither what is there nor what is here; nobody is told that it was, and `gc` leaves it."""
+    done(store, "archive", "night", "day")
+    done(store, "show", "night")  # it is in the store, too
+    before = everything(store, "night")
+    attic(store).rename(attic(store).with_name("elsewhere"))
+    told = refused(store, "erase", "night", "--yes")
+    assert "nothing of run 'night' was erased, since a part of it is archived" in told
+    assert everything(store, "night") == before
+    attic(store).with_name("elsewhere").rename(attic(store))
+    with Store.open(store, readonly=True) as opened:
+        assert not opened.erasing
+    done(store, "gc")
+    assert everything(store, "night") == before
+    done(store, "erase", "night", "--yes")
+    assert {row["run"] for row in _rows(store, "steps")} == {"day"}
+
+
 def test_a_copy_of_a_store_takes_nothing_from_the_archive(store: Path) -> None:
     """The first one's runs lie there, too; a copy that takes the archive over says so."""
     done(store, "archive")

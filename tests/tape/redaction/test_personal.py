@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from playhead.config import ConfigError, loads
 from playhead.config.schema import RedactRule
 from playhead.config.values import PERSONAL_KINDS
-from playhead.tape.canonical.canonical_request import canonical, compile_rules
+from playhead.tape.canonical.canonical_request import BodyKind, canonical, compile_rules
 from playhead.tape.exchange import RequestClass
 from playhead.tape.redaction.acceptance import is_card, is_iban
 from playhead.tape.redaction.placeholders.placeholder import Placeholders
@@ -118,13 +118,19 @@ def test_the_pseudonym_of_an_iban_is_valid(digits: str, key: bytes) -> None:
 def test_a_number_of_json_is_compared_as_json() -> None:
     """Two requests that differ in the blanks between members are one question."""
     forms = []
-    for body in (f'{{"pan":{CARD},"b":1}}', f'{{"b":1, "pan": {CARD}}}'):
+    for body in (f'{{"pan":{CARD},"b":[1]}}', f'{{"b":[1], "pan": {CARD}}}'):
         request = raw_request(make_request("POST https://a.test/", body.encode()))
         kept, _ = Redactor(b"k", ALL).request(request)
         assert CARD not in kept.body.decode()
         json.loads(kept.body)
         forms.append(canonical(kept, RequestClass.EFFECT, compile_rules()))
     assert forms[0] == forms[1]
+    assert forms[0].kind is BodyKind.JSON
+    kept, _ = Redactor(b"k", ALL).request(
+        raw_request(make_request("POST https://a.test/", f'["a:{CARD},b", {CARD}]'.encode()))
+    )
+    shown = canonical(kept, RequestClass.EFFECT, compile_rules()).body
+    assert json.loads(shown) == ["a:\0(secret),b", "\0(secret)"]
 
 
 def test_the_rule_in_a_configuration() -> None:

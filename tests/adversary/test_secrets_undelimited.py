@@ -1,0 +1,122 @@
+"""Secrets that no blank or sign is beside: strings of binary formats, credentials behind a scheme of any name or in quotes."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from playhead.tape.redaction.finding.format_table import FORMATS
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.adversary.secret_recipes import expand, read
+from playhead.tests.support.exchanges import make_request, raw_request
+
+KEY = "tk7Qm2Zp9xAb3Lr58fW0yC1vvKq4"
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "protobuf": lambda text: b"\x08\x01\x0a" + _varint(len(text)) + text + b"\x12\x02ok",
+    "protobuf, a field whose tag is a digit": lambda text: (
+        b"\x0a\x01a\x12" + _varint(len(text)) + text + b"2\x02ok"
+    ),
+    "gRPC": lambda text: struct.pack(">BI", 0, len(text) + 2) + b"\x0a" + _varint(len(text)) + text,
+    "MessagePack": lambda text: (
+        b"\x81\xa1k" + (b"\xd9%c" % len(text) if len(text) < 256 else b"\xda" + struct.pack(">H", len(text))) + text + b"\xc0"
+    ),
+    "CBOR": lambda text: (
+        b"\xa1ak" + (bytes([0x60 + len(text)]) if len(text) < 24 else b"\x78%c" % len(text) if len(text) < 256 else b"\x79" + struct.pack(">H", len(text))) + text + b"ab"
+    ),
+    "Thrift": lambda text: b"\x0b\x00\x01" + struct.pack(">I", len(text)) + text + b"\x00",
+    "Thrift, compact": lambda text: b"\x18" + _varint(len(text)) + text + b"\x00",
+    "Avro": lambda text: b"\x02" + _varint(2 * len(text)) + text + b"\x04ab",
+    "BSON": lambda text: b"\x02k\x00" + struct.pack("<I", len(text) + 1) + text + b"\x00\x00",
+    "Pascal": lambda text: (b"%c" % len(text) if len(text) < 256 else struct.pack("<H", len(text))) + text + b"x",
+}  # fmt: skip
+
+
+def _values() -> list[tuple[str, str]]:
+    """One value of each row of the table, of lengths whose byte is a letter or digit where the format allows any."""
+    names = {row.name for row in FORMATS}
+    found = []
+    for case in read("formats")["cases"]:
+        plain = (
+            case.get("text", "{value}") == "{value}" and "wrap" not in case and "steps" not in case
+        )
+        if case["kind"] == "by format" and plain and case["id"] in names | {case["id"]}:
+            found += [
+                (made.name, made.values["value"])
+                for made in expand(case)[:1]
+                if "value" in made.values
+            ]
+    return found
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_no_secret_is_left_in_a_binary_body(encoding: str) -> None:
+    """Its length is before it, and may read like a letter; what follows may, too."""
+    write = ENCODINGS[encoding]
+    left = []
+    for name, value in _values():
+        if "\n" in value or value not in Redactor(b"k").text(f" {value} ".encode()).decode():
+            made = write(value.encode())
+            if value.encode() in Redactor(b"k").text(made):
+                left.append(name)
+    assert left == []
+
+
+FIELDS = [
+    *(
+        ("Authorization", f"{scheme} {{}}")
+        for scheme in (
+            *("DeepL-Auth-Key", "Client-ID", "JWT", "Zoho-oauthtoken", "Pinecone", "KakaoAK", "Ghost", "Recurly"),
+            *("Snowflake", "Deepgram", "Token", "Bearer", "SSWS", "Splunk"),
+        )
+    ),
+    ("Authorization", "Token token={}"),
+    ("Authorization", 'Token token="{}"'),
+    ("Authorization", 'Snowflake Token="{}"'),
+    ("Authorization", 'OAuth realm="x", oauth_token="{}", oauth_signature="a"'),
+    ("Authorization", "key={}"),
+    ("Authorization", "ApiKey user:{}"),
+    ("Authorization", "Discogs key=abc, secret={}"),
+    ("Authorization", 'Bearer "{}"'),
+    ("Authorization", "Bearer\t{}"),
+    ("Authorization", "DeepL-Auth-Key {}:fx"),
+    ("X-Api-Key", "Bearer {}"),
+    ("X-Api-Key", '"{}"'),
+    ("Cookie", 'session="{}"'),
+    ("Proxy-Authorization", "Custom {}"),
+    ("Fastly-Key", "{}"),
+    ("X-Mashape-Key", "{}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), FIELDS)
+def test_a_credential_is_known_by_itself(name: str, value: str) -> None:
+    """Whatever its scheme, its parameters and its quotes are: an upstream that echoes it says it without them."""
+    redactor = Redactor(b"k")
+    fields = ((name.encode(), value.format(KEY).encode()),)
+    kept, _ = redactor.request(raw_request(replace(make_request(), headers=fields)))
+    assert KEY.encode() not in kept.headers[0][1]
+    assert KEY not in redactor.redact_text(f"your key is {KEY}.")
+
+
+def test_a_word_that_ends_in_a_prefix_is_none() -> None:
+    """`desk-`, `task-` and the like, at the beginning of a line as well."""
+    rng = Random(8)
+    words = [
+        "desk-lamp-shade-of-the-old-house",
+        "ask-questions-first-and-then-answer",
+        "risk-assessment-2026-final",
+    ]
+    text = "\n".join(rng.choice(words) for _ in range(1000))
+    assert Redactor(b"k").redact_text(text) == text
