@@ -188,7 +188,16 @@ class _File(_Outlet):
         if self._writing is not None:
             await asyncio.wait([self._writing])  # on its thread, whoever has stopped waiting
         if self._descriptor is not None:
+            if self._rest:
+                self._take_back(self._descriptor)
             os.close(self._descriptor)
+
+    def _take_back(self, descriptor: int) -> None:
+        """Take out the part of a line that was written, if nobody has written behind it."""
+        with contextlib.suppress(OSError):
+            end = os.lseek(descriptor, 0, os.SEEK_CUR)
+            if os.fstat(descriptor).st_size == end:
+                os.ftruncate(descriptor, end - (len(self._part) - len(self._rest)))
 
     async def _send(self, lines: list[bytes]) -> tuple[int, str]:
         self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, lines))
@@ -199,6 +208,9 @@ class _File(_Outlet):
         try:
             if self._descriptor is None:
                 self._descriptor = _open(self._path)
+                if _ends_in_line(self._path, self._descriptor):
+                    # Whoever wrote it was killed, or its disk was full: no line of ours is to go on with it.
+                    self._part = self._rest = b"\n"
             if self._rest:
                 self._write_rest()
                 # It may have been given up meanwhile; a line is whole all the same.
@@ -227,6 +239,16 @@ def _open(path: Path) -> int:
         os.close(descriptor)
         raise OSError(errno.EISDIR, "a folder")
     return descriptor
+
+
+def _ends_in_line(path: Path, descriptor: int) -> bool:
+    """Say whether a file ends in the middle of a line."""
+    seen = os.fstat(descriptor)
+    if not stat.S_ISREG(seen.st_mode) or not seen.st_size:
+        return False
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 class _Hook(_Outlet):

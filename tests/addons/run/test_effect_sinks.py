@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -220,6 +221,37 @@ async def test_a_line_that_was_written_in_part_is_finished(tmp_path: Path) -> No
         os.close(reader)
     assert numbers(taken)[:2] == [0, 1]
 
+
+async def test_a_line_is_whole_behind_one_that_is_not(tmp_path: Path) -> None:
+    """A writer before us was killed, or its disk was full: the half of a line stays one of its own."""
+    path = tmp_path / "effects.jsonl"
+    path.write_bytes(line(0) + b'{"n": 7, "te')
+    run = Counts()
+    async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
+        sink_queue.put(run.reporter, line(1))
+        await asyncio.wait_for(sink_queue.settle(run.reporter), _LONG_S)
+    assert path.read_bytes() == line(0) + b'{"n": 7, "te\n' + line(1)
+    assert run.noted == []
+
+
+async def test_half_a_line_is_taken_back(tmp_path: Path) -> None:
+    """Where the disk was full to the end: it was counted as lost."""
+    path = tmp_path / "effects.jsonl"
+    path.write_bytes(line(0))
+    run = Counts()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(line(0)) + 5, _MOST))
+    try:
+        async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
+            sink_queue.put(run.reporter, line(1))
+            await asyncio.wait_for(sink_queue.settle(run.reporter), _LONG_S)
+            assert path.stat().st_size == len(line(0)) + 5
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_MOST, _MOST))
+    assert path.read_bytes() == line(0)
+    assert run.noted == [{"file": 1}]
+
+
+_MOST = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 
 MAKES: dict[str, Callable[[Path], object]] = {
     "folder": Path.mkdir,
