@@ -46,7 +46,7 @@ def undo_coding(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes |
 
 
 def undo_what_came(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes | None:
-    """Undo the codings of a body that may have been cut: give what can be read of it.
+    """Undo the codings of a body that may have been cut, or have something behind it: give what can be read of it.
 
     Takes and gives what `undo_coding` does.
     """
@@ -80,7 +80,7 @@ def _inflate(body: bytes, limit: int, wbits: int, whole: bool) -> bytes | None:
         try:
             out.append(decoder.decompress(rest, limit - size + 1))
         except zlib.error:
-            return None
+            return b"".join(out) if out and not whole else None
         size += len(out[-1])
         if size > limit or (whole and not decoder.eof):
             return None
@@ -138,7 +138,7 @@ def _zstd(body: bytes, limit: int, whole: bool) -> bytes | None:
             rest = decoder.unused_data
             frames += 1
     except (ZstdError, MemoryError):
-        return None
+        return b"".join(out) if out and not whole else None
     return b"".join(out) if not rest and (frames or not whole) else None
 
 

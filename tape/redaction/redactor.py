@@ -114,13 +114,23 @@ class Redactor:
         codings = _codings(request.headers)
         plain = undo_coding(came, b",".join(codings)) if codings else None
         body = came if plain is None else plain
-        searched = self._search.search(body, _kind(request.headers))
+        kind = _kind(request.headers)
+        searched = self._search.search(body, kind)
+        if codings and plain is None:
+            searched = self._find_coded(came, codings, kind) or searched
         if searched is None:
             return replace(request, body=came), ()
         headers = request.headers if plain is None else _decoded_head(request.headers, len(body))
         secrets = (*request.secrets, *_secrets(searched))
         new = replace(request, headers=headers, body=searched.data, secrets=secrets)
         return new, _places("request.body", searched)
+
+    def _find_coded(self, came: bytes, codings: list[bytes], kind: Kind) -> Searched | None:
+        """Leave out a body whose coding can be undone in part alone, and that has a secret there: it cannot be coded again."""
+        part = undo_what_came(came, b",".join(codings))
+        if not part or self._search.search(part, kind) is None:
+            return None
+        return self._search.leave_out(came)
 
     def recorded(self, request: Request) -> Request:
         """Give a recorded request as it is compared under the rules of now: what they hide counts by kind."""
@@ -200,6 +210,8 @@ class Redactor:
         body = kept.body if plain is None else plain
         kind = _kind(headers)._replace(answer=True, final=kept.complete)
         searched = self._search.search(body, kind)
+        if codings and plain is None:
+            searched = self._find_coded(body, codings, kind) or searched
         if searched is None:
             return kept, found, ()
         warnings: tuple[str, ...] = ()

@@ -174,6 +174,10 @@ class Search:
             edits.append(self._leave_out(whole, searched, edits))
         return self._apply(whole, edits) if edits else None
 
+    def leave_out(self, data: bytes) -> Searched:
+        """Give a text of which nothing may be kept: zeros, and its keyed hash."""
+        return self._apply(data, [self._leave_out(data, 0, [])])
+
     # ---- inside --------------------------------------------------------------------------------
 
     def _find_configured(self, context: Context) -> list[Found]:

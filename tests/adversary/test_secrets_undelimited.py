@@ -1,16 +1,21 @@
 """Secrets that no blank or sign is beside: strings of binary formats, credentials behind a scheme of any name or in quotes."""
 
+import gzip
+import json
 import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+import brotli
 import pytest
+import zstandard
 
 from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.adversary.secret_recipes import expand, read
-from playhead.tests.support.exchanges import make_request, raw_request
+from playhead.tests.support.exchanges import make_request, make_response, raw_request, raw_response
 
 KEY = "tk7Qm2Zp9xAb3Lr58fW0yC1vvKq4"
 
@@ -120,3 +125,51 @@ def test_a_word_that_ends_in_a_prefix_is_none() -> None:
     ]
     text = "\n".join(rng.choice(words) for _ in range(1000))
     assert Redactor(b"k").redact_text(text) == text
+
+
+def _cut_gzip(data: bytes) -> bytes:
+    return gzip.compress(data)[:-8]
+
+
+def _flushed(data: bytes) -> bytes:
+    coder = zlib.compressobj(wbits=31)
+    return coder.compress(data) + coder.flush(zlib.Z_SYNC_FLUSH)
+
+
+PARTLY: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip and more": ("gzip", lambda data: gzip.compress(data) + b"more"),
+    "gzip, cut": ("gzip", lambda data: gzip.compress(data + b"x" * 5000)[:-12]),
+    "gzip without its sum": ("gzip", _cut_gzip),
+    "gzip, flushed": ("gzip", _flushed),
+    "deflate, cut": ("deflate", lambda data: zlib.compress(data)[:-3]),
+    "br, cut": ("br", lambda data: brotli.compress(data + bytes(range(256)))[:-3]),
+    "zstd, cut": (
+        "zstd",
+        lambda data: zstandard.compress(data + Random(1).randbytes(300_000))[:-3],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTLY)
+def test_a_coding_that_is_undone_in_part_keeps_no_secret(name: str) -> None:
+    """Clients read what there is: it is left out as what was not searched."""
+    coding, code = PARTLY[name]
+    body = code(
+        json.dumps(
+            {"note": "ghp_" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX", "n": "y" * 500}
+        ).encode()
+    )
+    fields = ((b"Content-Encoding", coding.encode()), (b"Content-Type", b"application/json"))
+    redactor = Redactor(b"k")
+    request = replace(make_request("POST https://a.test/"), headers=fields, body=body)
+    kept, places = redactor.request(raw_request(request))
+    assert kept.body == bytes(len(body))
+    assert [one.place for one in places] == ["request.body.unsearched"]
+    answer, places, _ = redactor.response(
+        raw_response(replace(make_response(body), headers=fields))
+    )
+    assert answer.body == bytes(len(body))
+    assert answer.find_unsearched() is not None
+    harmless = code(b'{"note": "nothing"}' + b" " * 500)
+    kept, places = redactor.request(raw_request(replace(request, body=harmless)))
+    assert (kept.body, places) == (harmless, ())
