@@ -3,6 +3,7 @@
     meta          b"format" -> version; b"next-run" -> number; b"intake/", run -> its process;
                   b"archive/", batch -> place and batch, whose files nobody needs;
                   b"key" -> check of the key it is encrypted under; b"rekey-left" -> b""; b"erased" -> b"";
+                  b"rewritten/", batch -> place and batch, with what a rewritten run held before;
                   b"writable" -> count; b"upgrade" -> how far one has come that has not ended
     runs          run -> RunInfo
     names         name -> run; zero byte, form of a name -> next number
@@ -59,7 +60,9 @@ LEFT_ROW = b"rekey-left"
 UPGRADE_ROW = b"upgrade"
 """Row of `meta`: the progress of an upgrade that has not finished. Until it has, nothing else opens the store."""
 ERASED_ROW = b"erased"
-"""Row of `meta`: a run was erased, and its bytes may still be in the files."""
+"""Row of `meta`: a run was erased or rewritten, and its bytes may still be in the files."""
+REWRITTEN_ROWS = b"rewritten/"
+"""Begins rows of `meta`, before the name of a batch: its files have what a rewritten run held before."""
 PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
 """Tables whose values contain nothing of what was said; in an encrypted store the values of all others are encrypted."""
 BLOCK_AT = {"fingerprints": 8, "raws": 8, "blocks": 8, "openings": 0, "users": 0, "uses": 8}

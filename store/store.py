@@ -189,7 +189,7 @@ class Store:
 
     @property
     def erasing(self) -> bool:
-        """Whether the bytes of a run that was erased may still be in the files."""
+        """Whether the bytes of a run that was erased or rewritten may still be in the files."""
         with self._database.reading() as transaction:
             return transaction.get(ERASED_ROW, db=self._database.tables["meta"]) is not None
 
@@ -290,6 +290,15 @@ class Store:
         Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
         """
         self._bodies.keep_file(digest, pieces)
+
+    def keep_anew(
+        self,
+        pieces: Iterable[tuple[bytes, bytes]],
+        boundary: bytes,
+        is_needed: Callable[[], bool],
+    ) -> tuple[bytes, bytes] | None:
+        """Keep the file of a body that was made of another; see `BodyFiles.keep_anew`."""
+        return self._bodies.keep_anew(pieces, boundary, is_needed)
 
     def read_aside(self, body: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, bytes]]:
         """Give a body that is in memory piece by piece, out of a file; see `BodyFiles.read_aside`."""

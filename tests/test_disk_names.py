@@ -105,6 +105,7 @@ async def test_tables_and_rows_of_meta_keep_their_names(store_dir: Path) -> None
         store_keys.PROBE_ROW,
         store_keys.LEFT_ROW,
         store_keys.ERASED_ROW,
+        store_keys.REWRITTEN_ROWS,
         store_keys.UPGRADE_ROW,
         rekey._AT_ROW,
         rekey._FILE_ROW,

@@ -24,7 +24,7 @@ COMMANDS: tuple[click.Command, ...] = (
         inspect.reindex,
     ),
     approvals.gates,
-    *(store_care.verify, store_care.note, store_care.rekey, store_care.upgrade),
+    *(store_care.verify, store_care.note, store_care.redact, store_care.rekey, store_care.upgrade),
     *(tape_files.export, tape_files.import_),
     *(retention.label, retention.pin, retention.archive, retention.gc, retention.erase),
     *(setup.ca, setup.env, setup.doctor),

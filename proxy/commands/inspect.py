@@ -179,7 +179,7 @@ def contracts(
 ) -> int:
     """List contract violations in a run. Exits with 1 if there are any."""
     from ...timeline.rules.contracts import render_found
-    from ..operations.contracts import list_found
+    from ..operations.policy import list_found
 
     found = list_found(reading(config_file, store), run, rules)
     if as_json:

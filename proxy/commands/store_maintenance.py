@@ -163,3 +163,37 @@ def upgrade(
     else:
         click.echo(upgrade_store(reading(config_file, store), backup=not no_backup))
     return 0
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--rewrite", is_flag=True, help="Store anew what the rules of now replace.")
+@click.option("--all", "every", is_flag=True, help="All runs of the store.")
+@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+def redact(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    rewrite: bool,
+    every: bool,
+    dry_run: bool,
+    runs: tuple[str, ...],
+) -> int:
+    """Apply the rules of redaction of now to stored runs, archived copies included."""
+    if not rewrite:
+        raise click.UsageError("say --rewrite: stored runs are changed for good")
+    if every == bool(runs):
+        raise click.UsageError("expected the names of runs, or --all")
+    from ...timeline.rewriting.rewrite_run import render_change
+    from ..operations.rewrite import rewrite as rewrite_runs
+
+    made = rewrite_runs(reading(config_file, store), runs, dry_run=dry_run)
+    if as_json:
+        print_json(made.to_json())
+        return 0
+    for change in made.changes:
+        click.echo(render_change(change, written=made.written))
+    if not made.changes:
+        click.echo("no runs")
+    return 0

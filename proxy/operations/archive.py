@@ -12,7 +12,7 @@ from ...tape.policy.retention import Listed, Sentence, judge_hot
 from ..progress import ProgressBar
 from ..standard_streams import print_status
 from .open_store import open_store
-from .restore_archived import moving, open_place, require_pyarrow
+from .restore_archived import clear_archive, moving, open_place, require_pyarrow
 from .retention import SPARE_S, listed
 
 
@@ -68,7 +68,7 @@ def archive(
         if dry_run:
             return Archiving(sentences, False, [])
     from ...store.archive.storage import Place
-    from ...timeline.archiving.move_runs import archive_runs, release_changed, remove_unneeded
+    from ...timeline.archiving.move_runs import archive_runs, release_changed
 
     place = Place(where)
     with open_store(config) as store, moving(store), ProgressBar("archiving") as progress:
@@ -79,7 +79,7 @@ def archive(
         changed = [run for run in chosen if run.archived is not None]
         refused = release_changed(store, changed, open_place, platform.node(), time.time_ns)
         try:
-            remove_unneeded(store, open_place)
+            clear_archive(store)
         except StoreError as error:  # of a place that runs went to before, perhaps
             print_status(
                 f"playhead: files of an earlier, failed batch are not removed yet: {error}"

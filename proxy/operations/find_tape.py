@@ -36,6 +36,9 @@ def choose_recording(store: Store, name: str) -> tuple[str, tuple[RunId, ...]]:
     return name, ()
 
 
-def redactor_of(config: Config) -> Redactor:
-    """Give what knows which places hold secrets; it is to make no placeholders, so any key does."""
-    return Redactor(b"makes none", config.redact, config.redact_off)
+def redactor_of(config: Config, key: bytes = b"makes none") -> Redactor:
+    """Give what knows which places hold secrets.
+
+    key: of the store; where it is to make no placeholders, any does.
+    """
+    return Redactor(key, config.redact, config.redact_off)

@@ -1,9 +1,12 @@
-"""`playhead policy`: decide on recorded runs again under other rules."""
+"""`playhead policy` and `playhead contracts`: look at recorded runs again under other rules."""
 
 from pathlib import Path
 
 from ...config import Config, load
 from ...store import RunInfo, Store, StoreError
+from ...timeline.reading.contract_row import ContractRow
+from ...timeline.rules.contract_recheck import recheck_contracts
+from ...timeline.rules.contracts import found_in
 from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ..progress import ProgressBar
 from .open_store import open_store
@@ -36,3 +39,17 @@ def _here(store: Store) -> list[RunInfo]:
     runs = store.runs()
     away = {run.number for run in runs if run.is_only_in_archive}
     return [run for run in runs if not {run.number, run.parent_number} & away]
+
+
+def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:
+    """Give what was found while the run went on, or what is found under the contracts of a file.
+
+    Raises: ConfigError; UnknownRun; LogCorrupt; StoreError, where there is no store.
+    """
+    rules = load(file) if file is not None else None
+    restore_runs(config, name)
+    with open_store(config, readonly=True) as store:
+        run = store.get_run(name)
+        if rules is None:
+            return found_in(store, run)
+        return list(recheck_contracts(store, run, rules))

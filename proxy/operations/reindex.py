@@ -1,7 +1,7 @@
 """`playhead reindex`: index a tape again under the current rules."""
 
 from ...config import Config
-from ...store import Store
+from ...store import RunInfo, Store
 from ...timeline.rules.reindex import Plan, plan
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
@@ -24,6 +24,12 @@ def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
         made = _plan(store, config, name)
         store.replace_index(made.run, made.index)
         return made
+
+
+def index_anew(store: Store, config: Config, name: str) -> RunInfo:
+    """Make a recording's index anew under the rules of a configuration, in an open store; give the run as it now stands."""
+    made = _plan(store, config, name)
+    return store.replace_index(made.run, made.index)
 
 
 def _plan(store: Store, config: Config, name: str) -> Plan:

@@ -148,6 +148,20 @@ def check_removable(store: Store, runs: Sequence[RunInfo]) -> None:
             pass
 
 
+def clear_archive(store: Store) -> None:
+    """Remove from archives what runs were before they were rewritten, and what a kill left there. For who is `moving`.
+
+    Raises: StoreError; PlayheadError without pyarrow.
+    """
+    if not (store.archive.outdated() or store.archive.unneeded()):
+        return
+    require_pyarrow()
+    from ...timeline.archiving.move_runs import remove_unneeded, replace_outdated
+
+    replace_outdated(store, open_place, platform.node(), time.time_ns)
+    remove_unneeded(store, open_place)
+
+
 @contextlib.contextmanager
 def moving(store: Store) -> Iterator[None]:
     """Be the only one who moves runs of a store; waits for another.

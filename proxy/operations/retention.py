@@ -24,7 +24,13 @@ from ...tape.records.events import Event, EventKind
 from ..progress import ProgressBar
 from .notes import user_name
 from .open_store import open_store
-from .restore_archived import check_removable, moving, remove_from_archive, restore_runs
+from .restore_archived import (
+    check_removable,
+    clear_archive,
+    moving,
+    remove_from_archive,
+    restore_runs,
+)
 
 SPARE_S = 3600.0
 """Younger body files stay; longer than a late answer is waited for."""
@@ -96,7 +102,7 @@ def _collect(config: Config, size: int) -> Collected:
     try:
         if erasing:  # somebody began to, and was killed
             with contextlib.closing(hold_alone(config.store, "erasing")) as held:
-                more, (size, after) = _take_bytes_out(config, held)
+                more, (size, after) = take_bytes_out(config, held)
                 freed += more
         elif gone:
             with ProgressBar("compacting") as progress:
@@ -117,9 +123,10 @@ def _tidy_archive(config: Config, store: Store, gone: list[RunInfo], progress: P
         for one in store.runs()
         if one.archived and 0 < one.archived.restored_ns < since_ns and one.number not in going
     ]
-    if not (gone or old or store.archive.unneeded()):
+    if not (gone or old or store.archive.unneeded() or store.archive.outdated()):
         return
     with moving(store):
+        clear_archive(store)
         store.archive.drop_restored(old)
         # One that was marked since it was looked at stays.
         still = [run for run in gone if store.reload(run) == run]
@@ -207,12 +214,15 @@ def erase(config: Config, name: str) -> list[RunInfo]:
             if away:
                 with moving(store), ProgressBar("erasing") as progress:
                     remove_from_archive(store, away, progress)
-        _take_bytes_out(config, held)
+        take_bytes_out(config, held)
         return gone
 
 
-def _take_bytes_out(config: Config, held: StoreLock) -> tuple[int, tuple[int, int]]:
-    """Remove all files and pages that nothing needs; give the bytes of files, and of the database before and after."""
+def take_bytes_out(config: Config, held: StoreLock) -> tuple[int, tuple[int, int]]:
+    """Remove all files and pages that nothing needs; give the bytes of files, and of the database before and after.
+
+    Raises: StoreError.
+    """
     with open_store(config, held=held) as store:
         freed = store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
     with ProgressBar("compacting") as progress:

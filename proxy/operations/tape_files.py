@@ -11,11 +11,11 @@ from ...config import Config
 from ...store import RunInfo, StoreError
 from ...tape.records.codec import BadRecord
 from ...tape.records.tape_file import Kind, read_records
-from ...tape.redaction.redactor import Redactor
 from ...timeline.formats.tape_file import export_tape, import_tape, read_row
 from ..progress import ProgressBar
 from ..trust.atomic_files import temporary_sibling
 from ..trust.secret_files import open_redaction_key
+from .find_tape import redactor_of
 from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store
 from .restore_archived import restore_runs
@@ -85,11 +85,8 @@ def import_jsonl(config: Config, source: Path, run: str | None) -> list[Imported
         total = 0 if standard else source.stat().st_size
         key = open_redaction_key(config.store)
 
-        def redactor() -> Redactor:
-            return Redactor(key, config.redact, config.redact_off)
-
         with open_store(config) as store, store.ingest() as ingest:
-            into = LineImport(store, ingest, config, redactor, default)
+            into = LineImport(store, ingest, config, lambda: redactor_of(config, key), default)
             return import_lines(file, into, lambda done: progress(done, total))
 
 

@@ -7,7 +7,8 @@ Rules:
 2. A *batch* is what is written into an archive at once. It is listed in `meta` as unneeded from before its first byte until
    its runs are removed from the store, and again from the moment its runs leave it until its files are removed. So the
    remains of a kill are found without searching the archive.
-3. One process at a time moves runs: a lock of its own beside the store's.
+3. A batch that holds what a run was before it was rewritten is listed in `meta` until another takes its place.
+4. One process at a time moves runs: a lock of its own beside the store's.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,6 +20,7 @@ import lmdb
 from ...tape.records.codec import BadRecord, pack_map, unpack
 from ..deltas.shared_prefixes import erase
 from ..errors import LogCorrupt, StoreError
+from ..keys import REWRITTEN_ROWS
 from ..lmdb.database import Database
 from ..lmdb.lock import StoreLock, hold_alone
 from ..maintenance.removal import remove_rows
@@ -100,13 +102,23 @@ class ArchivedRuns:
 
         Raises: LogCorrupt.
         """
+        return self._batches(_MARK)
+
+    def outdated(self) -> list[tuple[str, str]]:
+        """List the batches that hold what runs were before they were rewritten, each with its place.
+
+        Raises: LogCorrupt.
+        """
+        return self._batches(REWRITTEN_ROWS)
+
+    def _batches(self, mark: bytes) -> list[tuple[str, str]]:
         found = []
         with (
             self._database.reading() as transaction,
             self._database.cursor(transaction, "meta") as cursor,
         ):
-            more = cursor.set_range(_MARK)
-            while more and bytes(cursor.key()).startswith(_MARK):
+            more = cursor.set_range(mark)
+            while more and bytes(cursor.key()).startswith(mark):
                 try:
                     told: Any = unpack(bytes(cursor.value()))
                     found.append((str(told["place"]), str(told["go"])))
@@ -179,6 +191,7 @@ class ArchivedRuns:
                     self._runs.put(transaction, moved)
             if new is not None:
                 self._unmark(transaction, new)
+            transaction.delete(REWRITTEN_ROWS + old.encode(), db=self._meta)
             self._mark(transaction, place, old)
 
         self._database.writer.call(operation)

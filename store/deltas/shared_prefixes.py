@@ -114,6 +114,40 @@ def erase(database: Database, transaction: lmdb.Transaction, runs: Collection[in
         _make_anew(database, transaction, name)
 
 
+def rebase(database: Database, transaction: lmdb.Transaction, run: int) -> None:
+    """Remove the shared prefixes that may hold what a rewritten run held, whose rows go next. Inside a write transaction.
+
+    These are the ones that were copied from it, and those that were copied from a run that is no more. The exchanges of all
+    others that use them are stored against a new one; see `erase`.
+    """
+    old = [
+        name
+        for name in _used(database, transaction, run)
+        if not _author(database, transaction, name, run)
+    ]
+    release(database, transaction, run)
+    for name in old:
+        _make_anew(database, transaction, name)
+
+
+def _author(database: Database, transaction: lmdb.Transaction, name: bytes, run: int) -> bool:
+    """Say whether a shared prefix was copied from another run than `run`, which is still there."""
+    users = _users(database, transaction, name)
+    return any(
+        database.read(transaction, "users", name + number_key(user)) == _AUTHOR
+        for user in users
+        if user != run
+    )
+
+
+def move_uses(database: Database, transaction: lmdb.Transaction, run: int, to: int) -> None:
+    """Have a run use the shared prefixes that another number uses. Inside a write transaction."""
+    for name in _used(database, transaction, run):
+        author = database.read(transaction, "users", name + number_key(run)) or b""
+        _delete_use(database, transaction, run, name)
+        _put_use(database, transaction, to, name, author)
+
+
 def _make_anew(database: Database, transaction: lmdb.Transaction, name: bytes) -> None:
     records = Records(database)
     runs = list(_users(database, transaction, name))

@@ -242,8 +242,8 @@ def _check_key(database: Database, key: StoreKey | None, *, alone: bool) -> None
         )
     if erased and not alone:  # else it is about to take them out
         logger.warning(
-            "a run of the store at %s was erased, but its bytes may still be in the files: `playhead gc` takes"
-            " them out",
+            "a run of the store at %s was erased or rewritten, but its old bytes may still be in the files:"
+            " `playhead gc` takes them out",
             database.path,
         )
 

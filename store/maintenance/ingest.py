@@ -1,11 +1,12 @@
-"""Ingest runs from a tape file, JSON lines or an archive.
+"""Ingest runs from a tape file, JSON lines or an archive, or a stored run that is rewritten.
 
 Rules:
 
 1. Nobody sees a run before all of it is stored: its rows are written under a number that is not on the run list, and one
    transaction puts all runs of an ingest onto the list.
 2. A run that was not published is dropped: if the ingest fails, or, if its process died, when the store is next opened.
-3. A run that could not be written, or that another process dropped, is never published as if it were whole.
+3. A run that is rewritten is written under another number, and one transaction puts its rows in the place of the old ones.
+4. A run that could not be written, or that another process dropped, is never published as if it were whole.
 """
 
 import contextlib
@@ -18,15 +19,16 @@ import lmdb
 from ...tape.exchange import Message, RunId
 from ...tape.records.codec import BadRecord, pack_map, unpack
 from ...tape.records.events import CHAIN_START, Event, check_link, decode_event
+from ..deltas.shared_prefixes import rebase
 from ..errors import StoreError, StoreUnwritable
-from ..keys import number_key, pair_key
+from ..keys import ERASED_ROW, REWRITTEN_ROWS, number_key, pair_key
 from ..lmdb.database import Database
 from ..tables.events import EventLog
 from ..tables.exchanges import Exchanges, Record
 from ..tables.run_info import Owner, RunInfo, RunStatus
 from ..tables.runs import RunList, check_name, is_alive
 from ..tables.websocket_messages import Messages
-from .removal import remove_rows
+from .removal import move_rows, remove_rows
 
 _META_PREFIX = b"intake/"
 _MOST_WAITING = 64
@@ -81,6 +83,13 @@ class Ingest:
         """
         self._reserve(info.number)
         return info.number
+
+    def begin_rewrite(self) -> int:
+        """Give the number under which a stored run is written anew; `publish_rewritten` ends that.
+
+        Raises: StoreUnwritable.
+        """
+        return self._reserve(None)
 
     def put_event(self, run: int, value: bytes) -> Event:
         """Take an event as it stood in another store's log: its chain hash, then the event; give it.
@@ -170,6 +179,48 @@ class Ingest:
 
         self._database.writer.call(operation)
         self._begun.remove(info.number)
+
+    def publish_rewritten(self, info: RunInfo, number: int, agent: str) -> RunInfo:
+        """Put what was written under a number in the place of a run that has ended; give the run as it now stands.
+
+        Its index has no rules yet, so whoever plays it makes one. It is a run of the store alone: a batch of an archive
+        that holds it is noted as one with bytes of before. Until these are gone everywhere, `Store.erasing` is True.
+        agent: its command, as it is to be shown.
+        Raises: StoreError, where something of it is not there, or it changed meanwhile; StoreUnwritable. The run is then
+            as it was.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> RunInfo:
+            self._check(transaction, [replace(info, number=number)])
+            now = self._runs.load(transaction, info.number)
+            if now != info or now.status is RunStatus.OPEN or now.is_only_in_archive:
+                raise StoreError(f"run {info.id!r} changed meanwhile", "nothing was rewritten")
+            meta = self._database.tables["meta"]
+            transaction.put(ERASED_ROW, b"", db=meta)
+            if now.archived is not None:
+                place, batch = now.archived.place, now.archived.batch
+                value = pack_map({"place": place, "go": batch})
+                transaction.put(REWRITTEN_ROWS + batch.encode(), value, db=meta)
+            # Before its rows go: those that others share with it are made of theirs.
+            rebase(self._database, transaction, now.number)
+            indexes = {now.number, now.index_number, *now.stale}
+            remove_rows(self._database, transaction, now.number, indexes)
+            move_rows(self._database, transaction, number, now.number)
+            made = replace(
+                now, agent=agent, rules=b"", canonical=0, index=0, stale=(), archived=None
+            )
+            self._runs.put(transaction, made)
+            transaction.delete(_META_PREFIX + number_key(number), db=meta)
+            for forget in self._runs.ended:
+                forget(number)
+                forget(now.number)
+            return made
+
+        made: RunInfo = self._database.writer.call(operation)
+        self._begun.remove(number)
+        # What it was goes from files next: should this be forgotten by then, the run would be, too.
+        self._database.sync()
+        return made
 
     def _reserve(self, known: int | None) -> int:
         us = self._runs.owner

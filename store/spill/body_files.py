@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -164,6 +164,29 @@ class BodyFiles:
             if partial.finish()[0] != digest:
                 raise BadRecord(f"the body {digest.hex()} does not fit its hash")
             partial.keep()
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        finally:
+            partial.drop()
+
+    def keep_anew(
+        self,
+        pieces: Iterable[tuple[bytes, bytes]],
+        boundary: bytes,
+        is_needed: Callable[[], bool],
+    ) -> tuple[bytes, bytes] | None:
+        """Keep a body that was made of another; give its digests: of what it is, and of what is compared of it.
+
+        pieces: each with what is compared of it.
+        boundary: of a multipart body, so that it can be compared without.
+        is_needed: asked once all were given; where it says no, nothing is kept, and None is given.
+        Raises: StoreUnwritable.
+        """
+        partial = Partial(self, Digest(boundary, apart=True))
+        try:
+            for data, compared in pieces:
+                partial.take(data, compared)
+            return partial.keep() if is_needed() else None
         except OSError as error:
             raise unwritable(self.folder, error) from error
         finally:

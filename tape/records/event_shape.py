@@ -127,6 +127,13 @@ NEEDED: dict[EventKind, dict[str, _Is]] = {
     EventKind.LIMITED: {"seq": _int, "limit": _text, "reason": _text},
     EventKind.SEALED: {"reason": _text, "exchanges": _int},
     EventKind.RECOVERED: {"reason": _text},
+    EventKind.REWRITTEN: {
+        "rules": _each(_text),
+        "exchanges": _each(_row(_int, _bytes, _bytes, _bytes, _bytes)),
+        "events": _each(_row(_int, _bytes)),
+        "chain": _bytes,
+        "texts": _each(_bytes),
+    },
 }
 _TOGETHER: tuple[tuple[EventKind, str, dict[str, _Is]], ...] = (
     (
@@ -196,7 +203,11 @@ MAY: dict[str, _Is] = {
     "unknown": _each(_int),
 }
 """What a key holds, where it is there, in whatever kind that does not say otherwise."""
-_OWN = {EventKind.EGRESS: ("process",), EventKind.JOURNAL: ("process",)}
+_OWN = {
+    EventKind.EGRESS: ("process",),
+    EventKind.JOURNAL: ("process",),
+    EventKind.REWRITTEN: ("rules",),
+}
 """Keys that hold something else in these kinds."""
 
 

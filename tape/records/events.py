@@ -57,6 +57,9 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               rules                           the configuration's rules by their key, in the same form
     sealed    reason, exchanges, unfinished   the run ended; nothing but words follows
     recovered reason, unknown                 its process died; the closing row in place of `sealed`
+    rewritten rules, exchanges, events, chain, texts      rules of redaction were applied to what was stored before: seq and
+              hashes before and now of each record, number and link before of each event, the link in which the log ended
+              (`rewritten.py`); behind the closing row
 
 Every event carries the hash of the one before it (`chain`), so that a run cannot be changed unseen.
 """
@@ -102,6 +105,7 @@ class EventKind(StrEnum):
     NOTED = "noted"
     SEALED = "sealed"
     RECOVERED = "recovered"
+    REWRITTEN = "rewritten"
 
 
 @dataclass(frozen=True, slots=True)

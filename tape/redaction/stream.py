@@ -4,11 +4,11 @@ A secret is hidden whichever window it stands in, also across two, as long as it
 longer than the overlap. The length stands, so what comes out can be written as it comes.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..exchange import BODY, Secret
 from .compare_placeholders import mark_text
-from .search import Kind, Search
+from .search import Kind, Searched
 
 WINDOW_BYTES = 256 * 1024
 OVERLAP_BYTES = 32 * 1024
@@ -27,13 +27,20 @@ class Piece(NamedTuple):
     """The same with kinds in the place of placeholders."""
 
 
+class Searching(Protocol):
+    """Searches a window of a body."""
+
+    def search(self, data: bytes, kind: Kind) -> Searched | None:
+        """Give a text without its secrets, or None where it holds none."""
+
+
 _NOTHING = Piece(b"", b"")
 
 
 class Stream:
     """One body while it passes. Belongs to one thread at a time."""
 
-    def __init__(self, search: Search, kind: Kind) -> None:
+    def __init__(self, search: Searching, kind: Kind) -> None:
         """Begin; `kind` says what the body is."""
         self._search = search
         self._kind = kind
@@ -47,6 +54,11 @@ class Stream:
         self._given = 0
         self.secrets: list[Secret] = []
         """Where placeholders stand in what was given out; no more than MAX_PLACES."""
+
+    @property
+    def held_at(self) -> int:
+        """Bytes of the body before the window that is being searched."""
+        return self._given - self._before
 
     def feed(self, data: bytes) -> Piece:
         """Take the next piece; give what is sure by now."""

@@ -215,9 +215,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture
 def recovered(place: Place, tmp_path: Path) -> Place:
-    """The same, opened for writing since."""
+    """The same, opened for writing since; a note says a secret that was found, and was taken out."""
     copy = place.copy(tmp_path)
-    copy.do("note", TAPE, "looked at")
+    secret = "_".join(("hf", "Qw7Zk3vTn9LxB2mWdR8sYp4HcJ6gFa1eUo"))
+    copy.do("note", TAPE, f"looked at {secret}")
+    said = copy.do("redact", "--rewrite", TAPE)
+    assert said == f"{TAPE}: rewritten by rule huggingface: 1 event\n{PLAYED}: nothing to change\n"
     return copy
 
 

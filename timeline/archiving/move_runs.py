@@ -18,7 +18,9 @@ from ...store.archive.storage import Place
 from ...store.archive.writing import BatchWriter
 from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord, encode_exchange
+from ...tape.records.event_shape import check_event
 from ...tape.records.events import EventKind, content_hash, decode_event
+from ...tape.records.rewritten import read_rewritten, replace_hashes
 from ...tape.records.tape_file import Record
 from ..checks.integrity import verify_run
 from ..formats.tape_file import RecordIngest, find_unfit, records_of
@@ -183,9 +185,14 @@ def find_step(where: Archived, place: Place, seq: int) -> ArchivedStep | None:
         if exchange is None or exchange.websocket is not None:
             return None
         rows: list[ContractRow] = []
-        hashed = None
+        hashed: bytes | None = None
         for number, value in enumerate(batch.events(where.id), 1):
             event = decode_event(value, number)
+            if event.kind is EventKind.REWRITTEN:
+                check_event(event)
+                hashes = {seq: hashed} if hashed is not None else {}
+                replace_hashes(read_rewritten(event), hashes, {})
+                hashed = hashes.get(seq)
             if event.seq != seq:
                 continue
             if event.kind is EventKind.CONTRACT:
@@ -258,6 +265,18 @@ def _rewrite(
         if bad := find_unreadable(place, new, written):
             raise StoreError(next(iter(bad.values())), f"{old} stays as it is; try again")
     store.archive.rewritten(place.name, old, new, gone, freed)
+
+
+def replace_outdated(store: Store, open_place: Open, host: str, clock: Callable[[], int]) -> int:
+    """Put batches in the place of those that hold what runs were before they were rewritten; give how many.
+
+    The files of the old ones go with `remove_unneeded`.
+    Raises: StoreError, also where the store is a copy of another one.
+    """
+    found = store.archive.outdated()
+    for name, batch in found:
+        _rewrite(store, open_place(name), batch, (), host, clock)
+    return len(found)
 
 
 def remove_unneeded(store: Store, open_place: Open) -> int:

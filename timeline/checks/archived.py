@@ -13,7 +13,9 @@ from ...store.archive.reading import BatchReader
 from ...store.archive.storage import Place
 from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
+from ...tape.records.event_shape import check_event
 from ...tape.records.events import HASH_BYTES, EventKind, content_hash, decode_event
+from ...tape.records.rewritten import Rewritten, join_rewrites, read_rewritten, replace_hashes
 from ...tape.records.tape_file import Kind, Record
 from .integrity import Problem, Verified
 
@@ -48,7 +50,8 @@ def _verify_run(batch: BatchReader, run: RunInfo, progress: Callable[[int, int],
     if not problems and check.events != run.archived.events:
         text = f"its archive has {check.events} of its events; expected {run.archived.events}"
         problems.append(Problem(0, 0, text))
-    return Verified(run, check.exchanges, check.unproven, tuple(problems))
+    rewritten = tuple(join_rewrites(check.rewritten))
+    return Verified(run, check.exchanges, check.unproven, tuple(problems), rewritten)
 
 
 class _RunCheck:
@@ -58,6 +61,7 @@ class _RunCheck:
         self.events = 0
         self.exchanges = 0
         self.unproven = 0
+        self.rewritten: list[Rewritten] = []
         self._hashes: dict[int, bytes] = {}
         self._said: dict[int, bytes] = {}
         self._ended: set[int] = set()
@@ -93,6 +97,10 @@ class _RunCheck:
     def _note(self, data: bytes) -> None:
         self.events += 1
         event = decode_event(data, self.events)
+        if event.kind is EventKind.REWRITTEN:
+            check_event(event)
+            self.rewritten.append(read_rewritten(event))
+            replace_hashes(self.rewritten[-1], self._hashes, self._said)
         if event.kind is not EventKind.OUTCOME:
             return
         if "hash" in event.data or "status" in event.data:

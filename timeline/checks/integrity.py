@@ -5,6 +5,7 @@ what was under way when its process died: their chain is checked, and that all c
 row of it is held against what its exchange says, or, where `reindex` made it, against what the rules of now make of it.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -17,7 +18,9 @@ from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Exchange, Fingerprint, Seq
 from ...tape.matching.index import Entry
 from ...tape.records.codec import BadRecord, encode_exchange, encode_message
+from ...tape.records.event_shape import check_event
 from ...tape.records.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
+from ...tape.records.rewritten import Rewritten, join_rewrites, read_rewritten, replace_hashes
 from ..receipts.render_text import plain
 
 _LISTED = 10
@@ -64,6 +67,8 @@ class Verified:
     """How many exchanges no hash vouches for."""
     problems: tuple[Problem, ...]
     """In the order of seqs."""
+    rewritten: tuple[Rewritten, ...] = ()
+    """How it was rewritten since it was recorded, in order."""
 
     @property
     def state(self) -> State:
@@ -80,6 +85,7 @@ class Verified:
             "exchanges": self.exchanges,
             "unproven": self.unproven,
             "problems": [one.to_json() for one in self.problems],
+            "rewritten": [one.to_json() for one in self.rewritten],
         }
 
 
@@ -94,6 +100,7 @@ class _Told:
     hashes: dict[Seq, bytes] = field(default_factory=dict)
     said: dict[Seq, bytes] = field(default_factory=dict)
     closing: Event | None = None
+    rewritten: list[Rewritten] = field(default_factory=list)
 
 
 def verify_run(
@@ -146,7 +153,8 @@ def _verify(
         for seq in sorted(index.rows.keys() - set(held) - lost)
         if not store.holds(run, seq)
     ]
-    return Verified(run, len(held), unproven, tuple(sorted(problems, key=_place)))
+    found = tuple(join_rewrites(told.rewritten))
+    return Verified(run, len(held), unproven, tuple(sorted(problems, key=_place)), found)
 
 
 def _place(problem: Problem) -> tuple[bool, int, int]:
@@ -165,7 +173,21 @@ def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
             broken = True
             text = f"event {number} ({event.kind.value}) does not follow the one before: the log was changed"
             yield Problem(event.seq, number, text)
+        if event.kind is EventKind.REWRITTEN:
+            yield from _check_rewritten(event, told)
         _note(event, told)
+
+
+def _check_rewritten(event: Event, told: _Told) -> Iterator[Problem]:
+    try:
+        check_event(event)
+    except BadRecord as error:
+        yield Problem(0, event.number, str(error))
+        return
+    told.rewritten.append(read_rewritten(event))
+    for seq in replace_hashes(told.rewritten[-1], told.hashes, told.said):
+        text = f"event {event.number} (rewritten) has another hash of before than the log"
+        yield Problem(seq, event.number, text)
 
 
 def _note(event: Event, told: _Told) -> None:
@@ -282,6 +304,7 @@ def render_verified(found: Sequence[Verified]) -> str:
             count += f", {one.unproven} without a hash"
         if one.state is State.SOUND:
             lines.append(f"{plain(one.run.id)}: sound, {count}")
+            lines += [f"  {render_rewritten(rewritten)}" for rewritten in one.rewritten]
             continue
         if one.state is State.UNRECOVERED:
             lines.append(f"{plain(one.run.id)}: not recovered yet, {count}")
@@ -295,4 +318,21 @@ def render_verified(found: Sequence[Verified]) -> str:
             lines.append(f"  {place}: {plain(problem.text, 500)}")
         if len(one.problems) > _LISTED:
             lines.append(f"  … and {len(one.problems) - _LISTED} more")
+        lines += [f"  {render_rewritten(rewritten)}" for rewritten in one.rewritten]
     return "\n".join(lines) if lines else "no runs"
+
+
+def render_rewritten(one: Rewritten) -> str:
+    """Say by which rules a run was rewritten, when, and how much of it."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.at_ns // 10**9))
+    names = ", ".join(plain(rule, 80) for rule in one.rules)
+    return (
+        f"rewritten by rule {names} at {at}: {count_rewritten(len(one.exchanges), len(one.events))}"
+    )
+
+
+def count_rewritten(exchanges: int, events: int) -> str:
+    """Say how many exchanges and events were rewritten."""
+    counts = ((exchanges, "exchange"), (events, "event"))
+    said = [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
+    return ", ".join(said) or "its command alone"

@@ -24,6 +24,7 @@ from ...tape.records.codec import (
 from ...tape.records.event_shape import check_event
 from ...tape.records.events import CHAIN_START, Event, EventKind, content_hash, decode_event
 from ...tape.records.msgpack_limits import check_values
+from ...tape.records.rewritten import read_rewritten, replace_hashes
 from ...tape.records.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
 
 _DIGEST_BYTES = 32
@@ -165,6 +166,8 @@ class RecordIngest:
             self._events += 1
             if event.kind is EventKind.OUTCOME and "hash" in event.data:
                 self._hashes[event.seq] = event.data["hash"]
+            elif event.kind is EventKind.REWRITTEN:
+                replace_hashes(read_rewritten(event), self._hashes, {})
         elif record.kind is Kind.EXCHANGE:
             self._end_exchange()
             self._take_exchange(run, record.data)

@@ -472,6 +472,7 @@ COMMANDS = [
     (("archive",), 2),
     (("gc",), 2),
     (("erase", "--yes", "r"), 2),
+    (("redact", "--rewrite", "r"), 2),
     (("label", "r"), 2),
     (("pin", "r"), 2),
     (("serve", "--listen", "127.0.0.1:0"), 2),

@@ -1,0 +1,510 @@
+"""Apply the rules of now to the exchanges, messages and texts of a stored run.
+
+Rules:
+
+1. A placeholder that stands in the run stays as it is. Spans tell of those in bodies, targets and messages; of header fields
+   and query keys the redactions of the exchange tell, by place and kind.
+2. What is found beside them is replaced by the placeholder that a recording would have made, and told of in the same way.
+3. Whoever rewrites a run reads it twice. The first time, secrets in declared places are learned; the second time, they are
+   known from the first exchange on. So what was said before it was known goes, too.
+4. A text without spans (an event, the reason of a fault) that was changed is remembered by its hash: a later rewrite takes what looks
+   like a secret in it for a placeholder.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from blake3 import blake3
+
+from ....config.schema import KeepRule, RedactRule
+from ...exchange import (
+    BODY,
+    TARGET,
+    Exchange,
+    Headers,
+    Interim,
+    Message,
+    Redaction,
+    Request,
+    Response,
+    Secret,
+    WebSocketSummary,
+)
+from ...records.content_coding import undo_coding, undo_what_came
+from ...records.events import Event
+from ...records.rewritten import Rewritten
+from ..learned import MAX_VALUES, Learned
+from ..placeholders.placeholder import Placeholders, unescape
+from ..places import CONFIGURED, SECRET
+from ..redactor import Redactor, _codings, _decoded_head, _kind
+from ..search import Kind, Searched, Span
+from ..secrets_in_heads import Heads, Pair
+from ..stream import Piece, Stream
+from .find_rule import RuleNames
+from .merge_spans import Merged, merge
+
+_TEXT_HASH_BYTES = 8
+_NAMES = frozenset(
+    (
+        "id",
+        "mode",
+        "parent",
+        "method",
+        "request_class",
+        "verdict",
+        "match",
+        "placeholders",
+        "labels",
+    )
+)
+"""Keys of events whose values are names of ours, or of runs."""
+
+
+class Place(NamedTuple):
+    """A place whose value is replaced, and the rule by which it is."""
+
+    place: str
+    rule: str
+
+
+class _Collector(Placeholders):
+    """Notes what would be replaced, and replaces it by zeros."""
+
+    def __init__(self) -> None:
+        super().__init__(b"collector")
+        self.found: list[bytes] = []
+
+    def of(self, value: bytes) -> bytes:
+        self.found.append(value)
+        return bytes(len(value))
+
+
+class Rewriter(Redactor):
+    """Redacts what is stored; one for a run and what plays it, with the store's key."""
+
+    def __init__(
+        self, key: bytes, rules: Sequence[RedactRule] = (), kept: Sequence[KeepRule] = ()
+    ) -> None:
+        """Take the store's key and the rules of now."""
+        super().__init__(key, rules, kept)
+        self._names = RuleNames(rules, kept)
+        self._collector = _Collector()
+        self._told_heads = Heads(self._collector, Learned(), rules, kept)
+        self._origins: dict[bytes, str] = {}
+        """Rules by the values that were found by them."""
+        self._urls: dict[str, tuple[str, str]] = {}
+        """URLs of now and rules, by the URLs of before."""
+        self._done: set[bytes] = set()
+        self._places: dict[Place, bytes] = {}
+        """Of what is being redacted: places, each with the text in which a secret was."""
+        self.texts: dict[bytes, None] = {}
+        """Hashes of texts that were changed since this was emptied."""
+
+    def note(self, rewritten: Rewritten) -> None:
+        """Take what the log says of an earlier rewrite."""
+        self._done |= set(rewritten.texts)
+
+    def exchange(self, exchange: Exchange) -> tuple[Exchange, tuple[Place, ...]]:
+        """Give an exchange under the rules of now, and the places that change; itself where none does.
+
+        Bodies in files are not looked at (`body`), nor messages.
+        """
+        self._begin()
+        told: dict[str, set[str]] = {}
+        for place, kind in exchange.redactions:
+            told.setdefault(place, set()).add(kind)
+        self._keep_told(exchange, told)
+        redactions = list[Redaction]()
+        request = self._request(exchange.request, told, redactions)
+        response, warnings = (
+            exchange.response,
+            tuple(self._text(text, "warnings") for text in exchange.warnings),
+        )
+        if response is not None:
+            response, more = self._response(response, told, redactions)
+            warnings = (*warnings, *more)
+        fault = exchange.fault
+        if fault is not None:
+            fault = replace(fault, text=self._text(fault.text, "fault"))
+        new = replace(
+            exchange,
+            request=request,
+            response=response,
+            interim=self._interim(exchange.interim, told, redactions),
+            fault=fault,
+            reason=self._text(exchange.reason, "reason"),
+            withheld=self._text(exchange.withheld, "withheld"),
+            warnings=warnings,
+            websocket=self._close(exchange.websocket),
+        )
+        places = self._end()
+        if not places:
+            return exchange, ()
+        found = [one for one in dict.fromkeys(redactions) if one not in exchange.redactions]
+        if request.url != exchange.request.url:
+            self._urls[exchange.request.url] = request.url, places[0].rule
+        return replace(new, redactions=(*exchange.redactions, *found)), places
+
+    def stored_message(self, message: Message, number: int) -> tuple[Message, tuple[Place, ...]]:
+        """Give a message of a WebSocket under the rules of now, and what changes; see `exchange`."""
+        self._begin()
+        self._keep_spans(message.data, message.secrets)
+        found = self.message(replace(message, secrets=()))
+        merged = merge(message.data, _spans(message.secrets), found.data, _spans(found.secrets))
+        self._note_fresh(f"message[{number}]", message.data, merged)
+        places = self._end()
+        if not places:
+            return message, ()
+        secrets = tuple(Secret(BODY, *span) for span in merged.spans)
+        return replace(message, data=merged.data, secrets=secrets), places
+
+    def event(self, event: Event) -> tuple[Event, tuple[Place, ...]]:
+        """Give an event under the rules of now, and what changes; see `exchange`."""
+        self._begin()
+        data = self._walk(event.data, "")
+        places = self._end()
+        return (replace(event, data=data), places) if places else (event, ())
+
+    def stored_text(self, text: str, place: str) -> tuple[str, tuple[Place, ...]]:
+        """Give any text that is stored under the rules of now, and what changes; see `exchange`."""
+        self._begin()
+        new = self._text(text, place)
+        return new, self._end()
+
+    def body(
+        self, headers: Headers, secrets: Iterable[Secret], place: str
+    ) -> "BodyRewriter | None":
+        """Begin a stored body that is read in pieces; None where it is coded, since those are not searched.
+
+        headers, secrets: of its message.
+        place: `request.body` or `response.body`.
+        """
+        self._begin()
+        if _codings(headers):
+            return None
+        return BodyRewriter(self, headers, [one for one in secrets if one.part == BODY], place)
+
+    # ---- what stays ----------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._places = {}
+        # Of very many learned values those before are forgotten.
+        for value in self._origins:
+            self._learned.add(value)
+
+    def _end(self) -> tuple[Place, ...]:
+        """Note by which rules the values that are new were found; give the places that change."""
+        for value in self._learned.values if self._places else ():
+            if value in self._origins or len(self._origins) >= MAX_VALUES:
+                continue
+            if self._placeholders.of(value) == value:
+                continue
+            for place, data in self._places.items():
+                if value in data or value in unescape(data):
+                    self._origins[value] = place.rule
+                    break
+        return tuple(self._places)
+
+    def _keep(self, value: bytes) -> None:
+        self._placeholders.keep(value)
+        self._placeholders.keep(unescape(value))
+
+    def _keep_spans(self, data: bytes, secrets: Iterable[Secret], part: str = BODY) -> None:
+        for one in secrets:
+            if one.part == part:
+                self._keep(data[one.at : one.at + one.size])
+
+    def _keep_told(self, exchange: Exchange, told: Mapping[str, set[str]]) -> None:
+        """Keep the placeholders that stand in an exchange."""
+        request, response = exchange.request, exchange.response
+        target = request.target.encode("latin-1", "replace")
+        self._keep_spans(target, request.secrets, TARGET)
+        self._keep_spans(request.body, request.secrets)
+        for at, pair in self._pairs(target).items():
+            if pair.kind in told.get(f"request.query.{pair.name}", ()):
+                value = target[at : at + pair.size]
+                for one in value.split(b":") if pair.name == "userinfo" else (value,):
+                    self._keep(one)
+        self._keep_fields(request.headers, "request.header.", told)
+        self._keep_fields(request.trailers, "request.trailer.", told)
+        for interim in exchange.interim:
+            self._keep_fields(interim.headers, "response.interim.", told)
+        if response is not None:
+            self._keep_spans(response.body, response.secrets)
+            self._keep_fields(response.headers, "response.header.", told)
+            self._keep_fields(response.trailers, "response.trailer.", told)
+
+    def _keep_fields(self, headers: Headers, prefix: str, told: Mapping[str, set[str]]) -> None:
+        for name, value in headers:
+            kinds = told.get(_place(prefix, name))
+            if kinds is None:
+                continue
+            now, values = self._declared(name, value, prefix)
+            if now and kinds.issuperset(now):
+                for one in values:
+                    self._keep(one)
+            if SECRET in kinds:
+                self._keep_found(value)
+
+    def _pairs(self, target: bytes) -> dict[int, Pair]:
+        """Find the values of declared query keys in a target, by their places."""
+        # A path that begins with two slashes names no host.
+        extra = max(0, len(target) - len(target.lstrip(b"/")) - 1)
+        return {pair.at + extra: pair for pair in self._told_heads.pairs(target[extra:])}
+
+    def _declared(
+        self, name: bytes, value: bytes, prefix: str
+    ) -> tuple[tuple[str, ...], list[bytes]]:
+        """Give the kinds of what a field's name says is a secret, and the values."""
+        self._collector.found = []
+        in_request = prefix.startswith("request")
+        _, kinds, _ = self._told_heads.field(name, value, in_request=in_request)
+        return kinds, self._collector.found
+
+    def _keep_found(self, data: bytes) -> None:
+        """Keep what reads like a secret in a text that is known to hold placeholders."""
+        for kind, value in self._names.kinds(data):
+            plain = unescape(value)
+            if kind != CONFIGURED and not any(one in plain for one in self._origins):
+                self._keep(value)
+
+    # ---- what changes --------------------------------------------------------------------------
+
+    def _note_place(self, place: str, kinds: Iterable[str], value: bytes, data: bytes) -> None:
+        """Note that a value in a text is replaced."""
+        for kind in kinds:
+            inside = data if kind == CONFIGURED else value
+            for rule in self._names.find(place, (kind,), inside, self._origins):
+                self._places.setdefault(Place(place, rule), data)
+
+    def _note_fresh(self, place: str, data: bytes, merged: Merged) -> list[Redaction]:
+        for one in merged.fresh:
+            self._note_place(place, (one.kind,), data[one.at : one.at + one.size], data)
+        return [Redaction(place, one.kind) for one in merged.fresh]
+
+    def _request(
+        self, request: Request, told: Mapping[str, set[str]], redactions: list[Redaction]
+    ) -> Request:
+        head, _ = self.head(replace(request, secrets=()))
+        target, secrets = self._target(request, head, redactions)
+        headers = self._fields_of(
+            request.headers, head.headers, "request.header.", told, redactions
+        )
+        trailers = self._fields_of(
+            request.trailers, head.trailers, "request.trailer.", told, redactions
+        )
+        new = replace(
+            request,
+            target=target,
+            headers=headers,
+            trailers=trailers,
+            names=tuple((kind, self._text(text, "names")) for kind, text in request.names),
+        )
+        inside = [one for one in request.secrets if one.part == BODY]
+        if request.body:
+            found = self.request_body(replace(new, secrets=()), request.body)[0]
+            merged = merge(request.body, _spans(inside), found.body, _spans(found.secrets))
+            if merged.fresh:
+                plain = _plain(request.body, request.headers, whole=True)
+                redactions += self._note_fresh("request.body", plain, merged)
+                new = replace(new, headers=found.headers, body=merged.data)
+                inside = [Secret(BODY, *span) for span in merged.spans]
+        return replace(new, secrets=(*secrets, *inside))
+
+    def _target(
+        self, request: Request, head: Request, redactions: list[Redaction]
+    ) -> tuple[str, list[Secret]]:
+        old = [one for one in request.secrets if one.part == TARGET]
+        if len(head.target) != len(request.target):
+            return request.target, old
+        before = request.target.encode("latin-1", "replace")
+        after = head.target.encode("latin-1", "replace")
+        pairs = self._pairs(before)
+        alone = [Span(at, pair.size, pair.kind) for at, pair in pairs.items() if pair.alone]
+        found = sorted({*alone, *_spans(head.secrets, TARGET)})
+        merged = merge(before, _spans(old, TARGET), after, found)
+        target = list(request.target)
+        for one in merged.fresh:
+            target[one.at : one.at + one.size] = head.target[one.at : one.at + one.size]
+            pair = pairs.get(one.at)
+            place = f"request.query.{pair.name}" if pair is not None else "request.target"
+            redactions.append(Redaction(place, one.kind if pair is not None else SECRET))
+            self._note_place(place, (one.kind,), before[one.at : one.at + one.size], before)
+        secrets = [Secret(TARGET, *span) for span in merged.spans if span not in alone]
+        return "".join(target), secrets
+
+    def _fields_of(
+        self,
+        before: Headers,
+        after: Headers,
+        prefix: str,
+        told: Mapping[str, set[str]],
+        redactions: list[Redaction],
+    ) -> Headers:
+        new = list(before)
+        for at, ((name, value), (_, redacted)) in enumerate(zip(before, after, strict=True)):
+            if redacted == value:
+                continue
+            place = _place(prefix, name)
+            kinds, _ = self._declared(name, value, prefix)
+            if not kinds and told.get(place, set()) - {SECRET}:
+                continue  # all of it is the placeholder of a rule of before
+            new[at] = name, redacted
+            kinds = kinds or (SECRET,)
+            redactions += [Redaction(place, kind) for kind in kinds]
+            self._note_place(place, kinds, value, value)
+        return tuple(new)
+
+    def _response(
+        self, response: Response, told: Mapping[str, set[str]], redactions: list[Redaction]
+    ) -> tuple[Response, tuple[str, ...]]:
+        found, _, warnings = self.response(replace(response, secrets=()))
+        after, _ = self.response_headers(response.headers)
+        headers = self._fields_of(response.headers, after, "response.header.", told, redactions)
+        trailers = self._fields_of(
+            response.trailers, found.trailers, "response.trailer.", told, redactions
+        )
+        new = replace(response, headers=headers, trailers=trailers)
+        if found.reason != response.reason and "response.reason" not in told:
+            self._note_place("response.reason", (SECRET,), response.reason, response.reason)
+            redactions.append(Redaction("response.reason", SECRET))
+            new = replace(new, reason=found.reason)
+        merged = merge(response.body, _spans(response.secrets), found.body, _spans(found.secrets))
+        if not merged.fresh:
+            return new, ()
+        plain = _plain(response.body, response.headers, whole=response.complete)
+        redactions += self._note_fresh("response.body", plain, merged)
+        secrets = tuple(Secret(BODY, *span) for span in merged.spans)
+        if warnings:  # its coding was undone
+            headers = _decoded_head(headers, len(found.body))
+        new = replace(new, headers=headers, body=merged.data, chunks=found.chunks, secrets=secrets)
+        return new, warnings
+
+    def _interim(
+        self,
+        answers: tuple[Interim, ...],
+        told: Mapping[str, set[str]],
+        redactions: list[Redaction],
+    ) -> tuple[Interim, ...]:
+        found, _ = self.interim(answers)
+        new = []
+        for one, other in zip(answers, found, strict=True):
+            headers = self._fields_of(
+                one.headers, other.headers, "response.interim.", told, redactions
+            )
+            reason = one.reason
+            if other.reason != reason and "response.reason" not in told:
+                self._note_place("response.reason", (SECRET,), reason, reason)
+                redactions.append(Redaction("response.reason", SECRET))
+                reason = other.reason
+            new.append(one._replace(headers=headers, reason=reason))
+        return tuple(new)
+
+    def _close(self, websocket: WebSocketSummary | None) -> WebSocketSummary | None:
+        if websocket is None or websocket.close is None:
+            return websocket
+        close = websocket.close
+        answer = close.answer
+        if answer is not None:
+            answer = answer[0], self._text(answer[1], "close")
+        return replace(
+            websocket,
+            close=replace(close, reason=self._text(close.reason, "close"), answer=answer),
+        )
+
+    # ---- texts ---------------------------------------------------------------------------------
+
+    def _walk(self, value: Any, name: str) -> Any:
+        if isinstance(value, str):
+            if name.rpartition(".")[2] in _NAMES:
+                return value
+            known = self._urls.get(value)
+            if known is None:
+                return self._text(value, name)
+            self._places.setdefault(Place(name, known[1]), value.encode("utf-8", "surrogatepass"))
+            return known[0]
+        if isinstance(value, dict):
+            return {
+                key: self._walk(item, f"{name}.{key}".lstrip(".")) for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return tuple(self._walk(item, name) for item in value)
+        return value
+
+    def _text(self, text: str, place: str) -> str:
+        if not text:
+            return text
+        data = text.encode("utf-8", "surrogatepass")
+        if _hash(data) in self._done:
+            self._keep_found(data)
+            kinds, values = self._declared(b"", data, "")
+            if CONFIGURED not in kinds:
+                for one in values:
+                    self._keep(one)
+        ((_, new),), _ = self.response_headers(((b"", data),), "")
+        if new == data:
+            return text
+        kinds, _ = self._declared(b"", data, "")
+        self._note_place(place, kinds or (SECRET,), data, data)
+        self.texts[_hash(new)] = None
+        return new.decode("utf-8", "surrogatepass")
+
+
+class BodyRewriter:
+    """One stored body that is read in pieces. Belongs to one thread at a time."""
+
+    def __init__(
+        self, rewriter: Rewriter, headers: Headers, secrets: list[Secret], place: str
+    ) -> None:
+        """Use `Rewriter.body` instead."""
+        self._rewriter = rewriter
+        self._old = _spans(secrets)
+        self._place = place
+        self._search = rewriter._search
+        kind = _kind(headers)._replace(answer=place.startswith("response"))
+        self._stream = Stream(self, kind)
+
+    def feed(self, data: bytes) -> Piece:
+        """Take the next piece of what is stored; give what is sure by now."""
+        return self._stream.feed(data)
+
+    def finish(self) -> tuple[Piece, tuple[Secret, ...], tuple[Place, ...]]:
+        """Give the rest, where placeholders stand in the whole, and what has changed."""
+        piece = self._stream.finish()
+        return piece, tuple(self._stream.secrets), self._rewriter._end()
+
+    def search(self, data: bytes, kind: Kind) -> Searched | None:
+        """Search a window of it, for the stream; placeholders that stand there stay."""
+        start, end = self._stream.held_at, self._stream.held_at + len(data)
+        old = []
+        for one in self._old:
+            first, last = max(one.at, start), min(one.at + one.size, end)
+            if first < last:
+                old.append(Span(first - start, last - first, one.kind))
+                self._rewriter._keep(data[first - start : last - start])
+        found = self._search.search(data, kind)
+        after, spans = (found.data, found.spans) if found is not None else (data, ())
+        merged = merge(data, old, after, spans)
+        self._rewriter._note_fresh(self._place, data, merged)
+        return Searched(merged.data, merged.spans) if merged.spans else None
+
+
+def _place(prefix: str, name: bytes) -> str:
+    return prefix + name.decode("latin-1").lower()
+
+
+def _spans(secrets: Iterable[Secret], part: str = BODY) -> list[Span]:
+    return [Span(one.at, one.size, one.kind) for one in secrets if one.part == part]
+
+
+def _hash(data: bytes) -> bytes:
+    return blake3(data).digest(_TEXT_HASH_BYTES)
+
+
+def _plain(body: bytes, headers: Headers, *, whole: bool) -> bytes:
+    """Give a body as it is searched."""
+    codings = _codings(headers)
+    undo: Callable[[bytes, bytes], bytes | None] = undo_coding if whole else undo_what_came
+    plain = undo(body, b",".join(codings)) if codings else None
+    return body if plain is None else plain
