@@ -10,7 +10,7 @@ reads from the two sides.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,6 +29,7 @@ from ..tape.exchange import (
     VerdictKind,
     WebSocketSummary,
 )
+from ..tape.matching.replaced_values import Changed
 from ..tape.playback.websocket import (
     ABRUPT,
     MessageCursor,
@@ -36,17 +37,17 @@ from ..tape.playback.websocket import (
     Stray,
     Turn,
     Wait,
+    as_request,
     explain_broken,
     explain_close,
     explain_left,
     explain_stray,
     explain_unheard,
     find_first,
-    is_same,
+    is_alike,
 )
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
-from ..tape.redaction.compare_placeholders import mark_message
 from .run.pending_exchange import PendingExchange, WebSocket, find_pending, note_verdict
 from .run.registry import RunRegistry
 from .wire.http import make_head
@@ -179,8 +180,8 @@ class WebSocketPlayer(WebSocket):
         self._broken = ""
         self._closed: tuple[int, str] | None = None
         self._unheard = self._ended = False
-        self._replaced = False
-        """Whether redaction replaced a value in a message that was sent."""
+        self._told: dict[str, bool] = {}
+        """For the receipt: whether redaction `replaced` a value in a message that was sent, and a match rests on a `kind_alone`."""
 
     # ---- what the layer asks -------------------------------------------------------------------
 
@@ -212,7 +213,9 @@ class WebSocketPlayer(WebSocket):
         Raises: StoreError, where the tape cannot be read on.
         """
         turn = Turn.LISTEN if self._ended else self._cursor.step(_now_us())
-        self._replaced |= isinstance(turn, Send) and bool(turn.message.secrets)
+        if isinstance(turn, Send) and turn.message.secrets:
+            self._pending.open_run.redactor.learn_message(turn.message)
+            self._told["replaced"] = True
         self._begun = self._begun or isinstance(turn, Send)
         return turn
 
@@ -223,14 +226,27 @@ class WebSocketPlayer(WebSocket):
         """
         if self._ended:
             return True
-        heard = mark_message(self._pending.open_run.redactor.message(Message(0, True, kind, data)))
-        self._stray = self._cursor.hear(_now_us(), kind, heard)
-        if self._stray is not None and not self._begun and self._choose(kind, heard):
-            self._stray = self._cursor.hear(_now_us(), kind, heard)
+        heard = self._pending.open_run.redactor.message(Message(0, True, kind, data))
+        self._stray = self._cursor.hear(_now_us(), heard)
+        if self._stray is not None and not self._begun and self._choose(heard):
+            self._stray = self._cursor.hear(_now_us(), heard)
         self._begun = True
         return self._stray is None
 
-    def _choose(self, kind: MessageKind, heard: bytes) -> bool:
+    def _find_changed(self, recorded: Message, heard: Message) -> Sequence[Changed]:
+        """Find the replaced values of a message that are not those of the recorded one."""
+        request = self._pending.request
+        if request is None or not recorded.secrets:
+            return ()
+        old, new = (
+            replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)
+        )
+        changed, alone = self._pending.open_run.agreement.find_changed_values(old, new)
+        if alone:
+            self._told["kind_alone"] = True
+        return changed
+
+    def _choose(self, heard: Message) -> bool:
         """Go on as another WebSocket of the tape to the same URL, one that begins with this message; False where there is none."""
         pending = self._pending
         cursor, fingerprint = pending.open_run.cursor, pending.fingerprint
@@ -248,7 +264,7 @@ class WebSocketPlayer(WebSocket):
             if holder is not None and holder._begun:
                 continue
             other = pending.open_run.read_recorded(seq)
-            if other is None or not self._may_become(other, kind, heard):
+            if other is None or not self._may_become(other, heard):
                 continue
             mine = self.exchange
             if holder is None:
@@ -259,22 +275,24 @@ class WebSocketPlayer(WebSocket):
             return True
         return False
 
-    def _may_become(self, other: Exchange, kind: MessageKind, heard: bytes) -> bool:
+    def _may_become(self, other: Exchange, heard: Message) -> bool:
         """Say whether another WebSocket of the tape has the same handshake and begins with this message of the client."""
         if other.websocket is None or _handshake(other) != _handshake(self.exchange):
             return False
         first = find_first(self._pending.open_run.store.messages(self._tape, other.seq, -1))
         return (
             first is not None
-            and first.kind is kind
-            and is_same(kind, mark_message(first), heard, self._masks)
+            and is_alike(first, heard, self._masks)
+            and not self._find_changed(first, heard)
         )
 
     def _set(self, exchange: Exchange) -> None:
         """Play an exchange from its beginning."""
         self.exchange = exchange
         read = partial(self._pending.open_run.store.messages, self._tape, exchange.seq)
-        self._cursor = MessageCursor(read, exchange, self._pace, self._masks, self._arrived)
+        self._cursor = MessageCursor(
+            read, exchange, self._pace, self._masks, self._arrived, self._find_changed
+        )
 
     def become(self, other: Exchange) -> None:
         """Play another exchange of the tape from its beginning, in the place of this one."""
@@ -328,8 +346,8 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
-            if self._replaced:
-                pending.open_run.note(EventKind.NOTED, seq=pending.seq, replaced=True)
+            if self._told:
+                pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)
         finally:
             pending.finish()
 

@@ -17,7 +17,7 @@ from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
-from .replaced_values import Replaced, ReplacedValues
+from .replaced_values import Changed, Replaced, ReplacedValues
 from .sent_blocks import SentBlocks
 
 _MOST = 4096
@@ -200,6 +200,19 @@ class Agreement:
         for difference in self._blocks.find_mistaken(request, recorded.request):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
+
+    def find_changed_values(
+        self, recorded: Request, present: Request
+    ) -> tuple[list[Changed], bool]:
+        """Find the replaced values of a message that are not the recorded ones, and remember those of one that has none.
+
+        recorded, present: messages as bodies of requests.
+        Returns: the places; and whether the match rests on what a value is, and not on the value.
+        """
+        old, new = (read_inner(one, self._find).replaced for one in (recorded, present))
+        found = self._replaced.find_changed(old, new)
+        changed = [one for one in found if not self._is_masked(present, one.place)]
+        return changed, not changed and self._replaced.note(old, new)
 
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
         """Say whether the secrets outside of header fields are those of a recorded request, value by value."""

@@ -5,7 +5,8 @@ Rules:
 1. A message of the server is played after the client messages that it followed have come, at its recorded
    gap after what went before it, scaled by the pace; 0 plays it at once.
 2. A message of the client must be the next one of the client on the tape: of the same kind, and text that is
-   JSON with the same canonical form, anything else with the same bytes. Frames do not count. It may come
+   JSON with the same canonical form, anything else with the same bytes, and each replaced value that counts is
+   the recorded one. Frames do not count. It may come
    before messages of the server that are still to be played: the two cross on the wire.
 3. What crossed the closing frame of the other side stands behind it: of the client it may come or not, of
    the server it is played once the client has closed.
@@ -28,11 +29,20 @@ from ..canonical.json import JsonPath, canonical_json
 from ..diff.difference import differences
 from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from ..exchange import Close, Exchange, Headers, Message, MessageKind, Request, RequestClass, Seq
+from ..matching.replaced_values import Changed
 from ..redaction.compare_placeholders import mark_message
 from .script import CAUSE_MARGIN_US
 
 Read = Callable[[int], Iterator[Message]]
 """Gives the messages after a number, in order; -1 gives all."""
+
+FindChanged = Callable[[Message, Message], Sequence[Changed]]
+"""Gives the places of a recorded message in which one of now has another replaced value."""
+
+
+def _find_none(recorded: Message, heard: Message) -> tuple[Changed, ...]:
+    return ()
+
 
 ABRUPT = 1006
 """Code of a WebSocket that ended without a closing frame (RFC 6455 section 7.1.5)."""
@@ -76,6 +86,9 @@ class Stray(NamedTuple):
     recorded: Message | None
     kind: MessageKind
     data: bytes
+    """As it is compared."""
+    changed: tuple[Changed, ...] = ()
+    """Replaced values that are not the recorded ones, where nothing else differs."""
 
 
 class MessageCursor:
@@ -88,6 +101,7 @@ class MessageCursor:
         pace: float,
         masks: Sequence[JsonPath],
         arrived: Callable[[range], bool],
+        find_changed: FindChanged = _find_none,
     ) -> None:
         """Begin with the handshake's answer.
 
@@ -106,6 +120,7 @@ class MessageCursor:
         self._pace = pace
         self._masks = masks
         self._arrived = arrived
+        self._find_changed = find_changed
         self._messages = read(-1)
         self._number = 0
         self._next = next(self._messages, None)
@@ -146,24 +161,24 @@ class MessageCursor:
         wait_us = self._due(self._end_us) - now_us
         return Wait(wait_us) if wait_us > _EARLY_US else Turn.OVER
 
-    def hear(self, now_us: int, kind: MessageKind, data: bytes) -> Stray | None:
+    def hear(self, now_us: int, heard: Message) -> Stray | None:
         """Take a message of the client; give it back where it is not the one on the tape.
 
-        data: as it is compared (`markers.mark_message`).
+        heard: redacted.
         """
         message = self._next
         if message is not None and message.from_client and not self._early:
-            if self._is_same(message, kind, data):
+            stray = self._compare(self._number, message, heard)
+            if stray is None:
                 self._pass(message, max(self._clock_us, now_us))
-                return None
-            return Stray(self._number, message, kind, data)
+            return stray
         if self._ahead is None:
             self._ahead = self._client_messages()
-        number, message = next(self._ahead, (self._count, None))
-        if message is None or not self._is_same(message, kind, data):
-            return Stray(number, message, kind, data)
-        self._early.append(now_us)
-        return None
+        number, ahead = next(self._ahead, (self._count, None))
+        stray = self._compare(number, ahead, heard)
+        if stray is None:
+            self._early.append(now_us)
+        return stray
 
     def close(self) -> Iterator[Message]:
         """Take the client's closing frame; give what the server still said, where all else was played."""
@@ -225,14 +240,25 @@ class MessageCursor:
             if message.from_client:
                 yield number, message
 
-    def _is_same(self, recorded: Message, kind: MessageKind, data: bytes) -> bool:
-        return recorded.kind is kind and is_same(kind, mark_message(recorded), data, self._masks)
+    def _compare(self, number: int, recorded: Message | None, heard: Message) -> Stray | None:
+        stray = Stray(number, recorded, heard.kind, mark_message(heard))
+        if recorded is None or not is_alike(recorded, heard, self._masks):
+            return stray
+        changed = tuple(self._find_changed(recorded, heard))
+        return stray._replace(changed=changed) if changed else None
 
 
 def find_first(messages: Iterator[Message]) -> Message | None:
     """Give the first message of a WebSocket where the client said it; None where the server did, or nobody."""
     first = next(messages, None)
     return first if first is not None and first.from_client else None
+
+
+def is_alike(recorded: Message, heard: Message, masks: Sequence[JsonPath] = ()) -> bool:
+    """Say whether two messages count as the same, but for the values that redaction replaced."""
+    return recorded.kind is heard.kind and is_same(
+        heard.kind, mark_message(recorded), mark_message(heard), masks
+    )
 
 
 def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Sequence[JsonPath] = ()) -> bool:
@@ -289,6 +315,13 @@ def explain_stray(
         added = (Difference(place, ABSENT, asked),)
         return _diverged(DivergenceKind.UNEXPECTED, seq, tape_seq, request, added, text)
     found: tuple[Difference, ...]
+    if stray.changed:
+        found = tuple(
+            Difference(_place(one.place, place), "(replaced)", "(replaced)")
+            for one in stray.changed
+        )
+        text = f"{place} of the client is not the one of exchange {tape_seq}: its {stray.changed[0].place} {stray.changed[0].what}"
+        return _diverged(DivergenceKind.CHANGED, seq, tape_seq, request, found, text)
     if recorded.kind is not stray.kind:
         found = (Difference(f"{place} kind", recorded.kind.value, stray.kind.value),)
     else:

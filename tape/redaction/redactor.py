@@ -253,12 +253,21 @@ class Redactor:
                 cookie = value.partition(b"=")[0].strip().decode("latin-1") if is_cookie else ""
                 # Without a value it takes the cookie back.
                 found += [(cookie, one, one) for one in self._keeper.found if one.strip(b' "')]
-        for secret in response.secrets if response.body else ():
-            value = response.body[secret.at : secret.at + secret.size]
+        if response.body:
+            values = self._keep_all(response.body, response.secrets)
+            found += [("", value, value) for value in values]
+        return found
+
+    def learn_message(self, message: Message) -> None:
+        """Take the placeholders of a recorded message of a WebSocket for secrets, as those of an answer."""
+        self._keep_all(message.data, message.secrets)
+
+    def _keep_all(self, data: bytes, secrets: Sequence[Secret]) -> list[bytes]:
+        values = [data[one.at : one.at + one.size] for one in secrets]
+        for value in values:
             self._learned.add(value)
             self._keeper.in_text(value)
-            found.append(("", value, value))
-        return found
+        return values
 
     @staticmethod
     def prepare() -> None:

@@ -571,6 +571,7 @@ class _Fold:
                     usd = None if limits["usd"] is None else float(limits["usd"])
                     receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
                 self._replaced(data)
+                receipt.kind_alone += bool(data.get("kind_alone"))
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:

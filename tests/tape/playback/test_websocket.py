@@ -60,6 +60,11 @@ def tape(
     return messages, make_exchange(1, response=response, websocket=summary, kind=kind)
 
 
+def from_client(kind: MessageKind, data: bytes) -> Message:
+    """What a client says now."""
+    return Message(0, True, kind, data)
+
+
 def cursor_of(
     messages: list[Message],
     exchange: Exchange,
@@ -112,7 +117,7 @@ def test_the_server_follows_the_client(written: str, said: str, heard: str) -> N
     cursor = cursor_of(*tape(written, close=close))
     words = [played(cursor)]
     for word in said.split():
-        assert cursor.hear(0, TEXT, word.encode()) is None
+        assert cursor.hear(0, from_client(TEXT, word.encode())) is None
         words.append(played(cursor))
     assert ", ".join(words) == heard
 
@@ -121,7 +126,7 @@ def test_a_client_that_closes_is_waited_for() -> None:
     """Its closing frame is not made up, and what the server said across it comes then."""
     cursor = cursor_of(*tape("c1 s1 x s2", close=BY_CLIENT))
     assert played(cursor) == "c"
-    assert cursor.hear(0, TEXT, b"1") is None
+    assert cursor.hear(0, from_client(TEXT, b"1")) is None
     assert played(cursor) == "s1 c"
     assert [message.data for message in cursor.close()] == [b"2"]
     assert cursor.find_left() is None
@@ -155,16 +160,18 @@ def test_a_message_that_is_not_the_next_one_is_given_back(
     cursor = cursor_of(messages, exchange, pace)
     for word in said.split():
         played(cursor)
-        assert cursor.hear(0, TEXT, word.encode()) is None
+        assert cursor.hear(0, from_client(TEXT, word.encode())) is None
     played(cursor)
     expected = None if recorded is None else messages[number]
-    assert cursor.hear(0, TEXT, stray.encode()) == Stray(number, expected, TEXT, stray.encode())
+    assert cursor.hear(0, from_client(TEXT, stray.encode())) == Stray(
+        number, expected, TEXT, stray.encode()
+    )
 
 
 def test_kinds_count() -> None:
     """Bytes are not the text that reads the same."""
     messages, exchange = tape("c1")
-    stray = cursor_of(messages, exchange).hear(0, BINARY, b"1")
+    stray = cursor_of(messages, exchange).hear(0, from_client(BINARY, b"1"))
     assert stray == Stray(0, messages[0], BINARY, b"1")
 
 
@@ -172,8 +179,8 @@ def test_a_message_may_cross_those_of_the_server() -> None:
     """One that comes while the server is still to speak is the next of the client; the order stays."""
     cursor = cursor_of(*tape("s1 s2 c1 s3 c2 s4"), pace=1.0)
     assert played(cursor, 0) == "+100"
-    assert cursor.hear(0, TEXT, b"1") is None
-    assert cursor.hear(0, TEXT, b"2") is None
+    assert cursor.hear(0, from_client(TEXT, b"1")) is None
+    assert cursor.hear(0, from_client(TEXT, b"2")) is None
     assert played(cursor, 100_000) == "s1 +100"
     assert played(cursor, 300_000) == "s2 s3 +100"
     assert played(cursor, 500_000) == "s4 x"
@@ -184,7 +191,7 @@ def test_a_message_may_cross_those_of_the_server() -> None:
 def test_gaps_are_scaled_by_the_pace(pace: float, waits: str) -> None:
     """Counted from what went before, which is the client's message where there was one."""
     cursor = cursor_of(*tape("c1 s1"), pace=pace)
-    assert cursor.hear(7_000_000, TEXT, b"1") is None
+    assert cursor.hear(7_000_000, from_client(TEXT, b"1")) is None
     assert played(cursor, 7_000_000) == waits
 
 
@@ -236,7 +243,7 @@ def test_a_message_waits_for_no_request_that_came_before_the_last_message() -> N
         return False
 
     cursor = cursor_of(messages, exchange, arrived=arrived)
-    assert cursor.hear(0, TEXT, b"1") is None
+    assert cursor.hear(0, from_client(TEXT, b"1")) is None
     assert played(cursor) == "s1 +5"
     assert asked == [range(6, 8)]
 
@@ -272,7 +279,7 @@ def test_the_clients_part_brings_the_servers_part(
             place = messages.index(turn.message)
             assert sum(message.from_client for message in messages[:place]) <= heard
         elif heard < len(mine) and (turn is Turn.LISTEN or data.draw(st.booleans())):
-            assert cursor.hear(now_us, mine[heard].kind, mine[heard].data) is None
+            assert cursor.hear(now_us, from_client(mine[heard].kind, mine[heard].data)) is None
             heard += 1
         elif isinstance(turn, Wait):
             assert turn.us > 0
@@ -300,7 +307,7 @@ def test_what_the_client_left_out_is_found(
     spoken = data.draw(st.integers(0, len(mine)))
     for _, message in mine[:spoken]:
         cursor.step(0)
-        assert cursor.hear(0, message.kind, message.data) is None
+        assert cursor.hear(0, from_client(message.kind, message.data)) is None
     assert cursor.find_left() == (mine[spoken] if spoken < len(mine) else None)
 
 
