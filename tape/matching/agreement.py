@@ -5,12 +5,13 @@ reported fields, an idempotency key) chooses among recorded requests that are al
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..canonical.canonical_request import Rules, canonical, fields_of, fingerprint
 from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
-from ..exchange import Exchange, Headers, Request, Seq
+from ..exchange import BODY, UNSEARCHED, Exchange, Headers, Request, RequestClass, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
@@ -20,6 +21,8 @@ from .plain_answers import PlainAnswers
 from .replaced_values import Changed, Replaced, ReplacedValues
 from .sent_blocks import SentBlocks
 
+_ANOTHER = f"{UNSEARCHED}:another"
+"""A kind that is compared, as others are not."""
 _MOST = 4096
 """Recorded requests whose fields are remembered."""
 
@@ -262,8 +265,25 @@ class Agreement:
         masks = self._rules.of(request).masks
         part, _, name = place.partition(" ")
         if part in ("body", "form"):
-            return bool(masks.json or masks.form or masks.regex)
+            masked = bool(masks.json or masks.form or masks.regex)
+            return masked and self._is_masked_inside(request, place)
         return name in masks.query
+
+    def _is_masked_inside(self, request: Request, place: str) -> bool:
+        """Say whether a place of a body does not count: the request is the same with something else there."""
+        inside = [one for one in request.secrets if one.part == BODY]
+        wanted = place.partition("#")[0]
+        # Places come in the order of the secrets, those of the body first.
+        at = [found[0].partition("#")[0] == wanted for found in self._find(request)]
+        other = {one for one, is_there in zip(inside, at, strict=False) if is_there}
+        changed = tuple(
+            one._replace(kind=_ANOTHER) if one in other else one for one in request.secrets
+        )
+        forms = (
+            canonical(one, RequestClass.EFFECT, self._rules)
+            for one in (request, replace(request, secrets=changed))
+        )
+        return bool(other) and len(set(forms)) == 1
 
     def _find_inner(self, request: Request) -> Inner:
         known = self._present_inner

@@ -341,6 +341,7 @@ def test_what_a_client_saw_is_what_it_is_replayed(
         "state": "sound",
         "exchanges": len(held.stored.exchanges),
         "unproven": 0,
+        "rewritten": [],
         "problems": [],
     }
     if kind in ("redacted", "encrypted"):
