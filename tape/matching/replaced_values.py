@@ -72,7 +72,7 @@ class ReplacedValues:
             old, new = then.value, now.value
             if old == new or self._stands_for(old, new):
                 continue
-            alone = alone or self._present.get(new) != old
+            alone = alone or (not self._same_key and self._present.get(new) != old)
             self._present.setdefault(new, old)
             self._recorded.setdefault(old, new)
         return alone

@@ -135,7 +135,7 @@ class RawOrigin:
         server.close()
         # A transport is closed in the next turn of the loop, one with TLS in the one after; and one that was accepted
         # just now is made in the next turn.
-        for _ in range(5):
+        for _ in range(20):
             for writer in tuple(self._open):
                 writer.transport.abort()
             # Python 3.13 also knows connections that are still in their handshake.
