@@ -23,7 +23,14 @@ SECRET = "secret"
 
 HEADERS: dict[str, str] = {
     **dict.fromkeys(
-        ("authorization", "proxy-authorization", "x-authorization", "authentication", "x-auth", "helicone-auth"),
+        (
+            "authorization",
+            "proxy-authorization",
+            "x-authorization",
+            "authentication",
+            "x-auth",
+            "helicone-auth",
+        ),
         AUTHORIZATION,
     ),
     **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),

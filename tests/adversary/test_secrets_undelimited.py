@@ -12,6 +12,7 @@ import brotli
 import pytest
 import zstandard
 
+from playhead.tape.redaction.finding.context import is_boundary
 from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.adversary.secret_recipes import expand, read
@@ -173,3 +174,39 @@ def test_a_coding_that_is_undone_in_part_keeps_no_secret(name: str) -> None:
     harmless = code(b'{"note": "nothing"}' + b" " * 500)
     kept, places = redactor.request(raw_request(replace(request, body=harmless)))
     assert (kept.body, places) == (harmless, ())
+
+
+ESCAPES = [
+    *(
+        "\\u201c",
+        "\\u00a0",
+        "\\u000a",
+        "\\u2028",
+        "\\ufeff",
+        "\\ud83d\\udd11",
+        "\\b",
+        "\\f",
+        "\\n",
+        "\\\\u00e9",
+    ),
+    *("%0A", "%0a", "%0D%0A", "%09", "%20", "%C3%A9"),
+    *("\x1b[32m", "\x1b[01;31m\x1b[K", "\\u001b[1m", "\\u001b[01;31m\\u001b[K"),
+]
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_a_secret_begins_behind_an_escape(escape: str) -> None:
+    """Of JSON, of a URL, of a colour: its last letter or digit is none of the word."""
+    left = []
+    for name, value in _values():
+        if "\n" in value or value in Redactor(b"k").redact_text(f" {value} "):
+            continue
+        if value in Redactor(b"k").redact_text(f"said{escape}{value}{escape} and more"):
+            left.append(name)
+    assert left == []
+
+
+@pytest.mark.parametrize("escape", ["\\u0061", "%61"])
+def test_an_escaped_letter_is_one_of_the_word(escape: str) -> None:
+    """What it means decides."""
+    assert not is_boundary(f"t{escape}sk-abc".encode(), 1 + len(escape))

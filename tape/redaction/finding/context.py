@@ -112,6 +112,10 @@ def without_overlaps[P: _Placed](places: list[P]) -> list[P]:
     return kept
 
 
+_ENDS_ESCAPE = re.compile(
+    rb"(?:\\u([0-9A-Fa-f]{4})|\\[nrtbf]|%([0-9A-Fa-f]{2})|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z])\Z"
+)
+_LONGEST_ESCAPE = 24
 _LEAST_COUNT = 8
 _CBOR_TEXT = 0x60
 
@@ -133,10 +137,15 @@ def find_counts(data: bytes, start: int) -> Iterator[int]:
 
 
 def is_boundary(data: bytes, start: int) -> bool:
-    """Say whether a secret can begin at a position: no letter, digit, `_` or `-` precedes, but for the letter of an escape."""
+    """Say whether a secret can begin at a position: no letter, digit, `_` or `-` precedes, but as the end of an escape: of JSON, of a URL, of a colour."""
     if not start:
         return True
     before = data[start - 1]
     if not (48 <= before <= 57 or 65 <= before <= 90 or 97 <= before <= 122 or before in b"_-"):
         return True
-    return before in b"nrt" and start > 1 and data[start - 2] == 92
+    escape = _ENDS_ESCAPE.search(data, max(0, start - _LONGEST_ESCAPE), start)
+    if escape is None:
+        return False
+    code = escape[1] or escape[2]
+    # An escape may mean a letter or digit as well.
+    return code is None or not chr(int(code, 16)).isascii() or not chr(int(code, 16)).isalnum()
