@@ -4,7 +4,7 @@ import contextlib
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...config import Config
@@ -142,8 +142,10 @@ def _rewrite_line(config: Config, store: Store, line: list[RunInfo], key: bytes)
             if one.rules:
                 _require_sound(store, one.run, progress)
     changes = []
-    for one in found:
+    # What plays a run goes before it: which values are secret may be known from the run alone, and after a kill it is read again.
+    for one in reversed(found):
         changes.append(_rewrite_run(config, store, one, rewriter) if one.rules else one)
+    changes.reverse()
     with moving(store):
         # What nothing was found in is dropped again.
         store.archive.drop_restored([store.reload(run) for run in away])
@@ -164,7 +166,9 @@ def _require_sound(store: Store, run: RunInfo, progress: Callable[[int, int], No
 
 
 def _rewrite_run(config: Config, store: Store, found: Change, rewriter: Rewriter) -> Change:
-    run = found.run
+    # Another run of its batch may have been rewritten, and what is left of the batch was moved to a new one.
+    now = store.reload(found.run)
+    run = now if replace(now, archived=found.run.archived) == found.run else found.run
     with ProgressBar("rewriting") as progress:
         made = rewrite_run(store, run, rewriter, _find(config), time.time_ns(), progress)
         if run.parent is None:

@@ -71,6 +71,8 @@ def _iban(data: bytes, start: int, end: int) -> int:
 
 
 def _card(data: bytes, start: int, end: int) -> int:
+    if data[start - 1 : start] in (b".", b",") and data[start - 2 : start - 1].isdigit():
+        return 0  # digits of a fraction
     digits = data[start:end].translate(None, _SEPARATORS)
     alone = _stands_alone(data, start, end)
     return end if alone and _CARDS.fullmatch(digits) and is_card(digits) else 0

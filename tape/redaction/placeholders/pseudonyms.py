@@ -16,6 +16,8 @@ _IBAN = re.compile(rb"[A-Z]{2}[0-9]{2}[A-Z0-9 -]*[A-Z0-9]")
 _BETWEEN = bytes(frozenset(range(128)) - frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 _RESERVED = b".test"
 """A top-level domain in which nobody has an address (RFC 2606)."""
+_NOWHERE = b".zz"
+"""One that ISO 3166 leaves to its users, so that no country will ever have it."""
 _LETTERS, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"0123456789"
 _SSN = re.compile(rb"[0-9]{3}-[0-9]{2}-[0-9]{4}")
 _NATIONAL = 10
@@ -62,8 +64,8 @@ def make_pseudonym(value: bytes, normal: bytes, seed: bytes) -> bytes:
 def _email(normal: bytes, draw: Callable[[bytes], int]) -> bytes:
     local, _, domain = normal.rpartition(b"@")
     name = bytes([_other(code, draw) for code in local])
-    host = domain[: -len(_RESERVED)] if len(domain) > len(_RESERVED) + 1 else b""
-    last = _RESERVED if host else b"." + domain.rpartition(b".")[2]
+    # A domain of few letters has one of two letters that no country has.
+    last = _RESERVED if len(domain) > len(_RESERVED) else _NOWHERE
     host = bytes([draw(_LETTERS) for _ in range(len(domain) - len(last))])
     return name + b"@" + host + last
 

@@ -59,6 +59,7 @@ from playhead.tests.support.exchanges import (
 )
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.other_process import opened_elsewhere, recording_elsewhere
+from playhead.timeline.rewriting.rewrite_run import rewrite_run
 
 SECRET = "-".join(("tango", "4417", "velvet", "9031"))
 """No format knows it: a rule has to name its place."""
@@ -636,6 +637,47 @@ def test_a_copy_of_an_archived_run(store: Path) -> None:
     done(store, "redact", "--rewrite", "night", "day", redact=HEADER)
     assert HIDDEN not in all_bytes(store)
     assert done(store, "verify").count("rewritten by rule") == 2
+
+
+def _add_playback(store: Path) -> None:
+    """A run that plays `night`, and says its secret where no rule looks."""
+    with Store.open(store) as opened:
+        tape = opened.get_run("night")
+        stories = [Story(make_exchange(1, f"GET https://api.test/hooks/{SECRET}"))]
+        asyncio.run(write(opened, "night", stories, parent=tape))
+
+
+def test_an_archived_run_and_what_plays_it(store: Path) -> None:
+    """Both are in one batch, which is made anew for each of them."""
+    _add_playback(store)
+    done(store, "archive")
+    said = done(store, "redact", "--rewrite", "night", redact=HEADER)
+    assert said.count("rewritten by rule") == 2
+    done(store, "redact", "--rewrite", "day", redact=HEADER)
+    assert HIDDEN not in all_bytes(store)
+    assert done(store, "verify").count("sound") == 3
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_rewrite_that_ended_between_two_runs_is_done_again(
+    store: Path, monkeypatch: pytest.MonkeyPatch, which: int
+) -> None:
+    """What only the recording tells of is known as long as a run is left that says it."""
+    _add_playback(store)
+    ran = list[str]()
+
+    def end(*arguments: Any) -> Any:
+        ran.append("yes")
+        if len(ran) == which:
+            raise StoreError("killed", "")
+        return rewrite_run(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("playhead.proxy.operations.rewrite.rewrite_run", end)
+        assert "killed" in refused(store, "redact", "--rewrite", "night", redact=HEADER)
+    done(store, "redact", "--rewrite", "night", redact=HEADER)
+    done(store, "redact", "--rewrite", "day", redact=HEADER)
+    assert HIDDEN not in all_bytes(store)
 
 
 def test_a_copied_store_takes_nothing_from_the_archive_of_another(store: Path) -> None:

@@ -32,7 +32,7 @@ def replaced(text: str) -> str:
     ("text", "kept"),
     [
         ("write to bob.s@acme.org today", r"write to [a-z]{3}\.[a-z]@[a-z]{3}\.test today"),
-        ('{"a": "\\nbob@x.org"}', r'\{"a": "\\n[a-z]{3}@[a-z]\.org"\}'),
+        ('{"a": "\\nbob@x.org"}', r'\{"a": "\\n[a-z]{3}@[a-z]{2}\.zz"\}'),
         ("?to=bob%40mail.org", r"\?to=[a-z]{3}%40[a-z]{3}\.test"),
         ("<bob@mail.org>,", r"<[a-z]{3}@[a-z]{3}\.test>,"),
         ("call +49 30 1234567.", r"call \+49 \d{2} \d{7}\."),
@@ -61,6 +61,8 @@ def test_personal_data_is_replaced_in_its_form(text: str, kept: str) -> None:
         "npm install left-pad@1.3.0",
         "id 1234567890123456",
         "4111111111111112",
+        "0.4111111111111111",
+        '{"score": 0.4111111111111111}',
         "trace 41111111111111110000",
         "a4111111111111111",
         "DE88370400440532013000",
