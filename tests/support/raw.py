@@ -132,10 +132,15 @@ class RawOrigin:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        # A connection that was accepted just now fails to be made if the server is closed first, and is then open for ever.
+        for sock in server.sockets:
+            self.loop.remove_reader(sock.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
         server.close()
         # A transport is closed in the next turn of the loop, one with TLS in the one after; and one that was accepted
         # just now is made in the next turn.
-        for _ in range(20):
+        for _ in range(5):
             for writer in tuple(self._open):
                 writer.transport.abort()
             # Python 3.13 also knows connections that are still in their handshake.
