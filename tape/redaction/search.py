@@ -154,7 +154,11 @@ class Search:
         until = min(finding.searched, _escaped_until(data))
         whole, data = data, data[:until] if until < len(data) else data
         context = context._replace(data=data)
-        views = _windows(data)
+        # In a form a blank is written as `+`, and a text in it is words like any other.
+        spaced = data.replace(b"+", b" ") if kind.form else data
+        views = _windows(spaced)
+        if spaced is not data and spaced != data:
+            views.append(_View(spaced, lambda: [(0, 0, len(spaced))]))
         for view in views:
             inner = context._replace(data=view.data, document=self._is_document(data))
             for found in self._finder.find(inner).found + self._find_configured(inner):

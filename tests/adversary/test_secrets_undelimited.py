@@ -2,16 +2,20 @@
 
 import gzip
 import json
+import re
 import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from urllib.parse import unquote_plus, urlencode
 
 import brotli
 import pytest
 import zstandard
 
+from playhead.config.schema import RedactRule
+from playhead.config.values import PERSONAL_KINDS
 from playhead.tape.redaction.finding.context import is_boundary
 from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.redactor import Redactor
@@ -210,3 +214,44 @@ def test_a_secret_begins_behind_an_escape(escape: str) -> None:
 def test_an_escaped_letter_is_one_of_the_word(escape: str) -> None:
     """What it means decides."""
     assert not is_boundary(f"t{escape}sk-abc".encode(), 1 + len(escape))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use Bearer {}",
+        "token: x, Authorization: Bearer {} and more",
+        "curl -u bob:{} https://a.test/",
+        "machine a.test login bob password {}",
+    ],
+)
+def test_a_text_in_a_form_is_one(text: str) -> None:
+    """Its blanks are written as `+`."""
+    fields = ((b"Content-Type", b"application/x-www-form-urlencoded"),)
+    body = urlencode({"To": "me", "Body": text.format(KEY)}).encode()
+    request = replace(make_request("POST https://a.test/"), headers=fields, body=body)
+    kept, _ = Redactor(b"k").request(raw_request(request))
+    assert KEY.encode() not in kept.body
+    assert len(kept.body) == len(body)
+
+
+@pytest.mark.parametrize(
+    "value", ["+49 30 84668267", "4242 4242 4242 4242", "DE89 3704 0044 0532 0130 00"]
+)
+def test_personal_data_with_blanks_in_a_form(value: str) -> None:
+    """As anywhere else."""
+    fields = ((b"Content-Type", b"application/x-www-form-urlencoded"),)
+    body = urlencode({"f": value, "Body": f"call {value} today"}).encode()
+    request = replace(make_request("POST https://a.test/"), headers=fields, body=body)
+    kept, _ = Redactor(b"k", (RedactRule(pii=PERSONAL_KINDS),)).request(raw_request(request))
+    digits = re.sub(r"\D", "", value)
+    assert digits[4:] not in re.sub(r"\D", "", unquote_plus(kept.body.decode()))
+
+
+@pytest.mark.parametrize("rest", ["/send", "+100", "%2Fkill", "/channels/42"])
+def test_what_is_behind_a_token_in_a_path_stays(rest: str) -> None:
+    """It says what is asked for."""
+    token = "-".join(("xo" + "xb", "263594206564", "2635942065641", "kT5dv7Qm2pZ9xAb3LrfW0yC1"))
+    kept = Redactor(b"k").redact_text(f"/p/{token}{rest}")
+    assert kept.endswith(rest)
+    assert token not in kept

@@ -197,7 +197,7 @@ FORMATS: tuple[Format, ...] = (
     _row(
         "slack",
         "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxc- xoxd-",
-        "D{8,14}-[0-9A-Za-z%/+-]{16,200}",
+        "D{8,14}-[0-9A-Za-z-]{16,200}",
     ),
     _row("slack-config", "xoxe.xoxp-1- xoxe.xoxb-1- xoxe-1-", "A{100,300}", family="slack"),
     _row("slack-app", "xapp-1-", "U{9,12}-D{10,14}-H{32,128}", family="slack"),
