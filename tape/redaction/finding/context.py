@@ -143,6 +143,11 @@ def is_boundary(data: bytes, start: int) -> bool:
     before = data[start - 1]
     if not (48 <= before <= 57 or 65 <= before <= 90 or 97 <= before <= 122 or before in b"_-"):
         return True
+    return ends_escape(data, start)
+
+
+def ends_escape(data: bytes, start: int) -> bool:
+    """Say whether an escape is directly before a position, and means no letter or digit."""
     escape = _ENDS_ESCAPE.search(data, max(0, start - _LONGEST_ESCAPE), start)
     if escape is None:
         return False

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....config.values import compile_regex
 from ..acceptance import is_card, is_iban
-from .context import Found
+from .context import Found, ends_escape
 
 _ESCAPE = re.compile(rb"u[0-9A-Fa-f]{4}|[nrtbf]")
 _WORD = re.compile(rb"[A-Za-z0-9]")
@@ -29,12 +29,9 @@ _IBANS = {
     for country in countries.split()
 }  # fmt: skip
 """Characters of an IBAN by its country (the registry of ISO 13616)."""
-_NAMED = r"""(?i:phone|mobile|telephone|tel|fax)(?:[_-]?(?i:number|no))?\\*["']?\s*[:=]\s*\\*["']?([0-9]{7,15})"""
-
-
-def _alone(pattern: str) -> str:
-    """Give a pattern for what is no part of a word, but for the letter of an escape before it."""
-    return rf"(?:\b|\\[nrtbf])({pattern})\b"
+_BEHIND = r"""\\*["']?\s*[:=]?\s*\[?\\*["']?"""
+_NAMED_PHONE = rf"(?i:phone|mobile|telephone|tel|fax)(?:[_-]?(?i:number|no))?\.?{_BEHIND}([0-9](?:[ ()./-]{{0,2}}[0-9]){{6,14}})"
+_NAMED_SSN = rf"(?i:ssn|social[ _-]?security(?:[ _-]?(?:number|no))?)\.?{_BEHIND}([0-9]{{3}}[ -]?[0-9]{{2}}[ -]?[0-9]{{4}})"
 
 
 class _Kind(NamedTuple):
@@ -55,7 +52,7 @@ def _phone(data: bytes, start: int, end: int) -> int:
 
 def _iban(data: bytes, start: int, end: int) -> int:
     wanted = _IBANS.get(data[start : start + 2].decode(), 0)
-    if not wanted or _is_word(data, start - 1):
+    if not wanted or (_is_word(data, start - 1) and not ends_escape(data, start)):
         return 0
     at, plain = start, bytearray()
     while len(plain) < wanted and at < len(data):
@@ -79,7 +76,8 @@ def _card(data: bytes, start: int, end: int) -> int:
 
 
 def _ssn(data: bytes, start: int, end: int) -> int:
-    area, group, serial = data[start:end].split(b"-")
+    digits = data[start:end].translate(None, _SEPARATORS)
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
     never = area in (b"000", b"666") or area[0] == 57 or group == b"00" or serial == b"0000"
     return end if not never and _stands_alone(data, start, end) else 0
 
@@ -91,18 +89,18 @@ _KINDS = {
     ),
     "phone": _Kind(
         r"\+[1-9][0-9](?:[ ().\-/]{0,2}[0-9]){5,13}|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ][0-9]{4}"
-        rf"|[2-9][0-9]{{2}}[-. ][2-9][0-9]{{2}}[-. ][0-9]{{4}}|{_NAMED}",
+        rf"|[2-9][0-9]{{2}}[-. ][2-9][0-9]{{2}}[-. ][0-9]{{4}}|{_NAMED_PHONE}",
         _phone,
     ),
     "iban": _Kind(r"[A-Z]{2}[0-9]{2}[ -]?[A-Z0-9]{4}", _iban),
     "card": _Kind(
-        _alone(
+        (
             r"[2-6][0-9]{12,18}|[2-6][0-9]{3}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{1,4}(?:[ -][0-9]{3})?"
             r"|3[0-9]{3}[ -][0-9]{6}[ -][0-9]{4,5}"
         ),
         _card,
     ),
-    "ssn": _Kind(_alone(r"[0-9]{3}-[0-9]{2}-[0-9]{4}"), _ssn),
+    "ssn": _Kind(rf"[0-9]{{3}}-[0-9]{{2}}-[0-9]{{4}}|{_NAMED_SSN}", _ssn),
 }
 
 
@@ -136,12 +134,9 @@ def _behind_escape(data: bytes, start: int) -> int:
 
 
 def _stands_alone(data: bytes, start: int, end: int) -> bool:
-    return not _is_word(data, start - 1) and not _is_word(data, end)
+    alone = not _is_word(data, start - 1) or ends_escape(data, start)
+    return alone and not _is_word(data, end)
 
 
 def _is_word(data: bytes, at: int) -> bool:
-    return 0 <= at < len(data) and _WORD.match(data, at) is not None and not _ends_escape(data, at)
-
-
-def _ends_escape(data: bytes, at: int) -> bool:
-    return data[at] in b"nrt" and data[at - 1 : at] == b"\\"
+    return 0 <= at < len(data) and _WORD.match(data, at) is not None
