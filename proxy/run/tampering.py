@@ -194,6 +194,9 @@ def _say_root(was: _Named | None, now: _Named | None) -> str:
 def _look(path: Path | str, *, content: bool) -> _Place | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        # It may be made in this very moment, as the control API's token is: then it was not there.
+        return None
     except OSError:
         # What may not be read is not hashed either.
         try:

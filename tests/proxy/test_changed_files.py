@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.run.tampering import _states, _was_changed
+from playhead.proxy.run.tampering import _look, _states, _was_changed
 
 
 def _copy(file: Path) -> None:
@@ -57,3 +57,21 @@ def _is_changed(do: Callable[[Path], None], folder: Path, *, linked: bool) -> bo
     before = dict(_states([str(file)]))
     do(file)
     return _was_changed(before[str(file)], dict(_states([str(file)]))[str(file)])
+
+
+def test_a_file_that_is_made_while_it_is_looked_at_was_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would have no hash, and another content than none later; the control API makes its token at the start."""
+    path = tmp_path / "token"
+
+    real = os.open
+
+    def open_late(*_: object) -> int:
+        os.close(real(path, os.O_CREAT | os.O_WRONLY))
+        raise FileNotFoundError(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", open_late)
+        assert _look(path, content=True) is None
+    assert _look(path, content=True) is not None
