@@ -47,6 +47,7 @@ from mitmproxy.test import tflow
 from playhead.config import Config, Mode, loads
 from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.event_loop import new_event_loop
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support import namespaces
 from playhead.tests.support.certificates import make_certificates
 from playhead.tests.support.counts import FULL
@@ -1082,6 +1083,7 @@ def main() -> None:
     """
     wanted: dict[str, tuple[list[str], list[str], bool]] = json.loads(sys.argv[1])
     children = {}
+    Redactor.prepare()  # a second of CPU that each child would need in its first request
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, (without, profiles, featured)) in enumerate(wanted.items()):
             own = Path(folder, str(number))
