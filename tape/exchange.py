@@ -113,13 +113,25 @@ TARGET, BODY = "target", "body"
 """Parts of a request in which placeholders are."""
 
 
+HEADER = "header "
+"""Begins the part of a secret in a header field, before its lower-case name."""
+_ELSEWHERE = (b"content-", b"host", b"upgrade", b"connection", b"transfer-encoding")
+"""Begin the names of fields that say how a request is read: they are compared as they are."""
+
+
+def find_header_part(name: bytes) -> str | None:
+    """Give the part of secrets in a header field; None where they have none."""
+    name = name.lower()
+    return None if name.startswith(_ELSEWHERE) else HEADER + name.decode("latin-1")
+
+
 class Secret(NamedTuple):
     """A place where a placeholder stands; in comparison it counts by its kind alone."""
 
     part: str
-    """`target` or `body`."""
+    """`target`, `body`, or `header` with a field's lower-case name behind a blank."""
     at: int
-    """Characters of the target, or bytes of the body, before it."""
+    """Characters of the target, or bytes of the body or of the field's values, before it."""
     size: int
     kind: str
 

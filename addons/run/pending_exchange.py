@@ -17,8 +17,8 @@ from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_method_and_url import Kind
 from ...tape.diff.divergence_types import Dependence, Divergence
 from ...tape.exchange import (
+    BODY,
     NO_TUNNEL,
-    TARGET,
     Chunk,
     Ending,
     Exchange,
@@ -399,7 +399,7 @@ class PendingExchange:
         """
         if self.upload is not None and self.request is not None:
             self.uploaded = await self.upload.keep()
-            logged = (one for one in self.request.secrets if one.part == TARGET)
+            logged = (one for one in self.request.secrets if one.part != BODY)
             self.request = replace(
                 self.request, spilled=self.uploaded, secrets=(*logged, *self.upload.secrets)
             )

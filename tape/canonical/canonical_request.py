@@ -23,7 +23,8 @@ has all that its head says of host, method, path and scheme beside; version 8 ha
 noise, marks in the place of ids of runs that are linked, what trailers say of host, method, path and scheme, and the target that
 a field names for a gateway, without the secrets of a query in a field; version 9 has the boundary of a multipart body that
 readers may read in several ways; version 10 has every `upgrade` but an offer of HTTP/2, and not the names of blocks
-(`block_names.py`).
+(`block_names.py`); version 11 has marks in the place of numbers that were replaced; version 12 has marks in the place of secrets in
+header fields that count (`header_places.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -58,6 +59,7 @@ from ..headers.counted_fields import (
 from ..headers.shipped_lists import HOSTS_OF_MEMBERS
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
+from ..redaction.header_places import is_marked, mark_header_places
 from ..redaction.places import is_credential, kind_of_header
 from ..redaction.redactor import query_kind
 from . import graphql
@@ -69,7 +71,7 @@ from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 11
+CANONICAL_VERSION = 12
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -310,6 +312,11 @@ def fields_of(request: Request, rules: Rules) -> CountedFields:
     )
 
 
+def counts_secrets_of(request: Request, name: str, rules: Rules) -> bool:
+    """Say whether secrets in a header field are compared; name: lower-case."""
+    return is_marked(fields_of(compared(request), rules).counted, name.encode("latin-1"))
+
+
 def canonical(
     request: Request,
     request_class: RequestClass,
@@ -450,7 +457,7 @@ def _body_told(request: Request) -> bytes:
 
 def compared(request: Request) -> Request:
     """Give a request with kinds in the place of its placeholders; most have none, and are given back."""
-    headers = mark_fields(request.headers)
+    headers = mark_fields(mark_header_places(request.headers, request.secrets))
     if headers != request.headers:
         request = replace(request, headers=headers)
     if not request.secrets:

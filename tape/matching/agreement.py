@@ -8,10 +8,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..canonical.canonical_request import Rules, canonical, fields_of, fingerprint
+from ..canonical.canonical_request import (
+    Rules,
+    canonical,
+    counts_secrets_of,
+    fields_of,
+    fingerprint,
+)
 from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
-from ..exchange import BODY, UNSEARCHED, Exchange, Headers, Request, RequestClass, Seq
+from ..exchange import BODY, HEADER, UNSEARCHED, Exchange, Headers, Request, RequestClass, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
@@ -60,7 +66,7 @@ class Noted(NamedTuple):
     """Whether it rests on what a replaced value is, and not on the value: the tape is of another store."""
 
 
-_SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query"}
+_SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query", "header": "header"}
 _SPLIT = "has another value than before where the tape has one"
 _INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"
@@ -71,8 +77,21 @@ def _drift(pair: Pair, what: str) -> Drift:
     shown = (one.value.decode("utf-8", "backslashreplace") for one in pair)
     part, blank, _ = old.place.partition(" ")
     if blank and part in _SHOWN:  # outside of header fields
-        return Drift(f"its {_SHOWN[part]} {what}", show_difference(_SHOWN[part], *shown))
+        place = _show_place(old.place)
+        return Drift(f"its {place} {what}", show_difference(place, *shown))
     return Drift(f"its {new.place} {what}", show_difference(f"header {old.place}", *shown))
+
+
+def _show_place(place: str) -> str:
+    """Give a place outside of what is linked in header fields as differences name it; a body alone is told as a whole."""
+    part = place.partition(" ")[0]
+    return place.partition("#")[0] if part == HEADER.strip() else _SHOWN[part]
+
+
+def _pair_places(old: Iterable[Linked], new: Iterable[Linked]) -> frozenset[tuple[bytes, bytes]]:
+    """Give the credentials of two heads that stand in one place."""
+    olds = {one.place: one.value for one in old}
+    return frozenset((olds[one.place], one.value) for one in new if one.place in olds)
 
 
 class Agreement:
@@ -196,7 +215,8 @@ class Agreement:
         wrong += self._find_invented(agrees.unseen, recorded.seq)
         if old.replaced:
             now = self._find_inner(request).replaced
-            for place, what in self._replaced.find_changed(old.replaced, now):
+            rotated = _pair_places(old.linked, new.linked)
+            for place, what in self._replaced.find_changed(old.replaced, now, rotated):
                 if not self._is_masked(request, place):
                     shown = Difference(place, "(replaced)", "(replaced)")
                     wrong.append(Drift(f"its {place} {what}", shown))
@@ -228,7 +248,7 @@ class Agreement:
         """Give the places outside of header fields with a key of the tape that is recorded elsewhere."""
         for place in self._inner.find_mistaken(recorded, present):
             if not self._is_masked(request, place):
-                shown = _SHOWN[place.partition(" ")[0]]
+                shown = _show_place(place)
                 told = f"its {shown} has another secret than the one that is recorded there"
                 yield Drift(told, Difference(shown, "(recorded)", "(another)"))
 
@@ -247,7 +267,7 @@ class Agreement:
                 other is None or {o.value for o in other.inner if o.place == place} != then
                 for other in others
             ):
-                shown = _SHOWN[place.partition(" ")[0]]
+                shown = _show_place(place)
                 told = f"its {shown} {_MERGED}, and the answer depends on which"
                 yield Drift(told, Difference(shown, "(recorded)", "(one for several)"))
 
@@ -264,6 +284,8 @@ class Agreement:
     def _is_masked(self, request: Request, place: str) -> bool:
         masks = self._rules.of(request).masks
         part, _, name = place.partition(" ")
+        if part == HEADER.strip():
+            return not counts_secrets_of(request, name, self._rules)
         if part in ("body", "form"):
             masked = bool(masks.json or masks.form or masks.regex)
             return masked and self._is_masked_inside(request, place)

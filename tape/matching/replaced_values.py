@@ -46,13 +46,19 @@ class ReplacedValues:
         self._recorded: dict[bytes, bytes] = {}
 
     def find_changed(
-        self, recorded: Iterable[Replaced], present: Iterable[Replaced]
+        self,
+        recorded: Iterable[Replaced],
+        present: Iterable[Replaced],
+        rotated: frozenset[tuple[bytes, bytes]] = frozenset(),
     ) -> list[Changed]:
-        """Find the places whose value is not the recorded one, in order."""
+        """Find the places whose value is not the recorded one, in order.
+
+        rotated: recorded and present credentials in places for credentials of the same requests.
+        """
         found, pairs = list[Changed](), list[tuple[bytes, bytes]]()
         for then, now in _pairs(recorded, present):
             place, old, new = now.place.partition("#")[0], then.value, now.value
-            if old == new or self._stands_for(old, new):
+            if old == new or (old, new) in rotated or self._stands_for(old, new):
                 continue
             if self._same_key or not _are_alike(then.prefix, now.prefix):
                 found.append(Changed(place, _CHANGED))

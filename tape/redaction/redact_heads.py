@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..exchange import TARGET, Headers, HttpRequest, Redaction, Request, Secret
+from ..exchange import TARGET, Headers, HttpRequest, Redaction, Request, Secret, find_header_part
 from .learned import Learned
 from .placeholders.placeholder import Placeholders
 from .places import CONFIGURED, SECRET
@@ -83,9 +83,10 @@ class Fields:
                 secrets = in_order([*secrets, *more])
             elif not pairs and len(target) <= _LONGEST:
                 _keep(seen.targets, target, None)
-        kept, places = self._searched(headers, told, seen, place)
+        kept, places, inside = self._searched(headers, told, seen, place)
         found += places
-        kept_trailers, places = self._searched(
+        secrets = [*inside, *secrets]
+        kept_trailers, places, _ = self._searched(
             request.trailers, trailers, _Seen(()), "request.trailer."
         )
         found += places
@@ -108,7 +109,7 @@ class Fields:
         """Give header fields or trailers of an answer without their secrets, and where they were."""
         seen, told = self._told(headers, place)
         found = [one for field in told for one in field.places]
-        kept, places = self._searched(headers, told, seen, place)
+        kept, places, _ = self._searched(headers, told, seen, place)
         found += places
         return (kept, tuple(found)) if found else (headers, ())
 
@@ -148,8 +149,8 @@ class Fields:
 
     def _searched(
         self, headers: Headers, told: list[_Told], seen: _Seen, place: str
-    ) -> tuple[Headers, list[Redaction]]:
-        """Look for secrets in what fields hold whose names do not say it."""
+    ) -> tuple[Headers, list[Redaction], list[Secret]]:
+        """Look for secrets in what fields hold whose names do not say it; give those of fields without a declared one."""
         kept = [one.field for one in told]
         least = 1 if self._search.configured else SHORTEST
         new = [(at, one.rest) for at, one in enumerate(told) if len(one.rest) >= least]
@@ -157,15 +158,18 @@ class Fields:
             for at, rest in new:
                 if len(rest) <= _LONGEST:
                     _keep(seen.fields, headers[at], told[at]._replace(rest=b""))
-            return tuple(kept), []
-        found = []
+            return tuple(kept), [], []
+        found = list[Redaction]()
+        secrets = list[Secret]()
         for at, rest in new:
             searched = self._search.search(rest)
             if searched is not None:
                 name, value = kept[at]
                 kept[at] = name, _put(value, searched)
                 found.append(Redaction(place + name.decode("latin-1").lower(), SECRET))
-        return tuple(kept), found
+                if not told[at].places:
+                    secrets += _in_field(headers, at, searched)
+        return tuple(kept), found, in_order(secrets)
 
     def _are_clean(self, texts: Iterable[bytes]) -> bool:
         """Say at once whether texts hold no secret; most have none."""
@@ -211,6 +215,14 @@ class Fields:
             parts += (target[at : one.at], data[one.at : one.at + one.size].decode("latin-1"))
             at = one.at + one.size
         return "".join([*parts, target[at:]]), spans
+
+
+def _in_field(headers: Headers, at: int, searched: Searched) -> list[Secret]:
+    part = find_header_part(headers[at][0])
+    if part is None:
+        return []
+    before = sum(len(value) for name, value in headers[:at] if find_header_part(name) == part)
+    return [Secret(part, before + span.at, span.size, span.kind) for span in searched.spans]
 
 
 def _keep(where: dict[Any, Any], key: object, value: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, TARGET, Request, Secret
+from .header_places import find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
 from .places import QUERY
@@ -60,8 +61,11 @@ def _find_all(request: Request) -> Iterator[tuple[str, bytes, bool]]:
     if body and request.body:
         for one, (place, own) in zip(body, _in_body(request, body), strict=True):
             yield place, unescape(request.body[one.at : one.at + one.size]), own
+    values = find_values(request)
     for one in request.secrets:
-        if one.part == TARGET:
+        if one.part in values:
+            yield one.part, values[one.part][one.at : one.at + one.size], False
+        elif one.part == TARGET:
             place, own = _in_target(request.target, one.at)
             text = request.target[one.at : one.at + one.size]
             yield place, unescape(text.encode("utf-8", "surrogatepass")), own

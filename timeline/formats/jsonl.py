@@ -32,6 +32,7 @@ from ...tape.exchange import (
     RequestClass,
     Secret,
     WebSocketSummary,
+    find_header_part,
 )
 
 MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -255,6 +256,12 @@ def _request(told: _Request) -> RawRequest:
     body = _body(told, where)
     if not told.method or not told.method.isascii() or " " in told.method:
         raise BadLine(f"expected a method, found {told.method!r:.40} - at `{where}.method`")
+    headers = _headers(told.headers, f"{where}.headers")
+    sizes = {"target": len(origin.target), "body": len(body)}
+    for name, value in headers:
+        part = find_header_part(name)
+        if part is not None:
+            sizes[part] = sizes.get(part, 0) + len(value)
     return RawRequest(
         method=told.method,
         scheme=origin.scheme,
@@ -262,10 +269,10 @@ def _request(told: _Request) -> RawRequest:
         port=origin.port,
         target=origin.target,
         http_version=told.http_version,
-        headers=_headers(told.headers, f"{where}.headers"),
+        headers=headers,
         body=body,
         trailers=_headers(told.trailers, f"{where}.trailers"),
-        secrets=_secrets(told.secrets, {"target": len(origin.target), "body": len(body)}, where),
+        secrets=_secrets(told.secrets, sizes, where),
         names=tuple((kind, text) for kind, text in told.names),
     )
 
@@ -343,7 +350,7 @@ def _secrets(told: list[_Secret], sizes: dict[str, int], where: str) -> tuple[Se
             or not ends[one.part] <= one.at < end <= sizes[one.part]
         ):
             raise BadLine(
-                f"expected places of {' or '.join(sizes)}, in order and inside of it, found {one.part} {one.at} to {end}"
+                f"expected places of {' or '.join(list(sizes)[:3])}, in order and inside of it, found {one.part} {one.at} to {end}"
                 f" - at `{where}.secrets[{at}]`"
             )
         ends[one.part] = end

@@ -15,7 +15,7 @@ from ...store import Ingest, LogCorrupt, RunInfo, Store
 from ...store import Record as StoredRecord
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.spilled_digest import find_boundary
-from ...tape.exchange import TARGET, Exchange, Fingerprint, Message, Redaction, Secret, Spilled
+from ...tape.exchange import BODY, Exchange, Fingerprint, Message, Redaction, Secret, Spilled
 from ...tape.records.codec import encode_exchange, encode_message
 from ...tape.records.event_shape import check_event
 from ...tape.records.events import (
@@ -267,8 +267,8 @@ def _rewrite_bodies(
         made = _rewrite_body(store, request.spilled, body, boundary, output)
         if made is not None:
             change.note(made.places, seq=exchange.seq)
-            target = [one for one in request.secrets if one.part == TARGET]
-            new = replace(request, spilled=made.spilled, secrets=(*target, *made.secrets))
+            head = [one for one in request.secrets if one.part != BODY]
+            new = replace(request, spilled=made.spilled, secrets=(*head, *made.secrets))
             exchange = _with_redactions(replace(exchange, request=new), REQUEST_BODY, made.secrets)
     if response is not None and response.spilled is not None:
         body = rewriter.body(response.headers, response.secrets, RESPONSE_BODY)

@@ -20,6 +20,7 @@ from blake3 import blake3
 from ....config.schema import KeepRule, RedactRule
 from ...exchange import (
     BODY,
+    HEADER,
     TARGET,
     Exchange,
     Headers,
@@ -37,6 +38,7 @@ from ...records.rewritten import Rewritten
 from ..learned import MAX_VALUES, Learned
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
+from ..redact_heads import in_order, overlap
 from ..redactor import Redactor, _codings, _decoded_head, _kind
 from ..search import Kind, Searched, Span
 from ..secrets_in_heads import Heads, Pair
@@ -310,7 +312,10 @@ class Rewriter(Redactor):
                 redactions += self._note_fresh("request.body", plain, merged)
                 new = replace(new, headers=found.headers, body=merged.data)
                 inside = [Secret(BODY, *span) for span in merged.spans]
-        return replace(new, secrets=(*secrets, *inside))
+        old = [one for one in request.secrets if one.part.startswith(HEADER)]
+        fresh = [one for one in head.secrets if one.part.startswith(HEADER)]
+        fresh = [one for one in fresh if not any(overlap(one, other) for other in old)]
+        return replace(new, secrets=(*in_order([*old, *fresh]), *secrets, *inside))
 
     def _target(
         self, request: Request, head: Request, redactions: list[Redaction]
