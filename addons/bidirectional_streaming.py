@@ -15,14 +15,14 @@ from ..config import Mode
 from ..tape.canonical.canonical_request import Canonical, canonical, same_head
 from ..tape.diff.difference import common_prefix, show_difference
 from ..tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
-from ..tape.exchange import Exchange, Request, RequestClass, VerdictKind
+from ..tape.exchange import Exchange, RawAnswer, Request, RequestClass, VerdictKind
 from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import Action, Decision
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
 from .answer.cut_request import note_cut_request
 from .faults.inject import note_injected
-from .playback import notes, play
+from .playback import find_raw, notes, play
 from .run.pending_exchange import Early, PendingExchange, find_pending, note_verdict
 from .run.run_state import OpenRun
 from .wire.http import read_request
@@ -133,7 +133,7 @@ def _take(
     open_run: OpenRun,
     recorded: Exchange,
     reason: str,
-    start: Callable[[PendingExchange, Exchange], None] | None = None,
+    start: Callable[[PendingExchange, Exchange, RawAnswer | None], None] | None = None,
 ) -> None:
     """Serve a recorded exchange, and say so.
 
@@ -148,12 +148,15 @@ def _take(
     if pending.injection is not None:
         note_injected(pending)
         reason = pending.decision.reason
+    raw = None
     if start is not None:
-        start(pending, recorded)
+        if recorded.has_replaced_answer and open_run.keeps_originals:
+            raw = find_raw(open_run, recorded)
+        start(pending, recorded, raw)
     if open_run.sink_queue is not None:
         pending.answered = recorded
     assert pending.request is not None
-    more = notes(pending, pending.request, recorded)
+    more = notes(pending, pending.request, recorded, raw)
     served = VerdictKind.SERVED
     version = pending.request.http_version
     same = same_head(recorded.request, pending.request) and recorded.request.http_version == version

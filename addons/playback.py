@@ -13,12 +13,23 @@ from ..tape.canonical.canonical_request import DEFAULT_IGNORE, same_bytes
 from ..tape.diff.difference import differences
 from ..tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
 from ..tape.diff.suggest_rule import is_content
-from ..tape.exchange import Chunk, Exchange, Request, RequestClass, Response, Seq, VerdictKind
+from ..tape.exchange import (
+    Chunk,
+    Exchange,
+    HttpResponse,
+    RawAnswer,
+    Request,
+    RequestClass,
+    Response,
+    Seq,
+    VerdictKind,
+)
 from ..tape.matching.agreement import Drift
 from ..tape.playback.delivery import is_terminal
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
+from ..tape.records.originals import answer_of, put_back
 from . import websocket
 from .answer.refuse import refusal
 from .contract import check_recorded, lay_refusal
@@ -53,24 +64,37 @@ class Playback:
             raise LogCorrupt(
                 f"run {open_run.tape.id}: exchange {decision.seq} is indexed but missing"
             )
-        if pending.contract_state is not None and pending.contract_state.applicable.answers:
-            return self._serve_checked(flow, pending, exchange)
+        checked = pending.contract_state is not None and pending.contract_state.applicable.answers
+        restored = exchange.has_replaced_answer and open_run.keeps_originals
+        if checked or restored or (exchange.websocket is not None and open_run.keeps_originals):
+            return self._serve_later(flow, pending, exchange)
         self._serve(flow, pending, exchange)
         return None
 
-    async def _serve_checked(
+    async def _serve_later(
         self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange
     ) -> None:
-        """Serve an exchange whose answer is held to a contract."""
-        contract_state = pending.contract_state
-        assert contract_state is not None
-        await asyncio.to_thread(check_recorded, pending, contract_state, exchange)
+        """Serve an exchange whose answer is held to a contract, or is given as it came."""
+        contract_state, raw = pending.contract_state, None
+        if pending.open_run.keeps_originals:
+            raw = await asyncio.to_thread(find_raw, pending.open_run, exchange)
+        if contract_state is not None and contract_state.applicable.answers:
+            await asyncio.to_thread(check_recorded, pending, contract_state, exchange)
+        else:
+            contract_state = None
         if pending.finished:  # its client has left, or its run has ended
             return
-        self._serve(flow, pending, exchange)
-        contract_state.report(pending, recorded=bool(exchange.withheld))
+        self._serve(flow, pending, exchange, raw)
+        if contract_state is not None:
+            contract_state.report(pending, recorded=bool(exchange.withheld))
 
-    def _serve(self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange) -> None:
+    def _serve(
+        self,
+        flow: http.HTTPFlow,
+        pending: PendingExchange,
+        exchange: Exchange,
+        raw: RawAnswer | None = None,
+    ) -> None:
         decision, open_run, request = pending.decision, pending.open_run, pending.request
         assert decision is not None
         assert request is not None
@@ -83,17 +107,15 @@ class Playback:
             assert decision is not None
         verdict, reason = VerdictKind.SERVED, decision.reason
         if response is not None and response.status == 101 and pending.injection is None:
-            wrong = websocket.serve(pending, flow, exchange)
+            wrong = websocket.serve(pending, flow, exchange, raw)
             if wrong:
                 flow.response = refusal(request, None, wrong)
                 verdict, reason = VerdictKind.REFUSED, wrong
-            else:
-                pending.interim = list(exchange.interim)
         elif wrong := needs_http2(request, exchange):
             flow.response = refusal(request, None, wrong)
             verdict, reason = VerdictKind.REFUSED, wrong
         else:
-            play(pending, exchange)
+            play(pending, exchange, raw)
             withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
             if (withheld or exchange.withheld) and pending.injection is None:
                 lay_refusal(pending, exchange, withheld or exchange.withheld)
@@ -111,26 +133,40 @@ class Playback:
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
         if verdict is VerdictKind.SERVED:
-            more |= notes(pending, request, exchange)
+            more |= notes(pending, request, exchange, raw)
         note_verdict(pending, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
 
 
-def play(pending: PendingExchange, exchange: Exchange) -> None:
-    """Have a recorded outcome played by the pending exchange's stream."""
+def find_raw(open_run: OpenRun, exchange: Exchange) -> RawAnswer | None:
+    """Find an answer of the tape as it came, and learn what is secret in it: the agent it is given to sends it back."""
+    assert open_run.tape is not None
+    raw = open_run.store.find_originals(open_run.tape, exchange)
+    if raw is not None:
+        open_run.redactor.learn_originals(raw)
+    return raw
+
+
+def play(pending: PendingExchange, exchange: Exchange, raw: RawAnswer | None = None) -> None:
+    """Have a recorded outcome played by the pending exchange's stream.
+
+    raw: its answer as it came, where the store kept that.
+    """
     open_run, flow = pending.open_run, pending.flow
     spelling = None
     open_run.agreement.open_session(exchange)
     if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
         open_run.agreement.give(exchange, given)
+    answer = answer_of(exchange, raw)
     if pending.request is not None:
-        exchange, spelling = open_run.id_rewriting.answer(pending.request, exchange)
-    head = exchange.response or Response(0, b"", "HTTP/1.1", (), b"", 0)
+        answer, spelling = open_run.id_rewriting.rewrite(pending.request, exchange, answer)
+    head = answer or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
-    exchange, pieces = _read_pieces(pending, exchange)
+    answer, pieces = _read_pieces(pending, answer, raw)
     playback = open_run.config.playback
     held = playback.late == "held" and pending.injection is None
     late_wait_us = int(playback.late_wait * 1e6) if held else None
-    steps = script(exchange, playback.pace, pieces, late_wait_us)
+    interim = exchange.interim if raw is None else raw.interim
+    steps = script(exchange, playback.pace, pieces, late_wait_us, (answer, interim))
     change = spelling.take if spelling is not None else None
     pending.steps = Steps(steps, change, exchange.gone)
     pending.ragged = head.ragged
@@ -139,24 +175,30 @@ def play(pending: PendingExchange, exchange: Exchange) -> None:
 
 
 def _read_pieces(
-    pending: PendingExchange, exchange: Exchange
-) -> tuple[Exchange, Iterator[tuple[Chunk, bytes]] | None]:
-    """Give an exchange, and the body of its answer piece by piece where the exchange does not have it any more."""
-    response, store = exchange.response, pending.open_run.store
+    pending: PendingExchange, response: HttpResponse | None, raw: RawAnswer | None
+) -> tuple[HttpResponse | None, Iterator[tuple[Chunk, bytes]] | None]:
+    """Give an answer, and its body piece by piece where the answer does not have it any more."""
+    store = pending.open_run.store
     if response is None:
-        return exchange, None
+        return response, None
     if response.spilled is not None:
-        return exchange, store.read_body(response.spilled)
+        pieces = store.read_body(response.spilled)
+        return response, pieces if raw is None else put_back(pieces, raw.pieces)
     if not pending.is_to_be_set_aside(len(response.body)):
         pending.hold(len(response.body))
-        return exchange, None
+        return response, None
     chunks = response.chunks or (Chunk(response.head_us, len(response.body)),)
     pieces = store.read_aside(response.body, chunks)
-    return replace(exchange, response=replace(response, body=b"")), pieces
+    return replace(response, body=b""), pieces
 
 
-def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dict[str, Any]:
-    """Give what the log says of a recorded exchange that is served: a key that drifted, a client that gave up."""
+def notes(
+    pending: PendingExchange, request: Request, recorded: Exchange, raw: RawAnswer | None = None
+) -> dict[str, Any]:
+    """Give what the log says of a recorded exchange that is served: a key that drifted, a client that gave up.
+
+    raw: its answer as it came, where that is what is given.
+    """
     open_run = pending.open_run
     found: dict[str, Any] = {}
     drifts: list[Drift] = []
@@ -177,7 +219,7 @@ def notes(pending: PendingExchange, request: Request, recorded: Exchange) -> dic
             found["kind_alone"] = True
         drifts += noted.drifts
     if recorded.has_replaced_answer:
-        found["replaced"] = True
+        found["replaced" if raw is None else "as_recorded"] = True
     if _rests_on_ignored(open_run, request, recorded):
         found["ignored_content"] = True
     if drifts:

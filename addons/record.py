@@ -27,6 +27,7 @@ from ..tape.exchange import (
     FaultKind,
     Headers,
     Phase,
+    RawAnswer,
     RawResponse,
     Request,
     RequestClass,
@@ -35,6 +36,7 @@ from ..tape.exchange import (
 from ..tape.playback.websocket import ABRUPT
 from ..tape.policy.decide import Action
 from ..tape.records.events import Event, EventKind
+from ..tape.records.originals import reasons_of
 from .answer.delivery import note_left
 from .run.exchange_events import idempotency_key, intent_row, outcome_event
 from .run.pending_exchange import (
@@ -458,6 +460,7 @@ class _Maker:
         "head",
         "interim",
         "make_event",
+        "originals",
         "pending",
         "pieces",
         "places",
@@ -498,6 +501,7 @@ class _Maker:
         self.chunks: tuple[Chunk, ...] = tuple(pending.chunks)
         self.spilled = pending.downloaded
         self.places = pending.download.secrets if pending.download is not None else ()
+        self.originals = pending.download.originals if pending.download is not None else ()
         websocket = pending.websocket
         self.conversation = (
             websocket.snapshot() if isinstance(websocket, WebSocketRecorder) else None
@@ -578,4 +582,9 @@ class _Maker:
         if open_run.sink_queue is not None:
             pending.answered = exchange
         outcome = self.make_event(pending, exchange) if self.make_event is not None else None
-        return StoredRecord(exchange, raw_key(request, pending.request_class), outcome)
+        answer = None
+        if open_run.keeps_originals:
+            closed = self.conversation.close if self.conversation is not None else None
+            reasons = reasons_of(closed) if closed is not None else None
+            answer = RawAnswer(came, self.interim, self.originals, reasons)
+        return StoredRecord(exchange, raw_key(request, pending.request_class), outcome, answer)

@@ -25,8 +25,11 @@ from ..tape.exchange import (
     Headers,
     Message,
     MessageKind,
+    RawAnswer,
+    RawMessage,
     Seq,
     VerdictKind,
+    WebSocketMessage,
     WebSocketSummary,
 )
 from ..tape.matching.replaced_values import Changed
@@ -48,6 +51,7 @@ from ..tape.playback.websocket import (
 )
 from ..tape.policy.decide import Action
 from ..tape.records.events import EventKind
+from ..tape.records.originals import answer_of, restore_close
 from .run.pending_exchange import PendingExchange, WebSocket, find_pending, note_verdict
 from .run.registry import RunRegistry
 from .wire.http import make_head
@@ -110,13 +114,18 @@ class WebSocketRecorder(WebSocket):
         at_us = pending.now_us()
         if self.close is not None:
             at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
-        message = Message(at_us, from_client, kind, data, frames, pending.open_run.last_seq)
+        message = RawMessage(at_us, from_client, kind, data, frames, pending.open_run.last_seq)
         if self.holed:
             pending.open_run.miss(StoreUnwritable(HOLED))
             return
         try:
-            pending.open_run.store.append_message(
-                run.number, pending.seq, self._messages, message, pending.open_run.redactor.message
+            pending.open_run.store.record_message(
+                run.number,
+                pending.seq,
+                self._messages,
+                message,
+                pending.open_run.redactor.message,
+                originals=pending.open_run.keeps_originals and not from_client,
             )
         except StoreUnwritable as error:
             pending.open_run.miss(error)
@@ -165,14 +174,24 @@ class WebSocketRecorder(WebSocket):
 class WebSocketPlayer(WebSocket):
     """A WebSocket that comes from the tape."""
 
-    def __init__(self, pending: PendingExchange, exchange: Exchange, tape: RunInfo) -> None:
-        """Begin before the handshake is answered."""
+    def __init__(
+        self,
+        pending: PendingExchange,
+        exchange: Exchange,
+        tape: RunInfo,
+        raw: RawAnswer | None = None,
+    ) -> None:
+        """Begin before the handshake is answered.
+
+        raw: its answer as it came, where the store kept that.
+        """
         open_run = pending.open_run
         assert pending.request is not None
         self._pending = pending
         self._pace = open_run.config.playback.pace
         self._masks = open_run.rules.of(pending.request).masks.json
         self._tape = tape
+        self._raw = raw
         self._set(exchange)
         self._begun = False
         """Whether either side has said something: from then on it is known which one of the tape it is."""
@@ -181,7 +200,8 @@ class WebSocketPlayer(WebSocket):
         self._closed: tuple[int, str] | None = None
         self._unheard = self._ended = False
         self._told: dict[str, bool] = {}
-        """For the receipt: whether redaction `replaced` a value in a message that was sent, and a match rests on a `kind_alone`."""
+        """For the receipt: whether redaction `replaced` a value in a message that was sent, or was sent `as_recorded`, and a match
+        rests on a `kind_alone`."""
 
     # ---- what the layer asks -------------------------------------------------------------------
 
@@ -195,7 +215,8 @@ class WebSocketPlayer(WebSocket):
     def close(self) -> Close:
         """The recorded end."""
         assert self.exchange.websocket is not None
-        return self.exchange.websocket.close or Close(0, False, ABRUPT, "")
+        close = self.exchange.websocket.close or Close(0, False, ABRUPT, "")
+        return restore_close(close, self._raw)
 
     @property
     def ending(self) -> Ending:
@@ -213,11 +234,32 @@ class WebSocketPlayer(WebSocket):
         Raises: StoreError, where the tape cannot be read on.
         """
         turn = Turn.LISTEN if self._ended else self._cursor.step(_now_us())
-        if isinstance(turn, Send) and turn.message.secrets:
-            self._pending.open_run.redactor.learn_message(turn.message)
+        if not isinstance(turn, Send):
+            return turn
+        self._begun = True
+        return Send(self._restored(turn.message))
+
+    def _restored(self, message: WebSocketMessage) -> WebSocketMessage:
+        """Give a message of the server that was just played as it came, where the store kept that; learn what is secret in it.
+
+        Raises: StoreError.
+        """
+        open_run = self._pending.open_run
+        if not message.secrets or not isinstance(message, Message):
+            return message
+        open_run.redactor.learn_message(message)
+        raw = None
+        if open_run.keeps_originals:
+            number = self._cursor.passed - 1
+            raw = open_run.store.find_original_message(
+                self._tape, self.exchange.seq, number, message
+            )
+        if raw is None:
             self._told["replaced"] = True
-        self._begun = self._begun or isinstance(turn, Send)
-        return turn
+            return message
+        open_run.redactor.message(raw)
+        self._told["as_recorded"] = True
+        return raw
 
     def hear(self, kind: MessageKind, data: bytes) -> bool:
         """Take a message of the client; False where it is not the one on the tape, which ends all.
@@ -226,7 +268,7 @@ class WebSocketPlayer(WebSocket):
         """
         if self._ended:
             return True
-        heard = self._pending.open_run.redactor.message(Message(0, True, kind, data))
+        heard = self._pending.open_run.redactor.message(RawMessage(0, True, kind, data))
         self._stray = self._cursor.hear(_now_us(), heard)
         if self._stray is not None and not self._begun and self._choose(heard):
             self._stray = self._cursor.hear(_now_us(), heard)
@@ -296,6 +338,9 @@ class WebSocketPlayer(WebSocket):
 
     def become(self, other: Exchange) -> None:
         """Play another exchange of the tape from its beginning, in the place of this one."""
+        self._raw = None  # both have the same handshake, and its answer was given
+        if self._pending.open_run.keeps_originals:
+            self._raw = self._pending.open_run.store.find_originals(self._tape, other)
         self._set(other)
         self.begin()
         pending = self._pending
@@ -307,13 +352,13 @@ class WebSocketPlayer(WebSocket):
                 pending, request, VerdictKind.SERVED, reason, tape_seq=other.seq, match=match
             )
 
-    def crossed(self) -> Iterator[Message]:
+    def crossed(self) -> Iterator[WebSocketMessage]:
         """Give what the server said across the client's closing frame, once that has come.
 
         Raises: StoreError, where the tape cannot be read on.
         """
         self.leave()
-        return iter(()) if self._ended else self._cursor.close()
+        return iter(()) if self._ended else map(self._restored, self._cursor.close())
 
     def leave(self) -> None:
         """Take note that the client ends it now, before anything more is played."""
@@ -410,9 +455,14 @@ def _now_us() -> int:
     return time.monotonic_ns() // 1000
 
 
-def serve(pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange) -> str:
-    """Have a recorded WebSocket played; give why it cannot be, or empty."""
-    response, asked, tape = exchange.response, pending.request, pending.open_run.tape
+def serve(
+    pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange, raw: RawAnswer | None = None
+) -> str:
+    """Have a recorded WebSocket played; give why it cannot be, or empty.
+
+    raw: its answer as it came, where the store kept that.
+    """
+    response, asked, tape = answer_of(exchange, raw), pending.request, pending.open_run.tape
     assert response is not None
     assert asked is not None
     assert tape is not None
@@ -424,7 +474,8 @@ def serve(pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange) -> 
     if isinstance(made, str):
         return made
     flow.response = make_head(made, flow.request)
-    pending.websocket = WebSocketPlayer(pending, exchange, tape)
+    pending.websocket = WebSocketPlayer(pending, exchange, tape, raw)
+    pending.played_interim = exchange.interim if raw is None else raw.interim
     return ""
 
 

@@ -8,6 +8,7 @@ folder mean the same store; in flags they are relative to the working folder, as
 """
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from .match_pattern import Match
 from .safe_json_schema import BadSchema, compile_schema
 from .schema import (
     CONFIG_VERSION,
+    KEY_VARIABLE,
     Answer,
     Classes,
     ClassLive,
@@ -48,6 +50,7 @@ from .schema import (
     Retention,
     Runs,
     Sandbox,
+    Secrets,
     Sink,
     Tls,
     UpstreamEncoding,
@@ -298,6 +301,8 @@ def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
 def _between_keys(config: Config) -> list[tuple[str, str]]:
     """Give what is wrong between keys, as top-level key and text."""
     wrong = []
+    if config.secrets is Secrets.ENCRYPTED and (text := _find_key_problem(config)):
+        wrong.append(("secrets", text))
     if not config.runs.tokens and not is_loopback(config.listen.host):
         text = (
             f"{config.listen} can be reached from other machines and runs.tokens is empty, which"
@@ -323,6 +328,25 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
     return wrong
 
 
+def _find_key_problem(config: Config) -> str:
+    """Say why secrets cannot be kept: the store's key has to come from outside the store. Empty where it does."""
+    if os.environ.get(KEY_VARIABLE):
+        return ""
+    file = config.encrypt.key_file
+    if file is None:
+        return (
+            f"encrypted needs a key from outside the store; give encrypt.key_file, or {KEY_VARIABLE} in the"
+            " environment, or secrets: replaced"
+        )
+    store = config.store.resolve()
+    if file.resolve().is_relative_to(store):
+        return (
+            f"encrypted needs a key from outside the store, but encrypt.key_file, {show(str(file))}, lies in the"
+            f" store's folder, {show(str(store))}; move it elsewhere, or give secrets: replaced"
+        )
+    return ""
+
+
 def _config(value: Value, base: Path | None) -> Config:
     fields = value.fields(
         *("version", "mode", "listen", "store", "durability", "on_full", "ballast_mib"),
@@ -341,6 +365,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "ignore",
             "redact",
             "redact_off",
+            "secrets",
         ),
         *("limits", "sink", "retention", "encrypt", "control", "sandbox", "determinism"),
         "libc_preload",
@@ -378,6 +403,7 @@ def _config(value: Value, base: Path | None) -> Config:
         ignore=fields.each("ignore", _ignore_rule),
         redact=fields.section("redact", _redact_rules, ()),
         redact_off=fields.each("redact_off", _keep_rule),
+        secrets=Secrets(fields.parsed("secrets", choice(*Secrets), default.secrets.value)),
         limits=fields.section("limits", _limits, default.limits),
         retention=fields.section(
             "retention", lambda given: _retention(given, place), default.retention

@@ -40,6 +40,19 @@ class Durability(StrEnum):
     """A power cut too."""
 
 
+class Secrets(StrEnum):
+    """What is kept of a secret that redaction replaces."""
+
+    REPLACED = "replaced"
+    """Nothing."""
+    ENCRYPTED = "encrypted"
+    """What it replaced in answers, in an encrypted store, for replays on this machine."""
+
+
+KEY_VARIABLE = "PLAYHEAD_ENCRYPTION_KEY"
+"""Variable of the environment that may hold the store's encryption key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Address the proxy listens on; port 0 takes a free one."""
@@ -442,6 +455,8 @@ class Config:
     ignore: tuple[IgnoreRule, ...] = ()
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()
+    secrets: Secrets = Secrets.REPLACED
+    """Whether what redaction replaces in answers is kept, encrypted under a key from outside the store."""
     limits: Limits = field(default_factory=Limits)
     retention: Retention = field(default_factory=Retention)
     encrypt: Encrypt = field(default_factory=Encrypt)

@@ -21,6 +21,8 @@
     mail          run, kind -> time                       owner requests: what another process asks of the run's owner
     messages      run, seq, number -> body codec + message    of a WebSocket, written as they pass
     files         run, seq -> hashes of body files        which an exchange needs, 32 bytes each
+    originals     run, seq -> body codec + originals      what redaction replaced in an answer; in encrypted stores alone
+                  run, seq, number -> body codec + data   the same of a message of a WebSocket: its bytes as they came
 
 Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints` and `raws` the run stands for its
 index: its own number, or the one that a later index was given.
@@ -50,6 +52,9 @@ TABLES = (
     "messages",
     "files",
 )
+ORIGINALS = "originals"
+OPTIONAL_TABLES = (ORIGINALS,)
+"""Tables that a store has only where something needs them."""
 
 CHECK_ROW = b"key"
 """Row of `meta`: check value of the key that a store is encrypted under; absent in a store that is not encrypted."""

@@ -33,6 +33,7 @@ from .tables.alpn import Origins
 from .tables.events import EventLog
 from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
+from .tables.originals import Originals
 from .tables.requests_to_owner import OwnerRequests
 from .tables.run_info import RunInfo, RunStatus
 from .tables.runs import RunList
@@ -51,9 +52,10 @@ class Store:
         self._runs = runs = RunList(database, log)
         origins = Origins(database)
         runs.ended.append(origins.forget)
-        self._messages = messages = Messages(database)
+        self._originals = originals = Originals(database)
+        self._messages = messages = Messages(database, originals)
         runs.ended.append(messages.forget)
-        self._exchanges = exchanges = Exchanges(database, log, origins, messages)
+        self._exchanges = exchanges = Exchanges(database, log, origins, messages, originals)
         runs.ended.append(exchanges.forget)
         self._files = FileUses(database)
         index = Indexes(database, runs)
@@ -96,6 +98,9 @@ class Store:
         self.seqs = exchanges.seqs
 
         self.append_message = messages.append
+        self.record_message = messages.record
+        self.find_originals = originals.find
+        self.find_original_message = originals.find_message
         self.messages = messages.all
 
         self.find_fingerprint = index.find_fingerprint
@@ -116,6 +121,7 @@ class Store:
         key: StoreKey | None = None,
         held: StoreLock | None = None,
         power: bool = False,
+        originals: bool = False,
     ) -> "Store":
         """Open the store in a folder; a writer makes it when it is not there.
 
@@ -123,9 +129,14 @@ class Store:
         key: what the store is encrypted under, or is to be if it is made.
         held: the store's lock, where whoever opens it holds it alone, and longer.
         power: a power cut loses nothing that was told to be durable.
+        originals: have it able to keep what redaction replaces, if it is encrypted.
         Raises: StoreError (no store there, another key), StoreTooNew, StoreUnwritable.
         """
-        store = cls(open_database(path, readonly=readonly, key=key, held=held, power=power))
+        store = cls(
+            open_database(
+                path, readonly=readonly, key=key, held=held, power=power, originals=originals
+            )
+        )
         if not readonly:
             try:
                 store.check_readers()
@@ -249,6 +260,11 @@ class Store:
     def encrypted(self) -> bool:
         """Whether the store is encrypted on disk."""
         return bool(self._database.cipher.check)
+
+    @property
+    def keeps_originals(self) -> bool:
+        """Whether it can keep what redaction replaces: it is encrypted, and was opened for that."""
+        return self._originals.kept
 
     @property
     def writer(self) -> Writer:

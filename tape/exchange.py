@@ -145,8 +145,8 @@ class MessageKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a WebSocket."""
+class WebSocketMessage:
+    """One message of a WebSocket, whether its secrets are still in it or not; see `HttpRequest`."""
 
     at_us: int
     """Since the handshake's request arrived."""
@@ -159,6 +159,16 @@ class Message:
     after: int = 0
     """Highest seq of the run that had arrived by then."""
     secrets: tuple[Secret, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessage(WebSocketMessage):
+    """One message of a WebSocket as it came over the wire: it may hold secrets, so it is neither kept nor shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message(WebSocketMessage):
+    """One message of a WebSocket as it is kept, compared and shown: its secrets are replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +319,20 @@ def find_header(headers: Headers, name: bytes) -> bytes | None:
     return None
 
 
-class Interim(NamedTuple):
-    """One interim answer (1xx): a head that comes before the response, and has no body."""
+class RawInterim(NamedTuple):
+    """One interim answer (1xx) as it came over the wire: a head that comes before the response, and has no body."""
 
     at_us: int
     """When it arrived."""
+    status: int
+    reason: bytes
+    headers: Headers
+
+
+class Interim(NamedTuple):
+    """One interim answer as it is kept, played and shown: its secrets are replaced."""
+
+    at_us: int
     status: int
     reason: bytes
     headers: Headers
@@ -370,6 +389,18 @@ class HttpResponse:
 @dataclass(frozen=True, slots=True)
 class RawResponse(HttpResponse):
     """One response as it came over the wire: it may hold secrets, so it is neither kept nor shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """Everything that answered a request, as it came: it may be given to an agent, and be kept in an encrypted store alone."""
+
+    response: RawResponse | None = None
+    interim: tuple[RawInterim, ...] = ()
+    pieces: tuple[tuple[int, bytes], ...] = ()
+    """Of a body that lies in a file, what stands there in the place of placeholders: bytes before it, and itself."""
+    close: tuple[str, str] | None = None
+    """Of a WebSocket that was closed, the reasons of the two closing frames."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from playhead.tape.exchange import (
     Gone,
     Interim,
     Phase,
+    RawAnswer,
+    RawInterim,
     Redaction,
     Repeat,
     RepeatKind,
@@ -43,7 +45,14 @@ from playhead.tape.records import event_shape
 from playhead.tape.records import tape_file as records
 from playhead.tape.records.codec import encode_exchange, unpack
 from playhead.tape.records.events import Event, EventKind, encode_event
-from playhead.tests.support.exchanges import make_exchange, make_record, make_request, make_response
+from playhead.tape.records.originals import pack_originals
+from playhead.tests.support.exchanges import (
+    make_exchange,
+    make_record,
+    make_request,
+    make_response,
+    raw_response,
+)
 from playhead.tests.support.stored import record_all
 from playhead.timeline.formats.tape_file import export_tape
 
@@ -111,6 +120,7 @@ async def test_tables_and_rows_of_meta_keep_their_names(store_dir: Path) -> None
         rekey._FILE_ROW,
     ]
     check("tables", tables)
+    check("tables_where_needed", sorted(store_keys.OPTIONAL_TABLES))
     check("meta_rows_written", raw_keys(store_dir, "meta"))
     check("meta_rows_named", sorted(row.decode() for row in rows))
     check("plain_tables", sorted(store_keys.PLAIN_VALUES))
@@ -226,6 +236,34 @@ def test_exchanges_keep_their_keys() -> None:
     )
     value: Any = unpack(encode_exchange(full))
     check("exchange_keys", shape(value[1]))
+
+
+def test_originals_keep_their_keys() -> None:
+    """What redaction replaced in an answer is read again by the keys of its map."""
+    answer = make_response(b"now\n", trailers=((b"t", b"now"),), reason=b"now")
+    close = WebSocketSummary(0, 0, Close(5, True, 1000, "now"))
+    kept = replace(
+        make_exchange(1, response=answer, websocket=close), interim=(Interim(1, 103, b"", ()),)
+    )
+    raw = raw_response(
+        replace(
+            answer,
+            reason=b"was",
+            headers=((b"a", b"was"),),
+            trailers=((b"t", b"was"),),
+            body=b"was",
+        )
+    )
+    told = RawAnswer(raw, (RawInterim(1, 103, b"was", ()),), (), ("was", ""))
+    whole: Any = unpack(pack_originals(told, kept) or b"")
+    body = make_response(b"now", secrets=(Secret("body", 0, 3, "key"),))
+    part: Any = unpack(
+        pack_originals(
+            RawAnswer(raw_response(replace(body, body=b"was"))), make_exchange(1, response=body)
+        )
+        or b""
+    )
+    check("originals_keys", sorted({*whole, *part}))
 
 
 async def test_tape_files_keep_their_records(store_dir: Path) -> None:

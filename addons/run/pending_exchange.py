@@ -29,6 +29,7 @@ from ...tape.exchange import (
     Interim,
     Lane,
     Phase,
+    RawInterim,
     Redaction,
     Repeat,
     Request,
@@ -174,8 +175,10 @@ class PendingExchange:
         """Whether it may be sent on: its intent is logged."""
         self.sent_on = False
         """Whether an upstream has been given its head, and so may act on it."""
-        self.interim: list[Interim] = []
-        """Interim answers that have come; of a WebSocket that is played, those to be sent before its handshake ends."""
+        self.interim: list[RawInterim] = []
+        """Interim answers that have come."""
+        self.played_interim: tuple[RawInterim | Interim, ...] = ()
+        """Of a WebSocket that is played, those to be sent before its handshake ends."""
         self.head_us = 0
         self.head_need: int | None = None
         self.end_need: int | None = None
@@ -296,7 +299,7 @@ class PendingExchange:
     def take_interim(self, response: http.Response) -> None:
         """Note an interim answer."""
         data = response.data
-        one = Interim(self.now_us(), data.status_code, data.reason, data.headers.fields)
+        one = RawInterim(self.now_us(), data.status_code, data.reason, data.headers.fields)
         self.interim.append(one)
 
     def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
@@ -437,12 +440,12 @@ class PendingExchange:
 
     def spool(self, boundary: bytes = b"", *, pieces: bool = True, aside: bool = False) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
-        redactor = self.open_run.redactor
+        redactor, keeps = self.open_run.redactor, self.open_run.keeps_originals
         answer = self.flow.response
         fields = self.fields if not pieces or answer is None else answer.data.headers.fields
 
         def redact() -> Stream | None:
-            return redactor.stream(fields, answer=pieces)
+            return redactor.stream(fields, answer=pieces, originals=pieces and keeps)
 
         made = self.open_run.store.spool(boundary, pieces=pieces, redact=redact, aside=aside)
         spools_of(self.flow.client_conn).add(made)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mitmproxy import connection
 
-from ...config import Config, Limits, Mode, OnFull
+from ...config import Config, Limits, Mode, OnFull, Secrets
 from ...store import LogCorrupt, RunInfo, Store, StoreUnwritable
 from ...tape.canonical.canonical_request import (
     Canonical,
@@ -189,6 +189,11 @@ class OpenRun:
         """Place of the request that arrived last; 0 before the first."""
         self._idle = asyncio.Event()
         self._idle.set()
+
+    @property
+    def keeps_originals(self) -> bool:
+        """Whether what redaction replaces in answers is kept, and given back to who plays it."""
+        return self.config.secrets is Secrets.ENCRYPTED and self.store.keeps_originals
 
     @cached_property
     def shipped_rules(self) -> Rules:

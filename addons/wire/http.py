@@ -4,7 +4,16 @@ from mitmproxy import http
 from mitmproxy.net.http import status_codes
 
 from ...tape.canonical.target_overrides import ClaimKind, agrees, agrees_without_port
-from ...tape.exchange import Exchange, Headers, Interim, RawRequest, Request, Response, Spilled
+from ...tape.exchange import (
+    Exchange,
+    Headers,
+    HttpResponse,
+    Interim,
+    RawInterim,
+    RawRequest,
+    Request,
+    Spilled,
+)
 
 _HTTP2 = "HTTP/2"
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -87,7 +96,7 @@ def announced_length(headers: Headers) -> int:
     return -1
 
 
-def make_head(response: Response, request: http.Request) -> http.Response:
+def make_head(response: HttpResponse, request: http.Request) -> http.Response:
     """Give a recorded response's head for a client, framed for the protocol it speaks.
 
     A response recorded over HTTP/2 may have no length; over HTTP/1 it is sent in chunks then, or the
@@ -125,7 +134,7 @@ def needs_http2(request: Request, recorded: Exchange) -> str:
     return f"gRPC needs HTTP/2, over which it was recorded; this client speaks {over}"
 
 
-def make_interim(interim: Interim) -> http.Response:
+def make_interim(interim: RawInterim | Interim) -> http.Response:
     """Give a recorded interim answer for a client."""
     return http.Response(
         http_version=b"HTTP/1.1",

@@ -10,7 +10,7 @@ import base64
 from hashlib import sha1
 from typing import NamedTuple
 
-from ...tape.exchange import Headers, Request, Response
+from ...tape.exchange import Headers, HttpResponse, Request
 
 _ACCEPT = b"sec-websocket-accept"
 EXTENSIONS = "sec-websocket-extensions"
@@ -52,7 +52,7 @@ def find_deflate(headers: Headers) -> Deflate | None:
     return None
 
 
-def answer_again(recorded: Request, response: Response, asked: Request) -> Response | str:
+def answer_again(recorded: Request, response: HttpResponse, asked: Request) -> HttpResponse | str:
     """Give a recorded answer for a new handshake, or say why it cannot be given.
 
     An answer that was wrong for its own key stays as it is: the client turned it down.
@@ -71,7 +71,7 @@ def answer_again(recorded: Request, response: Response, asked: Request) -> Respo
         # Messages are played uncompressed to a client that asked for something else.
         if same or name.lower() != _EXTENSIONS
     )
-    return Response(
+    return HttpResponse(
         response.status,
         response.reason,
         response.http_version,

@@ -2,7 +2,7 @@
 
 import os
 
-from ...config import Config, Durability
+from ...config import Config, Durability, Secrets
 from ...store import Store, StoreKey, StoreLock, find_key
 
 
@@ -14,7 +14,12 @@ def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None
     """
     power = config.durability is Durability.POWER
     return Store.open(
-        config.store, readonly=readonly, key=configured_key(config), held=held, power=power
+        config.store,
+        readonly=readonly,
+        key=configured_key(config),
+        held=held,
+        power=power,
+        originals=config.secrets is Secrets.ENCRYPTED,
     )
 
 

@@ -29,12 +29,18 @@ def rekey_store(config: Config, to_key_file: Path | None, *, decrypt: bool) -> s
                 "no key to encrypt the store under",
                 f"`playhead rekey --new-key FILE` makes one; then set encrypt.key_file or {VARIABLE}",
             )
+    outside = after is not None and (
+        after.where == VARIABLE
+        or not Path(after.where).resolve().is_relative_to(config.store.resolve())
+    )
     with ProgressBar("rekeying") as progress:
-        done = rekey(config.store, before, after, progress)
+        done = rekey(config.store, before, after, progress, originals=outside)
     now = f"encrypted under key {after.id.hex()}" if after is not None else "not encrypted"
     if done.already:
         return f"the store at {config.store} is {now}; nothing was left to do"
     summary = f"the store at {config.store} is now {now}: {done.rows} rows, {done.files} files"
+    if done.dropped:
+        summary += f"\n{done.dropped} originals of secrets were removed: they are kept only under a key from outside the store"
     if after is None:
         return f"{summary}\nFrom now on leave encrypt.key_file and {VARIABLE} out."
     return f"{summary}\nFrom now on its key is needed: {after.where}"

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...config.schema import KEY_VARIABLE
 from ..errors import StoreError
 
-VARIABLE = "PLAYHEAD_ENCRYPTION_KEY"
-"""Variable of the environment that may hold the key."""
+VARIABLE = KEY_VARIABLE
 KEY_BYTES = 32
 ID_BYTES = 8
 _FORM = f"{KEY_BYTES} bytes as base64 (44 characters) or hex (64 characters)"

@@ -4,6 +4,7 @@ Settings follow measurements: no writemap (a full disk would kill the process), 
 asks for it (a power cut then loses at most the last commit, never the file), a huge sparse map.
 """
 
+import contextlib
 import logging
 import os
 from functools import partial
@@ -17,7 +18,16 @@ from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
 from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..folder_ownership import make_own_folder, require_own_file, require_own_folder
-from ..keys import CHECK_ROW, ERASED_ROW, FORMAT, LEFT_ROW, OLDEST_FORMAT, TABLES, UPGRADE_ROW
+from ..keys import (
+    CHECK_ROW,
+    ERASED_ROW,
+    FORMAT,
+    LEFT_ROW,
+    OLDEST_FORMAT,
+    OPTIONAL_TABLES,
+    TABLES,
+    UPGRADE_ROW,
+)
 from .database import Database, unreadable
 from .liveness import FOLDER as OWNERS
 from .liveness import create_liveness_file
@@ -37,8 +47,11 @@ def open_database(
     key: StoreKey | None = None,
     held: StoreLock | None = None,
     power: bool = False,
+    originals: bool = False,
 ) -> Database:
     """Open the database of the store in a folder; a writer makes it when it is not there.
+
+    originals: make a table for what redaction replaces, if the store is encrypted.
 
     power: a power cut loses nothing that was told to be durable.
     key: what the store is encrypted under, or is to be if it is made.
@@ -58,6 +71,7 @@ def open_database(
     database = Database(path, environment, lock, choose_cipher(key), owner, again)
     try:
         _check_format(database, key, alone=held is not None)
+        _open_optional(database, make=originals and not readonly and bool(database.cipher.check))
     except (lmdb.Error, OSError) as error:
         database.close()
         raise unreadable(path, error) from error
@@ -153,6 +167,13 @@ def _check_format(database: Database, key: StoreKey | None, *, alone: bool) -> N
         _check_key(database, key, alone=alone)
     for name in TABLES:
         database.tables[name] = database.environment.open_db(name.encode(), create=False)
+
+
+def _open_optional(database: Database, *, make: bool) -> None:
+    """Open the tables that are there only where something needs them."""
+    for name in OPTIONAL_TABLES:
+        with contextlib.suppress(lmdb.NotFoundError, lmdb.ReadonlyError):
+            database.tables[name] = database.environment.open_db(name.encode(), create=make)
 
 
 def read_format(path: Path, environment: lmdb.Environment) -> int | None:
@@ -258,13 +279,14 @@ def open_tables(path: Path, environment: lmdb.Environment) -> dict[str, Any]:
         check_current(path, environment, found)
     with environment.begin() as transaction:
         names = [bytes(name).decode("latin-1") for name, _ in transaction.cursor()]
-    if unknown := sorted(set(names).difference(TABLES)):
+    known = (*TABLES, *OPTIONAL_TABLES)
+    if unknown := sorted(set(names).difference(known)):
         raise StoreTooNew(
             f"the store at {path} has a table {unknown[0]!r} that this version does not know",
             "use a newer Playhead",
         )
     return {
-        name: environment.open_db(name.encode(), create=False) for name in TABLES if name in names
+        name: environment.open_db(name.encode(), create=False) for name in known if name in names
     }
 
 

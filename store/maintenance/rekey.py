@@ -21,7 +21,7 @@ from ..encryption.choose import choose_cipher
 from ..encryption.key import StoreKey
 from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
-from ..keys import CHECK_ROW, LEFT_ROW, TABLES, TEXT_FROM
+from ..keys import CHECK_ROW, LEFT_ROW, ORIGINALS, TABLES, TEXT_FROM
 from ..lmdb.lock import hold_alone
 from ..lmdb.open import (
     check_current,
@@ -57,6 +57,8 @@ class Rekeyed(NamedTuple):
     files: int
     already: bool
     """The store had this key before; what an earlier attempt had left was removed."""
+    dropped: int = 0
+    """Originals of secrets that were left out, since the new key is none from outside the store."""
 
 
 def rekey(
@@ -64,9 +66,12 @@ def rekey(
     before: StoreKey | None,
     after: StoreKey | None,
     progress: Progress = lambda _done, _of: None,
+    *,
+    originals: bool = False,
 ) -> Rekeyed:
     """Put a store under another key; None is none. Blocks for as long as it takes to read and write it all.
 
+    originals: keep what redaction replaced; only for a key that lies outside the store, and never without one.
     progress: told how many rows and files are done, of how many.
     Raises: StoreError: another process has it open, it has another key than `before`, something in it cannot be
         opened; StoreUnwritable. The store is then as it was.
@@ -78,7 +83,7 @@ def rekey(
             )
         lock = hold_alone(path, "rekey")
         try:
-            return _rekey(path, before, after, progress)
+            return _rekey(path, before, after, progress, originals=originals and after is not None)
         finally:
             lock.close()
     except (lmdb.Error, OSError) as error:
@@ -89,7 +94,12 @@ def rekey(
 
 
 def _rekey(
-    path: Path, before: StoreKey | None, after: StoreKey | None, progress: Progress
+    path: Path,
+    before: StoreKey | None,
+    after: StoreKey | None,
+    progress: Progress,
+    *,
+    originals: bool,
 ) -> Rekeyed:
     check, wanted = _read_check(path), choose_cipher(after)
     if check == wanted.check:
@@ -97,24 +107,27 @@ def _rekey(
         return Rekeyed(0, 0, already=True)
     if check != choose_cipher(before).check:
         raise wrong_key(path, check, before or after)
-    done = _copy(path, choose_cipher(before), wanted, progress)
+    done = _copy(path, choose_cipher(before), wanted, progress, originals=originals)
     swap_in(path / REKEY, path / "log.lmdb")
     _clean(path, wanted)
     return done
 
 
-def _copy(path: Path, before: StoreCipher, after: StoreCipher, progress: Progress) -> Rekeyed:
+def _copy(
+    path: Path, before: StoreCipher, after: StoreCipher, progress: Progress, *, originals: bool
+) -> Rekeyed:
     with open_environment(path / "log.lmdb", readonly=True) as source:
         data = (path / "log.lmdb" / "data.mdb").stat()
         # Any commit to the store in between changes this.
-        origin = b"%d %d %b %b" % (
+        origin = b"%d %d %d %b %b" % (
+            originals,
             data.st_ino,
             source.info()["last_txnid"],
             before.check.hex().encode(),
             after.check.hex().encode(),
         )
         with _open_target(path / REKEY, origin) as target:
-            copy = _Copy(path, before, after, progress)
+            copy = _Copy(path, before, after, progress, originals=originals)
             return copy.make(source, target, origin)
 
 
@@ -145,12 +158,19 @@ class _Copy:
     """The store once more, under the other key."""
 
     def __init__(
-        self, path: Path, before: StoreCipher, after: StoreCipher, progress: Progress
+        self,
+        path: Path,
+        before: StoreCipher,
+        after: StoreCipher,
+        progress: Progress,
+        *,
+        originals: bool,
     ) -> None:
         self._path = path
         self._before, self._after = before, after
         self._old_files, self._new_files = BodyFiles(path, before), BodyFiles(path, after)
         self._progress = progress
+        self._originals = originals
 
     def make(self, source: lmdb.Environment, target: lmdb.Environment, origin: bytes) -> Rekeyed:
         """Copy rows and files, from where `target` says that an earlier attempt has come."""
@@ -164,6 +184,9 @@ class _Copy:
         tables = open_tables(self._path, source)
         with source.begin() as transaction:
             counts = {name: transaction.stat(tables[name])["entries"] for name in tables}
+        dropped = 0 if self._originals else counts.pop(ORIGINALS, 0)
+        if not self._originals:
+            tables.pop(ORIGINALS, None)
         self._old_files.clear_partial()
         files = self._old_files.kept()
         begun = bisect.bisect_right(files, last, key=lambda path: path.name)
@@ -187,7 +210,7 @@ class _Copy:
             transaction.put(LEFT_ROW, b"", db=self._meta)
             write_head(transaction, self._meta, self._after)
         target.sync(True)
-        return Rekeyed(rows, len(files), already=False)
+        return Rekeyed(rows, len(files), already=False, dropped=dropped)
 
     def _copy_table(self, name: str, table: Any, skip: int, done: int) -> int:
         """Copy the rows of a table but the first `skip`; give how much is done of all then."""

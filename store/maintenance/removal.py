@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import lmdb
 
 from ..deltas.shared_prefixes import move_uses, release
-from ..keys import number_key
+from ..keys import ORIGINALS, number_key
 from ..lmdb.database import Database
 
-BY_RUN = ("events", "exchanges", "blocks", "messages", "files", "origins", "mail")
+BY_RUN = ("events", "exchanges", "blocks", "messages", "files", "origins", "mail", ORIGINALS)
 BY_INDEX = ("fingerprints", "raws")
 
 
@@ -19,7 +19,7 @@ def remove_rows(
 
     indexes: the numbers that its index and its stale ones stand under.
     """
-    places = [(table, run) for table in BY_RUN]
+    places = [(table, run) for table in BY_RUN if table in database.tables]
     places += [(table, number) for table in BY_INDEX for number in indexes]
     count = 0
     for table, number in places:
@@ -36,6 +36,8 @@ def move_rows(database: Database, transaction: lmdb.Transaction, run: int, to: i
     Raises: BadRecord, if one fails authentication.
     """
     for table in (*BY_RUN, *BY_INDEX):
+        if table not in database.tables:
+            continue
         for place in list(database.places(transaction, table, run)):
             data = database.get(transaction, table, place)
             assert data is not None

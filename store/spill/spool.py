@@ -63,6 +63,8 @@ class Spool:
         self._dropped = False
         self.secrets: tuple[Secret, ...] = ()
         """Where placeholders stand, once it was kept or measured."""
+        self.originals: tuple[tuple[int, bytes], ...] = ()
+        """What stood there, if that was asked for."""
         self._failed: StoreUnwritable | None = None
 
     @property
@@ -280,3 +282,4 @@ class Spool:
         if stream is not None:
             self._body.take(*stream.finish())
             self.secrets = tuple(stream.secrets)
+            self.originals = tuple(stream.originals)

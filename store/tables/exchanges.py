@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import lmdb
 
-from ...tape.exchange import Exchange, Seq
+from ...tape.exchange import Exchange, RawAnswer, Seq
 from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
 from ...tape.records.events import Event, content_hash, with_hashes
 from ..deltas import record_codec
@@ -22,6 +22,7 @@ from ..lmdb.writer import Operation
 from ..spill.references import files_row
 from .alpn import Origins
 from .events import EventLog
+from .originals import Originals
 from .run_info import RunInfo
 from .websocket_messages import Messages
 
@@ -38,6 +39,8 @@ class Record:
 
     None writes what has passed so far, to be written again when the outcome is known.
     """
+    came: RawAnswer | None = None
+    """Its answer as it came, where the store is to keep what redaction replaced; None leaves what it has."""
 
 
 class _Prepared(NamedTuple):
@@ -59,18 +62,27 @@ class _Prepared(NamedTuple):
     rows: Sequence[Row]
     raw: Row
     final: bool
+    originals: Row | None
+    keeps: bool
+    """Whether `originals` stands for what there is now."""
 
 
 class Exchanges:
     """The table `exchanges`, and the rows of others that go with each."""
 
     def __init__(
-        self, database: Database, log: EventLog, origins: Origins, messages: Messages
+        self,
+        database: Database,
+        log: EventLog,
+        origins: Origins,
+        messages: Messages,
+        originals: Originals,
     ) -> None:
         self._database = database
         self._log = log
         self._origins = origins
         self._messages = messages
+        self._originals = originals
         self._records = Records(database)
         self._blobs = Blobs(database)
         self._chains = DeltaChains()
@@ -135,6 +147,8 @@ class Exchanges:
             rows,
             row("raws", number_key(run) + record.raw, exchange.fingerprint),
             final,
+            self._originals.row(run, record.came, exchange) if record.came is not None else None,
+            record.came is not None,
         )
         return lambda txn: self._save(txn, prepared)
 
@@ -146,6 +160,8 @@ class Exchanges:
         self._put(transaction, prepared)
         for row in prepared.rows:
             self._database.put_row(transaction, row)
+        if prepared.keeps:
+            self._originals.put(transaction, run, exchange.seq, prepared.originals)
         self._database.put_row(transaction, prepared.raw, overwrite=False)
         for origin in origins:
             self._origins.put(transaction, origin, exchange)

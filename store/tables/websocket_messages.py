@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
+import lmdb
 from blake3 import blake3
 
-from ...tape.exchange import Message
+from ...tape.exchange import Message, RawMessage
 from ...tape.records.codec import BadRecord, decode_message, encode_message
 from ...tape.records.events import HASH_BYTES
 from ..deltas import record_codec
@@ -12,40 +13,63 @@ from ..errors import LogCorrupt
 from ..keys import message_key
 from ..lmdb.database import Database
 from ..lmdb.writer import Operation
+from .originals import Originals
 from .run_info import RunInfo
 
 
 class Messages:
     """The table `messages`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, originals: Originals) -> None:
         self._database = database
+        self._originals = originals
         self._hashes: dict[tuple[int, int], blake3] = {}
         """Over the messages of each WebSocket that is being written. Writer's thread."""
 
-    def append(
+    def append(self, run: int, seq: int, number: int, message: Message) -> None:
+        """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
+
+        number: its place among the messages, from 0.
+        """
+        self._database.writer.append(lambda: self._put(run, seq, number, message), run)
+
+    def record(
         self,
         run: int,
         seq: int,
         number: int,
-        message: Message,
-        redact: Callable[[Message], Message] = lambda message: message,
+        came: RawMessage,
+        redact: Callable[[RawMessage], Message],
+        *,
+        originals: bool = False,
     ) -> None:
-        """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
+        """Append a message of a WebSocket as it passes; see `append`.
 
-        number: its place among the messages, from 0.
         redact: takes its secrets out; called on the writer's thread, in order.
+        originals: keep what it replaces, too.
         """
 
         def make() -> Operation:
-            encoded = encode_message(redact(message))
-            self._hashes.setdefault((run, seq), blake3()).update(encoded)
-            row = self._database.row(
-                "messages", message_key(run, seq, number), record_codec.pack(encoded)
-            )
-            return lambda txn: self._database.put_row(txn, row)
+            kept = redact(came)
+            put = self._put(run, seq, number, kept)
+            if not originals or kept.data == came.data:
+                return put
+            row = self._originals.message_row(run, seq, number, came)
+
+            def operation(transaction: lmdb.Transaction) -> None:
+                put(transaction)
+                self._database.put_row(transaction, row)
+
+            return operation
 
         self._database.writer.append(make, run)
+
+    def _put(self, run: int, seq: int, number: int, message: Message) -> Operation:
+        encoded = encode_message(message)
+        self._hashes.setdefault((run, seq), blake3()).update(encoded)
+        key = message_key(run, seq, number)
+        row = self._database.row("messages", key, record_codec.pack(encoded))
+        return lambda txn: self._database.put_row(txn, row)
 
     def take_hash(self, run: int, seq: int) -> bytes:
         """Give the hash over the messages of a WebSocket that has ended, or b"" where none came. Writer's thread."""

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from ..canonical.canonical_request import MAX_PARSED, BodyKind, open_body
 from ..canonical.json_rpc import Names, Place, find_cancelled, find_names, find_places, parse_id
-from ..exchange import Chunk, Exchange, Request, RequestClass, Response
+from ..exchange import Chunk, Exchange, HttpResponse, Request, RequestClass
 from ..headers.shipped_lists import MCP_SESSION
 from ..records.content_coding import read_codings, undo_what_came
 
@@ -97,6 +97,18 @@ class IdRewriting:
 
     def answer(self, asked: Request, exchange: Exchange) -> tuple[Exchange, Spelling | None]:
         """Give an exchange as it is to be played for a request, and what to do to each piece of its answer."""
+        response, spelling = self.rewrite(asked, exchange, exchange.response)
+        if response is not exchange.response:
+            exchange = replace(exchange, response=response)
+        return exchange, spelling
+
+    def rewrite[Answer: HttpResponse](
+        self, asked: Request, exchange: Exchange, response: Answer | None
+    ) -> tuple[Answer | None, Spelling | None]:
+        """Give a recorded answer as it is to be played for a request, and what to do to each piece of it.
+
+        exchange: whose answer it is.
+        """
         origin = _origin(asked)
         known = self._known.get(origin)
         recorded = exchange.request
@@ -104,10 +116,10 @@ class IdRewriting:
             names = _names(recorded, asked)
             if names is not None:
                 self._note(origin, names)
-                return _rewritten(exchange, names)
+                return _rewritten(response, names)
         if asked.method == "GET":
-            return exchange, self._follow(origin, exchange)
-        return exchange, None
+            return response, self._follow(origin, exchange)
+        return response, None
 
     def cancels_another(self, asked: Request, recorded: Request) -> bool:
         """Say whether a request cancels another one than the recorded request that would answer it did."""
@@ -169,24 +181,25 @@ def _names(recorded: Request, asked: Request) -> Names | None:
     return find_names(*bodies)
 
 
-def _rewritten(exchange: Exchange, names: Names) -> tuple[Exchange, Spelling | None]:
-    response = exchange.response
+def _rewritten[Answer: HttpResponse](
+    response: Answer | None, names: Names
+) -> tuple[Answer | None, Spelling | None]:
     if response is None or response.spilled is not None or not response.body:
-        return exchange, None
+        return response, None
     events = response.is_events
     coding = read_codings(response.headers)
     plain = undo_what_came(response.body, coding, MAX_PARSED) if coding else response.body
     if plain is None:
-        return exchange, None
+        return response, None
     spelling = Spelling(find_places(plain, events=events), names.find)
     growth = spelling.growth()
     if growth is None:
-        return exchange, None
+        return response, None
     if coding:
         growth += len(plain) - len(response.body)
         response = _decoded(response, coding, plain)
     headers = tuple(_lengthened(name, value, growth) for name, value in response.headers)
-    return replace(exchange, response=replace(response, headers=headers)), spelling
+    return replace(response, headers=headers), spelling
 
 
 def _lengthened(name: bytes, value: bytes, growth: int) -> tuple[bytes, bytes]:
@@ -195,13 +208,13 @@ def _lengthened(name: bytes, value: bytes, growth: int) -> tuple[bytes, bytes]:
     return name, value
 
 
-def _decoded(response: Response, coding: bytes, plain: bytes) -> Response:
+def _decoded[Answer: HttpResponse](response: Answer, coding: bytes, plain: bytes) -> Answer:
     headers = tuple(field for field in response.headers if field[0].lower() != b"content-encoding")
     chunks = tuple(_decoded_chunks(response, coding, plain))
     return replace(response, headers=headers, body=plain, chunks=chunks)
 
 
-def _decoded_chunks(response: Response, coding: bytes, plain: bytes) -> Iterator[Chunk]:
+def _decoded_chunks(response: HttpResponse, coding: bytes, plain: bytes) -> Iterator[Chunk]:
     """Give the pieces again, each with what could be read of the body once it had come."""
     chunks = response.chunks
     come, done = 0, 0

@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from ..exchange import Chunk, Ending, Exchange, Gone, Interim, RequestClass, Response
+from ..exchange import (
+    Chunk,
+    Ending,
+    Exchange,
+    Gone,
+    HttpResponse,
+    Interim,
+    RawInterim,
+    RequestClass,
+)
 
 LATE_MARGIN_US = 500_000
 """An answer that arrived after the client had left is offered this much later than it came, so that a
@@ -63,7 +72,7 @@ class Step(NamedTuple):
     """Whether the recorded client had left by then."""
     due_us: int = 0
     """Of LATE: by then a client that is still there would have been sent what is held back; 0 where nothing came."""
-    interim: Interim | None = None
+    interim: RawInterim | Interim | None = None
     """Of INTERIM."""
 
 
@@ -128,14 +137,17 @@ def script(
     pace: float,
     pieces: Iterable[tuple[Chunk, bytes]] | None = None,
     late_wait_us: int | None = None,
+    played: tuple[HttpResponse | None, Iterable[RawInterim | Interim]] | None = None,
 ) -> Iterator[Step]:
     """Give the steps that play an exchange; the last one is END, FAIL, HANG or LATE.
 
     pieces: the body of a response that is spilled, piece by piece; what reading it raises is passed on.
     late_wait_us: longest wait, after the recorded client had left, for the present one to leave; then LATE comes in the
         place of what the recorded client never saw. None plays that, too.
+    played: its answer and interim answers as they are to be played; None plays those that were kept.
     """
-    steps = _steps(exchange, pace, pieces)
+    answer, interim = (exchange.response, exchange.interim) if played is None else played
+    steps = _steps(exchange, answer, interim, pace, pieces)
     gone = exchange.gone
     if gone is None or late_wait_us is None:
         return steps
@@ -172,10 +184,14 @@ def _is_open_ended(exchange: Exchange) -> bool:
 
 
 def _steps(
-    exchange: Exchange, pace: float, pieces: Iterable[tuple[Chunk, bytes]] | None
+    exchange: Exchange,
+    response: HttpResponse | None,
+    interim: Iterable[RawInterim | Interim],
+    pace: float,
+    pieces: Iterable[tuple[Chunk, bytes]] | None,
 ) -> Iterator[Step]:
-    response, gone = exchange.response, exchange.gone
-    for one in exchange.interim:
+    gone = exchange.gone
+    for one in interim:
         unseen = gone if gone is not None and one.at_us > gone.at_us else None
         yield _step(StepKind.INTERIM, one.at_us, b"", pace, unseen)._replace(interim=one)
     if response is not None:
@@ -221,11 +237,11 @@ def _step(kind: StepKind, at_us: int, data: bytes, pace: float, unseen_by: Gone 
     return Step(late_us + LATE_MARGIN_US, kind, data, unseen=True)
 
 
-def _is_pushed(exchange: Exchange, response: Response) -> bool:
+def _is_pushed(exchange: Exchange, response: HttpResponse) -> bool:
     return response.is_events and exchange.request_class is not RequestClass.INFERENCE
 
 
-def _pieces(response: Response) -> Iterator[tuple[Chunk, bytes]]:
+def _pieces(response: HttpResponse) -> Iterator[tuple[Chunk, bytes]]:
     if not response.chunks:
         if response.body:
             yield Chunk(response.head_us, len(response.body)), response.body

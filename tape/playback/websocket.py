@@ -28,7 +28,17 @@ from ..canonical.canonical_request import MAX_PARSED, Rules
 from ..canonical.json import JsonPath, canonical_json
 from ..diff.difference import differences
 from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
-from ..exchange import Close, Exchange, Headers, Message, MessageKind, Request, RequestClass, Seq
+from ..exchange import (
+    Close,
+    Exchange,
+    Headers,
+    Message,
+    MessageKind,
+    Request,
+    RequestClass,
+    Seq,
+    WebSocketMessage,
+)
 from ..matching.replaced_values import Changed
 from ..redaction.compare_placeholders import mark_message
 from .script import CAUSE_MARGIN_US
@@ -69,7 +79,7 @@ class Turn(Enum):
 class Send(NamedTuple):
     """Send a message now."""
 
-    message: Message
+    message: WebSocketMessage
 
 
 class Wait(NamedTuple):
@@ -133,6 +143,11 @@ class MessageCursor:
         self._ahead: Iterator[tuple[int, Message]] | None = None
         self._early: deque[int] = deque()
         """When they came."""
+
+    @property
+    def passed(self) -> int:
+        """How many messages of the tape have been played or heard."""
+        return self._number
 
     def begin(self, now_us: int) -> None:
         """Start the clock: the handshake is answered."""

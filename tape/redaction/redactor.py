@@ -34,17 +34,20 @@ from ..exchange import (
     HttpResponse,
     Interim,
     Message,
+    RawAnswer,
+    RawInterim,
     Redaction,
     Request,
     Response,
     Secret,
+    WebSocketMessage,
     WebSocketSummary,
 )
 from ..records.content_coding import undo_coding, undo_what_came
 from .finding.finder import finder
 from .finding.literals import Later
 from .learned import Learned
-from .placeholders.placeholder import Keeper, Placeholders
+from .placeholders.placeholder import Keeper, Placeholders, unescape
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_inner_secrets
@@ -153,7 +156,7 @@ class Redactor:
         return self._fields.response(headers, place)
 
     def interim(
-        self, answers: tuple[Interim, ...]
+        self, answers: Iterable[RawInterim | Interim]
     ) -> tuple[tuple[Interim, ...], tuple[Redaction, ...]]:
         """Give interim answers without their secrets, and where they were."""
         kept: list[Interim] = []
@@ -163,7 +166,7 @@ class Redactor:
             reason = self._reason(one.reason)
             if reason != one.reason:
                 places = (*places, Redaction("response.reason", SECRET))
-            kept.append(one._replace(headers=headers, reason=reason))
+            kept.append(Interim(one.at_us, one.status, reason, headers))
             found += places
         return tuple(kept), tuple(found)
 
@@ -232,11 +235,25 @@ class Redactor:
         )
         return kept, (*found, *_places("response.body", searched)), warnings
 
-    def stream(self, headers: Headers, *, answer: bool) -> Stream | None:
-        """Give what takes the secrets out of a body that is too large to be held; None where it is coded."""
+    def stream(self, headers: Headers, *, answer: bool, originals: bool = False) -> Stream | None:
+        """Give what takes the secrets out of a body that is too large to be held; None where it is coded.
+
+        originals: remember what is replaced, too.
+        """
         if any(name.lower() == _CODING for name, _ in headers):
             return None
-        return Stream(self._search, _kind(headers)._replace(answer=answer))
+        kind = _kind(headers)._replace(answer=answer)
+        return Stream(self._search, kind, originals=originals)
+
+    def learn_originals(self, answer: RawAnswer) -> None:
+        """Learn the secrets of an answer that is given as it came, as when it was recorded. Any thread."""
+        self.interim(answer.interim)
+        if answer.response is not None:
+            self.response(answer.response)
+        for reason in answer.close or ():
+            self.redact_text(reason)
+        for _, value in answer.pieces:
+            self._learned.add(unescape(value))
 
     def learn(self, response: Response) -> list[tuple[str, bytes, bytes]]:
         """Take the placeholders of a recorded answer for secrets: the agent it is given to sends them back.
@@ -285,12 +302,20 @@ class Redactor:
 
     # ---- the rest ------------------------------------------------------------------------------
 
-    def message(self, message: Message) -> Message:
+    def message(self, message: WebSocketMessage) -> Message:
         """Give a message of a WebSocket without its secrets."""
         searched = self._search.search(message.data, Kind(answer=not message.from_client))
-        if searched is None:
+        if searched is None and isinstance(message, Message):
             return message
-        return replace(message, data=searched.data, secrets=tuple(_secrets(searched)))
+        return Message(
+            message.at_us,
+            message.from_client,
+            message.kind,
+            message.data if searched is None else searched.data,
+            message.frames,
+            message.after,
+            message.secrets if searched is None else tuple(_secrets(searched)),
+        )
 
     def websocket(self, websocket: WebSocketSummary | None) -> WebSocketSummary | None:
         """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""

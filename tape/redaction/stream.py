@@ -17,6 +17,8 @@ _CONTEXT_BYTES = 512
 """What stands before a window and may announce what it begins with."""
 MAX_PLACES = 1000
 """Places that are remembered of one body."""
+_MOST_ORIGINALS = 4 << 20
+"""Bytes of what was replaced that are remembered of one."""
 
 
 class Piece(NamedTuple):
@@ -40,10 +42,17 @@ _NOTHING = Piece(b"", b"")
 class Stream:
     """One body while it passes. Belongs to one thread at a time."""
 
-    def __init__(self, search: Searching, kind: Kind) -> None:
-        """Begin; `kind` says what the body is."""
+    def __init__(self, search: Searching, kind: Kind, *, originals: bool = False) -> None:
+        """Begin; `kind` says what the body is.
+
+        originals: remember what is replaced, too.
+        """
         self._search = search
         self._kind = kind
+        self._keeps = originals
+        self._kept = 0
+        self.originals: list[tuple[int, bytes]] = []
+        """What stood in each of `secrets`, with the bytes before it; not all of it where that was too much."""
         self._held = b""
         self._more: list[bytes] = []
         """What came since, not put together yet: pieces may be small."""
@@ -94,6 +103,12 @@ class Stream:
         compared = mark_text(given, moved, json=False) if moved else given
         for one in moved[: MAX_PLACES - len(self.secrets)]:
             self.secrets.append(one._replace(at=one.at + self._given))
+            if self._keeps and self._kept < _MOST_ORIGINALS:
+                was = held[begin + one.at : begin + one.at + one.size]
+                self.originals.append((one.at + self._given, was))
+                self._kept += len(was)
+        if self._keeps and len(self.secrets) >= MAX_PLACES:
+            self.originals.clear()  # there may be more
         self._given += len(given)
         keep = max(0, end - _CONTEXT_BYTES)
         self._held, self._before = held[keep:], end - keep

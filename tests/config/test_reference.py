@@ -72,6 +72,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "upstream_encoding",
         "live_max",
         "model_contracts",
+        "secrets",
         "sink",
         "sandbox",
         "determinism",

@@ -278,8 +278,21 @@ def _check_exchange(
                 pass
         if seq in told.said and _said(store, run, exchange) != told.said[seq]:
             yield Problem(seq, 0, "its messages do not fit the hash that the log has of them")
+        _check_originals(store, run, exchange)
     except LogCorrupt as error:
         yield Problem(seq, 0, str(error))
+
+
+def _check_originals(store: Store, run: RunInfo, exchange: Exchange) -> None:
+    """Read what redaction replaced in an exchange, where the store kept that.
+
+    Raises: LogCorrupt, where it does not fit.
+    """
+    store.find_originals(run, exchange)
+    if exchange.websocket is not None:
+        for number, message in enumerate(store.messages(run, exchange.seq)):
+            if message.secrets:
+                store.find_original_message(run, exchange.seq, number, message)
 
 
 def _said(store: Store, run: RunInfo, exchange: Exchange) -> bytes:

@@ -23,10 +23,10 @@ from ...tape.exchange import (
     FaultKind,
     Gone,
     Headers,
-    Interim,
-    Message,
     MessageKind,
     Phase,
+    RawInterim,
+    RawMessage,
     RawRequest,
     RawResponse,
     RequestClass,
@@ -59,13 +59,13 @@ class ParsedLine(NamedTuple):
     fault: Fault | None
     gone: Gone | None
     websocket: WebSocketSummary | None
-    messages: tuple[Message, ...]
+    messages: tuple[RawMessage, ...]
     started_ns: int
     end_us: int
     warnings: tuple[str, ...]
     withheld: str
     """Why its client was sent a refusal in the place of the response; empty where it was not."""
-    interim: tuple[Interim, ...] = ()
+    interim: tuple[RawInterim, ...] = ()
 
 
 _Fields = list[tuple[str, str]] | dict[str, str | list[str]]
@@ -357,13 +357,13 @@ def _secrets(told: list[_Secret], sizes: dict[str, int], where: str) -> tuple[Se
     return tuple(Secret(one.part, one.at, one.size, one.kind) for one in told)
 
 
-def _interim(told: _Interim, where: str) -> Interim:
+def _interim(told: _Interim, where: str) -> RawInterim:
     if not 100 <= told.status < 200 or told.status == 101:
         raise BadLine(
             f"expected 100 or a status from 102 to 199, found {told.status} - at `{where}.status`"
         )
     headers = _headers(told.headers, f"{where}.headers")
-    return Interim(told.at_us, told.status, _reason(told.reason, where), headers)
+    return RawInterim(told.at_us, told.status, _reason(told.reason, where), headers)
 
 
 def _reason(told: str, where: str) -> bytes:
@@ -415,7 +415,7 @@ def _body(told: _Part | _Message, where: str) -> bytes:
     return told.body_base64 or b""
 
 
-def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[Message, ...]]:
+def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[RawMessage, ...]]:
     messages = []
     for at, row in enumerate(told.messages):
         where = f"$.websocket.messages[{at}]"
@@ -426,7 +426,7 @@ def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[Message, 
         _check_number(row.at_us, f"{where}.at_us")
         _check_number(row.after, f"{where}.after")
         secrets = _secrets(row.secrets, {"body": len(data)}, where)
-        message = Message(row.at_us, row.from_client, row.kind, data, frames, row.after, secrets)
+        message = RawMessage(row.at_us, row.from_client, row.kind, data, frames, row.after, secrets)
         messages.append(message)
     close = None
     if told.close is not None:

@@ -216,6 +216,10 @@ class Receipt:
     """Served answers in which redaction has replaced a value: the agent was given a placeholder. Of a recording, those on its tape."""
     replaced: list[int] = field(default_factory=list)
     """The first of their requests."""
+    answers_as_recorded: int = 0
+    """Served answers in which redaction has replaced a value that the store also kept: the agent was given the value."""
+    as_recorded: list[int] = field(default_factory=list)
+    """The first of their requests."""
     ignored_content: list[int] = field(default_factory=list)
     """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
     background: list[dict[str, Any]] = field(default_factory=list)
@@ -404,6 +408,7 @@ class Receipt:
             "background": self.background,
             "kind_alone": self.kind_alone,
             "secrets_replaced": {"answers": self.answers_replaced, "seqs": self.replaced},
+            "secrets_as_recorded": {"answers": self.answers_as_recorded, "seqs": self.as_recorded},
             "ignored_content": self.ignored_content,
             "late": self.late,
             "headers_differ": dict(sorted(self.headers_differ.items())),
@@ -493,7 +498,7 @@ class _Fold:
         self.store = store
         self.info = info
         self.served_as: dict[int, int] = {}
-        self.with_placeholders = set[int]()
+        self.with_placeholders, self.with_secrets = set[int](), set[int]()
         """By seq, what of the tape was served last for it: a WebSocket is chosen anew by its first message."""
         self.served: frozenset[int] = frozenset()
         self.spared: list[tuple[Match, str | None]] = []
@@ -672,13 +677,18 @@ class _Fold:
             row.why, row.waited_s = data["reason"], round((event.at_ns - since_ns) / 1e9, 3)
 
     def _replaced(self, data: Mapping[str, Any]) -> None:
-        """Take in that an answer has placeholders."""
+        """Take in that an answer has placeholders, or was given without."""
         receipt, seq = self.receipt, data.get("seq", 0)
         if data.get("replaced") and seq not in self.with_placeholders:
             self.with_placeholders.add(seq)
             receipt.answers_replaced += 1
             if len(receipt.replaced) < _SEQS:
                 receipt.replaced.append(seq)
+        if data.get("as_recorded") and seq not in self.with_secrets:
+            self.with_secrets.add(seq)
+            receipt.answers_as_recorded += 1
+            if len(receipt.as_recorded) < _SEQS:
+                receipt.as_recorded.append(seq)
 
     def _opt_in(self, allowed: str) -> OptIn:
         found = self.opt_ins.get(allowed)

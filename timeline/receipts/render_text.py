@@ -494,12 +494,17 @@ def _beside(receipt: Receipt) -> list[str]:
 
 
 def _replaced(receipt: Receipt) -> list[str]:
-    """Say which answers have placeholders."""
-    if not receipt.answers_replaced:
-        return []
-    shown = receipt.replaced[:_ROWS]
-    seqs = ", ".join(map(str, shown)) + (", …" if receipt.answers_replaced > len(shown) else "")
-    return [f"answers with secrets replaced: {receipt.answers_replaced} (seq {seqs})"]
+    """Say which answers have placeholders, and which were given as they had been recorded."""
+    lines = []
+    for what, count, found in (
+        ("replaced", receipt.answers_replaced, receipt.replaced),
+        ("as recorded", receipt.answers_as_recorded, receipt.as_recorded),
+    ):
+        if count:
+            shown = found[:_ROWS]
+            seqs = ", ".join(map(str, shown)) + (", …" if count > len(shown) else "")
+            lines.append(f"answers with secrets {what}: {count} (seq {seqs})")
+    return lines
 
 
 def _gap(row: GapRow) -> str:

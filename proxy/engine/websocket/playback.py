@@ -13,7 +13,7 @@ from ....addons.run.pending_exchange import PendingExchange
 from ....addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, WebSocketPlayer
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
-from ....tape.exchange import Message
+from ....tape.exchange import WebSocketMessage
 from ....tape.playback.websocket import ABRUPT, Send, Turn, Wait
 from ..hooks.own_hooks import PlayheadDrainHook, PlayheadSettleHook, PlayheadWebsocketEndedHook
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Ping, Whole, shorten
@@ -83,7 +83,7 @@ class Player(layer.Layer):
                 case Turn.OVER:
                     yield from self._end()
 
-    def _say(self, message: Message) -> Commands:
+    def _say(self, message: WebSocketMessage) -> Commands:
         data = self._client.writer.message(message.kind, message.data, message.frames)
         yield commands.SendData(self._client.connection, data)
         self._undrained += len(data)

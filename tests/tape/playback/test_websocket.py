@@ -275,6 +275,7 @@ def test_the_clients_part_brings_the_servers_part(
     while True:
         turn = cursor.step(now_us)
         if isinstance(turn, Send):
+            assert isinstance(turn.message, Message)
             sent.append(turn.message)
             place = messages.index(turn.message)
             assert sum(message.from_client for message in messages[:place]) <= heard

@@ -19,20 +19,35 @@ from playhead.tests.support.strategies import exchanges
 ROOT = Path(playhead.__file__).resolve().parent
 
 _BEGINNING = """
-from playhead.tape.exchange import Exchange, HttpRequest, RawRequest, RawResponse, Request, Response, Seq
+from playhead.store import Record, Store
+from playhead.tape.exchange import (
+    Exchange, HttpRequest, Interim, Message, RawAnswer, RawInterim, RawMessage, RawRequest, RawResponse, Request, Response, Seq,
+)
+from playhead.tape.redaction.redactor import Redactor
 
-def attempt(raw: RawRequest, request: Request, raw_answer: RawResponse, answer: Response, exchange: Exchange) -> None:
+def attempt(
+    raw: RawRequest, request: Request, raw_answer: RawResponse, answer: Response, exchange: Exchange, store: Store,
+    said: RawMessage, early: RawInterim, redactor: Redactor, whole: RawAnswer, hint: tuple[Interim, ...],
+) -> None:
 """
-_KEPT = "Exchange(Seq(1), exchange.request_class, exchange.verdict, '', {}, 0, 0, exchange.fingerprint, {})"
+_KEPT = "Exchange(Seq(1), exchange.request_class, exchange.verdict, '', {}, 0, 0, exchange.fingerprint, {}, interim={})"
 _ATTEMPTS = {
-    "keep a request as it came": _KEPT.format("raw", "answer"),
-    "keep an answer as it came": _KEPT.format("request", "raw_answer"),
+    "keep a request as it came": _KEPT.format("raw", "answer", "hint"),
+    "keep an answer as it came": _KEPT.format("request", "raw_answer", "hint"),
+    "keep an interim answer as it came": _KEPT.format("request", "answer", "(early,)"),
+    "keep a message as it came": "store.append_message(1, 1, 0, said)",
+    "keep a message without redacting it": "store.record_message(1, 1, 0, said, lambda came: came)",
+    "keep an answer as it came in the place of its exchange": "Record(whole, b'', None)",
     "name a request as it came so": "kept: Request = raw",
-    "name an answer as it came so": "said: Response = raw_answer",
+    "name an answer as it came so": "told: Response = raw_answer",
+    "name a message as it came so": "one: Message = said",
 }
 _FINE = {
-    "keep both": _KEPT.format("request", "answer"),
+    "keep both": _KEPT.format("request", "answer", "hint"),
     "look at a request as it came": "seen: HttpRequest = raw",
+    "keep a message whose secrets are replaced": "store.append_message(1, 1, 0, redactor.message(said))",
+    "keep a message as it is redacted": "store.record_message(1, 1, 0, said, redactor.message)",
+    "keep an interim answer whose secrets are replaced": "held: tuple[Interim, ...] = redactor.interim((early,))[0]",
 }
 
 _MADE_IN = {
@@ -40,13 +55,14 @@ _MADE_IN = {
     "addons/failed_tunnels.py": "a tunnel: a host and its port",
     "addons/faults/short_circuit.py": "no answer",
     "addons/playback.py": "no answer",
-    "addons/wire/websocket_handshake.py": "an answer of ours",
     "tape/records/codec.py": "what was kept",
     "tape/redaction/redact_heads.py": "what is left without secrets",
     "tape/redaction/redactor.py": "what is left without secrets",
     "timeline/checks/secrets.py": "the text that is searched",
 }
 """Where a request or an answer that may be kept is made, and of what."""
+_OTHER_MESSAGES = ("tape/dialects/", "proxy/sandbox/channel.py", "examples/")
+"""Where a `Message` is something else: of a model, of a sandbox."""
 
 
 REDACTOR = Redactor(b"k" * 32)
@@ -103,6 +119,8 @@ def test_what_may_be_kept_is_made_in_known_places() -> None:
             made = node.func if isinstance(node, ast.Call) else None
             if isinstance(made, ast.Name) and made.id in ("Request", "Response"):
                 found.add(name)
+            if isinstance(made, ast.Name) and made.id in ("Message", "Interim"):
+                assert name in _MADE_IN or name.startswith(_OTHER_MESSAGES), name
     assert found == set(_MADE_IN)
 
 

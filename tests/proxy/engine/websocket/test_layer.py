@@ -727,7 +727,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             def fail(*_: Any) -> None:
                 raise StoreUnwritable("the disk is full", "make room")
 
-            running.store.append_message = fail  # type: ignore[assignment]
+            running.store.record_message = fail  # type: ignore[assignment]
             seen = await say(peer)
             await peer.close()
             await until(lambda: not running.open_run("tape").pending_exchanges)
