@@ -157,7 +157,7 @@ class Tunnels:
             started_ns=opening.started_ns,
             end_us=end_us,
             fingerprint=open_run.fingerprint(request, _CLASS),
-            fault=_fault(attempt, end_us) if attempt is not None else None,
+            fault=_fault(open_run, attempt, end_us) if attempt is not None else None,
             gone=Gone(end_us, 0, head=False) if attempt is None else None,
             tunnel=opening.tunnel,
         )
@@ -260,6 +260,7 @@ def _request(host: str, port: int) -> Request:
     return Request("CONNECT", "https", host, port, "", "HTTP/1.1", ())
 
 
-def _fault(attempt: Attempt, at_us: int) -> Fault:
+def _fault(open_run: OpenRun, attempt: Attempt, at_us: int) -> Fault:
     phase = Phase.TLS if attempt.server.timestamp_tcp_setup else Phase.CONNECT
-    return find_fault(attempt.error, phase, Ending.RST, 0, at_us)
+    said = open_run.redactor.redact_text(attempt.error)
+    return find_fault(said, phase, Ending.RST, 0, at_us)

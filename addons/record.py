@@ -19,6 +19,7 @@ from ..tape.canonical.canonical_request import raw_key
 from ..tape.contracts.can_hold_back import can_hold
 from ..tape.diff.divergence_types import one_line
 from ..tape.exchange import (
+    NO_TEXT,
     Alpn,
     Chunk,
     Ending,
@@ -29,6 +30,7 @@ from ..tape.exchange import (
     Phase,
     RawAnswer,
     RawResponse,
+    RedactedText,
     Request,
     RequestClass,
     VerdictKind,
@@ -36,7 +38,6 @@ from ..tape.exchange import (
 from ..tape.playback.websocket import ABRUPT
 from ..tape.policy.decide import Action
 from ..tape.records.events import Event, EventKind
-from ..tape.records.originals import reasons_of
 from .answer.delivery import note_left
 from .run.exchange_events import idempotency_key, intent_row, outcome_event
 from .run.pending_exchange import (
@@ -251,7 +252,9 @@ class Record:
             await self._save(pending, answer, complete=whole)
         pending.finish()
 
-    def break_off(self, pending: PendingExchange, text: str, rule: str) -> Awaitable[None] | None:
+    def break_off(
+        self, pending: PendingExchange, text: RedactedText, rule: str
+    ) -> Awaitable[None] | None:
         """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
 
         rule: what decided that.
@@ -573,7 +576,9 @@ class _Maker:
             warnings=(*warnings, *noted(pending.flow)),
             alpn=Alpn(tuple(client.alpn_offers) if client.tls else (), client.alpn),
             repeat=pending.repeat,
-            withheld=pending.contract_state.withheld if pending.contract_state is not None else "",
+            withheld=pending.contract_state.withheld
+            if pending.contract_state is not None
+            else NO_TEXT,
             tunnel=pending.tunnel,
             lane=pending.lane,
             interim=interim,
@@ -585,6 +590,6 @@ class _Maker:
         answer = None
         if open_run.keeps_originals:
             closed = self.conversation.close if self.conversation is not None else None
-            reasons = reasons_of(closed) if closed is not None else None
+            reasons = closed.reasons if closed is not None else None
             answer = RawAnswer(came, self.interim, self.originals, reasons)
         return StoredRecord(exchange, raw_key(request, pending.request_class), outcome, answer)

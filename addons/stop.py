@@ -19,7 +19,7 @@ from mitmproxy import connection
 from mitmproxy import flow as mflow
 
 from ..store import StoreError
-from ..tape.exchange import VerdictKind
+from ..tape.exchange import RedactedText, VerdictKind
 from ..tape.policy import decide as policy
 from ..tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..tape.policy.refusal import STOPPED
@@ -41,12 +41,12 @@ async def stop_run(
     assert open_run.info is not None
     if open_run.stopped is not None:
         return open_run.stopped
-    reason = open_run.redactor.redact_text(reason)
-    stopped = open_run.stopped = Stopped(by, pid, reason, time.time_ns())
+    said = open_run.redactor.redact_text(reason)
+    stopped = open_run.stopped = Stopped(by, pid, said, time.time_ns())
     open_run.policy = replace(open_run.policy, stopped=str(stopped))
     registry.counters.stopped += 1
-    broken = _break_off(registry, open_run, str(stopped))
-    logged = {"by": by, "pid": pid, "reason": reason}
+    broken = _break_off(registry, open_run, RedactedText(str(stopped)))
+    logged = {"by": by, "pid": pid, "reason": said}
     event = Event(EventKind.STOPPED, stopped.at_ns, logged)
     # All of them to their end, also where one cannot be written: else the rest would stay under way.
     done = await asyncio.gather(_note(open_run, event), *broken, return_exceptions=True)
@@ -61,7 +61,9 @@ async def _note(open_run: OpenRun, event: Event) -> None:
     await open_run.store.append_durably(open_run.info.number, event, vital=True)
 
 
-def _break_off(registry: RunRegistry, open_run: OpenRun, text: str) -> list[Awaitable[None]]:
+def _break_off(
+    registry: RunRegistry, open_run: OpenRun, text: RedactedText
+) -> list[Awaitable[None]]:
     """Cut what is under way; give what is still to be written of it."""
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
@@ -93,7 +95,9 @@ def _break_off(registry: RunRegistry, open_run: OpenRun, text: str) -> list[Awai
     return writing
 
 
-def _broken(registry: RunRegistry, pending: PendingExchange, text: str) -> list[Awaitable[None]]:
+def _broken(
+    registry: RunRegistry, pending: PendingExchange, text: RedactedText
+) -> list[Awaitable[None]]:
     # Not sent on any more once its connection stands, or its intent is durable.
     pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
     assert registry.on_broken is not None

@@ -26,11 +26,13 @@ from ..tape.exchange import (
     Message,
     MessageKind,
     RawAnswer,
+    RawClose,
     RawMessage,
+    RawWebSocketSummary,
+    RedactedText,
     Seq,
     VerdictKind,
     WebSocketMessage,
-    WebSocketSummary,
 )
 from ..tape.matching.replaced_values import Changed
 from ..tape.playback.websocket import (
@@ -83,7 +85,7 @@ class WebSocketRecorder(WebSocket):
         self._writing: asyncio.Future[None] | None = None
         self.backlog = 0
         """Bytes that may not be written yet."""
-        self.close: Close | None = None
+        self.close: RawClose | None = None
 
     @property
     def holed(self) -> bool:
@@ -139,13 +141,13 @@ class WebSocketRecorder(WebSocket):
     def end(self, code: int, reason: str, *, by_client: bool) -> None:
         """Note a closing frame, or 1006 for a connection that ended without one; the second answers the first."""
         if self.close is None:
-            self.close = Close(self._pending.now_us(), by_client, code, reason)
+            self.close = RawClose(self._pending.now_us(), by_client, code, reason)
         elif self.close.by_client != by_client and self.close.answer is None:
             self.close = replace(self.close, answer=(code, reason))
 
-    def snapshot(self) -> WebSocketSummary:
+    def snapshot(self) -> RawWebSocketSummary:
         """Give what has passed so far."""
-        return WebSocketSummary(self._messages, self._size, self.close)
+        return RawWebSocketSummary(self._messages, self._size, self.close)
 
     async def settle(self, backlog: int = 0) -> None:
         """Wait until no more than so many bytes may not be written yet."""
@@ -212,10 +214,10 @@ class WebSocketPlayer(WebSocket):
         return self._pending.flow.response.data.headers.fields
 
     @property
-    def close(self) -> Close:
+    def close(self) -> RawClose:
         """The recorded end."""
         assert self.exchange.websocket is not None
-        close = self.exchange.websocket.close or Close(0, False, ABRUPT, "")
+        close = self.exchange.websocket.close or Close(0, False, ABRUPT, RedactedText(""))
         return restore_close(close, self._raw)
 
     @property

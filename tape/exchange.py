@@ -14,6 +14,12 @@ Seq = NewType("Seq", int)
 Fingerprint = NewType("Fingerprint", bytes)
 """16 bytes."""
 
+RedactedText = NewType("RedactedText", str)
+"""A text that may be kept and shown: the secrets of what came over a wire, or of what a person or another program said, are replaced
+in it. `Redactor.redact_text` makes it, the store's codec reads it, and it may be made of words that are ours alone."""
+
+NO_TEXT = RedactedText("")
+
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
@@ -172,8 +178,8 @@ class Message(WebSocketMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
-    """How a WebSocket ended."""
+class RawClose:
+    """How a WebSocket ended, as it came over the wire: its reasons may hold secrets."""
 
     at_us: int
     by_client: bool
@@ -183,16 +189,46 @@ class Close:
     answer: tuple[int, str] | None = None
     """Code and reason of the other side's closing frame; None where it was not waited for."""
 
+    @property
+    def reasons(self) -> tuple[str, str]:
+        """The reasons of both closing frames."""
+        return self.reason, self.answer[1] if self.answer is not None else ""
+
 
 @dataclass(frozen=True, slots=True)
-class WebSocketSummary:
-    """A WebSocket; its messages are read one by one, they may be many."""
+class Close:
+    """How a WebSocket ended, as it is kept, played and shown; see `RawClose`."""
+
+    at_us: int
+    by_client: bool
+    code: int
+    reason: RedactedText
+    answer: tuple[int, RedactedText] | None = None
+
+    @property
+    def reasons(self) -> tuple[str, str]:
+        """The reasons of both closing frames."""
+        return self.reason, self.answer[1] if self.answer is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RawWebSocketSummary:
+    """A WebSocket as it came over the wire; its messages are read one by one, they may be many."""
 
     messages: int
     size: int
     """Bytes of all messages."""
-    close: Close | None
+    close: RawClose | None
     """None where it was still open when reading stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebSocketSummary:
+    """A WebSocket as it is kept and shown; see `RawWebSocketSummary`."""
+
+    messages: int
+    size: int
+    close: Close | None
 
 
 class RepeatKind(StrEnum):
@@ -421,7 +457,7 @@ class Fault:
 
     kind: FaultKind
     phase: Phase
-    text: str
+    text: RedactedText
     """The engine's words, one line."""
     at_us: int
     ending: Ending = Ending.RST
@@ -480,7 +516,7 @@ class Exchange:
     websocket: WebSocketSummary | None = None
     """Of a WebSocket; `response` is the end of its handshake."""
     repeat: Repeat | None = None
-    withheld: str = ""
+    withheld: RedactedText = NO_TEXT
     """Why its client was sent a refusal in the place of the response; empty where it was not."""
     tunnel: Tunnel = NO_TUNNEL
     lane: Lane | None = None

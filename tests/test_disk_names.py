@@ -30,6 +30,7 @@ from playhead.tape.exchange import (
     Phase,
     RawAnswer,
     RawInterim,
+    RedactedText,
     Redaction,
     Repeat,
     RepeatKind,
@@ -223,16 +224,16 @@ def test_exchanges_keep_their_keys() -> None:
         plain,
         request=replace(make_request(), spilled=spilled, secrets=secrets),
         verdict=VerdictKind.RECORDED,
-        fault=Fault(FaultKind.RESET, Phase.BODY, "reset", 3, Ending.RST, 1),
+        fault=Fault(FaultKind.RESET, Phase.BODY, RedactedText("reset"), 3, Ending.RST, 1),
         gone=Gone(4, 0, True),
         redactions=(Redaction("request.header.authorization", "authorization"),),
         warnings=("careful",),
         alpn=Alpn((b"h2",), b"h2"),
         repeat=Repeat(Seq(1), RepeatKind.SAFE_RETRY, False),
-        withheld="no",
+        withheld=RedactedText("no"),
         tunnel=Tunnel(1, 0),
         interim=(Interim(1, 103, b"Early Hints", ((b"link", b"</a.css>"),)),),
-        websocket=WebSocketSummary(2, 6, Close(5, True, 1000, "")),
+        websocket=WebSocketSummary(2, 6, Close(5, True, 1000, RedactedText(""))),
     )
     value: Any = unpack(encode_exchange(full))
     check("exchange_keys", shape(value[1]))
@@ -241,7 +242,7 @@ def test_exchanges_keep_their_keys() -> None:
 def test_originals_keep_their_keys() -> None:
     """What redaction replaced in an answer is read again by the keys of its map."""
     answer = make_response(b"now\n", trailers=((b"t", b"now"),), reason=b"now")
-    close = WebSocketSummary(0, 0, Close(5, True, 1000, "now"))
+    close = WebSocketSummary(0, 0, Close(5, True, 1000, RedactedText("now")))
     kept = replace(
         make_exchange(1, response=answer, websocket=close), interim=(Interim(1, 103, b"", ()),)
     )

@@ -56,6 +56,7 @@ from playhead.tape.exchange import (
     Message,
     MessageKind,
     Phase,
+    RedactedText,
     Repeat,
     RepeatKind,
     Request,
@@ -220,9 +221,11 @@ EXCHANGE = Exchange(
     end_us=2,
     fingerprint=Fingerprint(bytes(16)),
     response=Response(200, b"OK", "HTTP/1.1", (), b"\xff", 1, (Chunk(1, 1),)),
-    fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 2),
+    fault=Fault(FaultKind.CUT, Phase.BODY, RedactedText("closed"), 2),
     gone=Gone(1, 0, True),
-    websocket=WebSocketSummary(2, 5, Close(3, True, 1000, "", (1000, ""))),
+    websocket=WebSocketSummary(
+        2, 5, Close(3, True, 1000, RedactedText(""), (1000, RedactedText("")))
+    ),
     repeat=Repeat(Seq(1), RepeatKind.SAFE_RETRY, unseen=True),
 )
 SPILLED = replace(EXCHANGE, request=replace(REQUEST, spilled=Spilled(bytes(32), 9, bytes(32))))

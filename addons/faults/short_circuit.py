@@ -9,7 +9,7 @@ from mitmproxy import http
 
 from ...config import Inject
 from ...tape import exchange as model
-from ...tape.exchange import FaultKind, Phase, Response
+from ...tape.exchange import FaultKind, Phase, RedactedText, Response
 from ...tape.playback.script import Steps
 from ...tape.policy.faults import SHORT_CIRCUITS, lay_over
 from ..run.pending_exchange import PendingExchange, find_pending
@@ -47,7 +47,11 @@ class ShortCircuit:
         if injection.kind is Inject.TIMEOUT:
             return None
         pending.fault = model.Fault(
-            FaultKind.RESET, Phase.HEAD, injection.text, pending.now_us(), injection.ending
+            FaultKind.RESET,
+            Phase.HEAD,
+            RedactedText(injection.text),
+            pending.now_us(),
+            injection.ending,
         )
         return self._keep_failed(pending)
 

@@ -473,8 +473,8 @@ class PendingExchange:
         phase: how far it had come before the answer began.
         """
         begun = bool(self.taken) or self.head_sent
-        text = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
-        self.fault = find_fault(text, Phase.BODY if begun else phase, ending, code, self.now_us())
+        said = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
+        self.fault = find_fault(said, Phase.BODY if begun else phase, ending, code, self.now_us())
         return self.fault
 
 

@@ -35,7 +35,7 @@ from ...config import Config, Mode, Sink, parse_run_name
 from ...store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
 from ...tape.canonical.canonical_request import CANONICAL_VERSION, rules_of
 from ...tape.canonical.masks import slow
-from ...tape.exchange import RequestClass
+from ...tape.exchange import NO_TEXT, RedactedText, RequestClass
 from ...tape.matching.index import index_digest
 from ...tape.policy.approval_decision import ApprovalDecision, Ruling
 from ...tape.policy.decide import Policy
@@ -144,7 +144,9 @@ class RunRegistry:
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[PendingExchange], Awaitable[None]] | None = None
-        self.on_broken: Callable[[PendingExchange, str, str], Awaitable[None] | None] | None = None
+        self.on_broken: (
+            Callable[[PendingExchange, RedactedText, str], Awaitable[None] | None] | None
+        ) = None
         """Asked to keep an exchange that is broken off by us, with why and what decided that."""
         self.on_ended: Callable[[OpenRun], Awaitable[None]] | None = None
         """Asked to close what is left of a run's connections."""
@@ -404,7 +406,7 @@ class RunRegistry:
     async def _open(self, key: tuple[Any, ...], name: str, group: Group | None) -> OpenRun:
         config = self.config
         redactor = self._redactor(config)
-        agent = redactor.redact_text(group.command) if group else ""
+        agent = redactor.redact_text(group.command) if group else NO_TEXT
         if config.mode is Mode.PASSTHROUGH:
             open_run = OpenRun(config.mode, config, redactor, self._store, None)
         elif config.mode is Mode.RECORD:
@@ -419,7 +421,7 @@ class RunRegistry:
         self._by_key[key] = open_run
         return open_run
 
-    async def _begin(self, open_run: OpenRun, name: str, agent: str) -> None:
+    async def _begin(self, open_run: OpenRun, name: str, agent: RedactedText) -> None:
         """Begin a recording; where it cannot be written and may pass, later."""
         config = open_run.config
         try:
@@ -487,7 +489,7 @@ class RunRegistry:
         return found
 
     async def _open_playback(
-        self, config: Config, redactor: Redactor, name: str, agent: str
+        self, config: Config, redactor: Redactor, name: str, agent: RedactedText
     ) -> OpenRun:
         await self._settle_recordings(name)
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...config import OnViolation
 from ...tape.contracts.applicable_contracts import MODELS, ApplicableContracts
 from ...tape.diff.divergence_types import one_line
-from ...tape.exchange import RawResponse, Request, Response
+from ...tape.exchange import RawResponse, RedactedText, Request, Response
 from ...tape.records.events import EventKind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ContractState:
         """How the request breaks a contract that says refuse."""
         self.holds = False
         """Whether the answer is held back until it has been checked."""
-        self.withheld = ""
+        self.withheld = RedactedText("")
         """Why the client is sent a refusal in the place of the answer."""
         self.in_request: ContractViolation | None = None
         self._found: list[ContractViolation] = []
@@ -54,7 +54,7 @@ class ContractState:
         request: Request,
         response: RawResponse | Response,
         shown: Response,
-        redact_text: Callable[[str], str],
+        redact_text: Callable[[str], RedactedText],
         *,
         held: bool,
     ) -> None:

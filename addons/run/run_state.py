@@ -30,7 +30,16 @@ from ...tape.canonical.canonical_request import (
 )
 from ...tape.contracts.applicable_contracts import Contracts
 from ...tape.diff.nearest import Endpoints
-from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq, Tunnel
+from ...tape.exchange import (
+    Exchange,
+    Fingerprint,
+    RedactedText,
+    Request,
+    RequestClass,
+    Response,
+    Seq,
+    Tunnel,
+)
 from ...tape.headers.shipped_lists import DECISIVE_NAMES
 from ...tape.matching.agreement import Agreement, without_conditions
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
@@ -68,7 +77,7 @@ class Stopped:
     """Name of the user, or the address that it was asked from."""
     pid: int
     """Of the process that asked; 0 where it could not be seen."""
-    reason: str
+    reason: RedactedText
     at_ns: int
 
     def __str__(self) -> str:

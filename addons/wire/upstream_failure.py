@@ -2,7 +2,7 @@
 
 import re
 
-from ...tape.exchange import Ending, Fault, FaultKind, Phase
+from ...tape.exchange import Ending, Fault, FaultKind, Phase, RedactedText
 
 DENIED = "egress denied"
 """The guard's words."""
@@ -23,7 +23,7 @@ _TEXT = 300
 _CODE = re.compile(r"stream reset by (?:client|server|peer) \((\w+)\)")
 
 
-def find_fault(text: str, phase: Phase, ending: Ending, code: int, at_us: int) -> Fault:
+def find_fault(text: RedactedText, phase: Phase, ending: Ending, code: int, at_us: int) -> Fault:
     """Give the fault that the engine's words tell of.
 
     phase: how far the exchange had come.
@@ -34,7 +34,8 @@ def find_fault(text: str, phase: Phase, ending: Ending, code: int, at_us: int) -
     if kind is FaultKind.DENIED:
         phase = Phase.CONNECT
     given = ending if kind in (FaultKind.RESET, FaultKind.CUT) else Ending.RST
-    return Fault(kind, phase, text.splitlines()[0][:_TEXT] if text else "", at_us, given, code)
+    first = RedactedText(text.splitlines()[0][:_TEXT] if text else "")
+    return Fault(kind, phase, first, at_us, given, code)
 
 
 def find_stream_code(text: str) -> str | None:

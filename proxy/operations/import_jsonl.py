@@ -178,11 +178,15 @@ class LineImport:
             end_us=parsed.end_us,
             fingerprint=fingerprint(form),
             response=response,
-            fault=parsed.fault,
+            fault=(
+                replace(parsed.fault, text=run.redactor.redact_text(parsed.fault_text))
+                if parsed.fault is not None
+                else None
+            ),
             gone=parsed.gone,
             redactions=redactions,
             warnings=warnings,
-            websocket=parsed.websocket,
+            websocket=run.redactor.websocket(parsed.websocket),
             repeat=repeat,
             withheld=run.redactor.redact_text(parsed.withheld),
             interim=interim,
@@ -209,7 +213,8 @@ class LineImport:
     def _without_secrets(
         self, run: _Run, parsed: ParsedLine
     ) -> tuple[Request, Response | None, tuple[Redaction, ...], tuple[str, ...]]:
-        redactor, warnings = run.redactor, parsed.warnings
+        redactor = run.redactor
+        warnings: tuple[str, ...] = tuple(map(redactor.redact_text, parsed.warnings))
         request, redactions = redactor.head(parsed.request)
         if len(parsed.request.body) > HELD_BYTES:
             spilled, secrets = self._spill(parsed.request.body, (), redactor, parsed.request, None)

@@ -12,7 +12,7 @@ from typing import Any, overload
 import lmdb
 import psutil
 
-from ...tape.exchange import RunId, Seq
+from ...tape.exchange import NO_TEXT, RedactedText, RunId, Seq
 from ...tape.records.codec import BadRecord
 from ...tape.records.events import Event, EventKind
 from ..errors import LogCorrupt, StoreError, UnknownRun
@@ -44,7 +44,7 @@ class RunList:
         mode: str,
         at_ns: int,
         parent: RunInfo | None = None,
-        agent: str = "",
+        agent: RedactedText = NO_TEXT,
         rules: bytes = b"",
         canonical: int = 0,
         placeholders: str = "",

@@ -6,7 +6,7 @@ requests differ is found in `difference.py`, which recorded request was meant in
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from ..exchange import Seq
 
@@ -162,11 +162,11 @@ class Divergence:
         }
 
 
-def one_line(text: str, limit: int = MAX_SHOWN) -> str:
+def one_line[Text: str](text: Text, limit: int = MAX_SHOWN) -> Text:
     """Render a text on one line of at most so many characters, without anything a terminal would act on."""
-    cut = text[: limit + 1]
+    cut: str = text[: limit + 1]
     if not cut.isprintable():
         cut = "".join(
             char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut
         )
-    return cut if len(cut) <= limit else cut[: limit - 3] + "..."
+    return cast("Text", cut if len(cut) <= limit else cut[: limit - 3] + "...")

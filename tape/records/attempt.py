@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..exchange import Seq
+from ..exchange import NO_TEXT, RedactedText, Seq
 
 
 class AttemptKind(StrEnum):
@@ -23,11 +23,11 @@ class AttemptKind(StrEnum):
 
 _START = Seq(0)
 
-NOTHING_SAID = "nothing was said in it"
+NOTHING_SAID = RedactedText("nothing was said in it")
 """Detail of an empty tunnel in which not even TLS was begun."""
-CUT_HEAD = "the client left before the head of a request had ended"
+CUT_HEAD = RedactedText("the client left before the head of a request had ended")
 """Detail of a request that was cut in its head."""
-CUT_BEHIND = "the client left before the request ahead of it had been answered"
+CUT_BEHIND = RedactedText("the client left before the request ahead of it had been answered")
 """Detail of a request that waited behind another on its connection, and was not read."""
 
 
@@ -39,9 +39,9 @@ class Attempt:
     host: str
     """In lower case; empty where it was the proxy itself."""
     port: int
-    process: str = ""
+    process: RedactedText = NO_TEXT
     """Command name of the client, as it calls itself; empty where it cannot be seen."""
-    detail: str = ""
+    detail: RedactedText = NO_TEXT
     """In words, for people."""
     after: Seq = _START
     """The last request of the run that had arrived by then."""
@@ -50,7 +50,7 @@ class Attempt:
     was made ahead."""
     distrusted: bool = False
     """Whether the client said that it does not trust the certificate."""
-    egress: str = ""
+    egress: RedactedText = NO_TEXT
     """Why it counts as trying to leave, in words, unless the tape has the same; empty where it does not."""
     spared: bool = False
     """Whether it does not count so where something was asked of this host and port, on another connection."""

@@ -30,6 +30,7 @@ from ..exchange import (
     Message,
     MessageKind,
     Phase,
+    RedactedText,
     Redaction,
     Repeat,
     RepeatKind,
@@ -213,7 +214,7 @@ def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exc
             ),
             websocket=_websocket(websocket) if websocket is not None else None,
             repeat=_repeat(repeat) if repeat is not None else None,
-            withheld=_text(meta.get("withheld", "")),
+            withheld=RedactedText(_text(meta.get("withheld", ""))),
             tunnel=Tunnel(*map(_int, meta["tunnel"])) if "tunnel" in meta else NO_TUNNEL,
             lane=_lane(*meta["lane"]) if "lane" in meta else None,
             interim=tuple(_interim(*one) for one in meta.get("interim", ())),
@@ -429,8 +430,10 @@ def _websocket(value: Any) -> WebSocketSummary:
         answered = None
         if answer:
             answer_code, answer_reason = answer
-            answered = _int(answer_code), _text(answer_reason)
-        close = Close(_int(at_us), _flag(by_client), _int(code), _text(reason), answered)
+            answered = _int(answer_code), RedactedText(_text(answer_reason))
+        close = Close(
+            _int(at_us), _flag(by_client), _int(code), RedactedText(_text(reason)), answered
+        )
     return WebSocketSummary(_int(messages), _int(size), close)
 
 
@@ -452,7 +455,12 @@ def _repeat(value: Any) -> Repeat:
 def _fault(value: Any) -> Fault:
     kind, phase, text, at_us, ending, code = value
     return Fault(
-        FaultKind(kind), Phase(phase), _text(text), _int(at_us), Ending(ending), _int(code)
+        FaultKind(kind),
+        Phase(phase),
+        RedactedText(_text(text)),
+        _int(at_us),
+        Ending(ending),
+        _int(code),
     )
 
 

@@ -6,7 +6,6 @@ their exchange raise `BadRecord`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from blake3 import blake3
@@ -20,6 +19,7 @@ from ..exchange import (
     HttpResponse,
     Message,
     RawAnswer,
+    RawClose,
     RawInterim,
     RawMessage,
     RawResponse,
@@ -127,13 +127,11 @@ def restore_message(kept: Message, data: bytes) -> RawMessage:
     return RawMessage(kept.at_us, kept.from_client, kept.kind, data, kept.frames, kept.after)
 
 
-def restore_close(close: Close, answer: RawAnswer | None) -> Close:
-    """Give how a WebSocket ended, with the reasons that were given."""
-    if answer is None or answer.close is None:
-        return close
-    first, second = answer.close
-    answered = (close.answer[0], second) if close.answer is not None else None
-    return replace(close, reason=first, answer=answered)
+def restore_close(close: Close, answer: RawAnswer | None) -> RawClose:
+    """Give how a WebSocket ended, with the reasons that were given where they were kept."""
+    given = close.reasons if answer is None or answer.close is None else answer.close
+    answered = (close.answer[0], given[1]) if close.answer is not None else None
+    return RawClose(close.at_us, close.by_client, close.code, given[0], answered)
 
 
 def put(body: bytes, pieces: _Pieces, start: int = 0) -> bytes:
@@ -172,12 +170,7 @@ def _fit(pieces: _Pieces, secrets: Sequence[Secret]) -> bool:
 
 def _reasons(exchange: Exchange) -> tuple[str, str] | None:
     websocket = exchange.websocket
-    return None if websocket is None or websocket.close is None else reasons_of(websocket.close)
-
-
-def reasons_of(close: Close) -> tuple[str, str]:
-    """Give the reasons of both closing frames."""
-    return close.reason, close.answer[1] if close.answer is not None else ""
+    return None if websocket is None or websocket.close is None else websocket.close.reasons
 
 
 def _check(kept: Exchange) -> bytes:

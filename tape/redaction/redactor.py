@@ -29,6 +29,7 @@ from ..exchange import (
     BODY,
     UNSEARCHED,
     Chunk,
+    Close,
     Headers,
     HttpRequest,
     HttpResponse,
@@ -36,6 +37,8 @@ from ..exchange import (
     Message,
     RawAnswer,
     RawInterim,
+    RawWebSocketSummary,
+    RedactedText,
     Redaction,
     Request,
     Response,
@@ -317,15 +320,17 @@ class Redactor:
             message.secrets if searched is None else tuple(_secrets(searched)),
         )
 
-    def websocket(self, websocket: WebSocketSummary | None) -> WebSocketSummary | None:
+    def websocket(self, websocket: RawWebSocketSummary | None) -> WebSocketSummary | None:
         """Give how a WebSocket went, without the secrets in the reasons for which it was closed."""
-        if websocket is None or websocket.close is None:
-            return websocket
-        close = replace(websocket.close, reason=self.redact_text(websocket.close.reason))
-        if close.answer is not None:
-            code, reason = close.answer
-            close = replace(close, answer=(code, self.redact_text(reason)))
-        return replace(websocket, close=close)
+        if websocket is None:
+            return None
+        came, close = websocket.close, None
+        if came is not None:
+            reason, answer = self.redact_text(came.reason), None
+            if came.answer is not None:
+                answer = came.answer[0], self.redact_text(came.answer[1])
+            close = Close(came.at_us, came.by_client, came.code, reason, answer)
+        return WebSocketSummary(websocket.messages, websocket.size, close)
 
     def text(self, data: bytes) -> bytes:
         """Give any text without its secrets."""
@@ -336,9 +341,10 @@ class Redactor:
         """Give a URL with nothing in the place of the values of declared query keys."""
         return blank(url, self._heads.pairs(url))
 
-    def redact_text(self, text: str) -> str:
+    def redact_text(self, text: str) -> RedactedText:
         """Give a text for people, as a command line, without its secrets."""
-        return self.text(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        data = self.text(text.encode("utf-8", "surrogatepass"))
+        return RedactedText(data.decode("utf-8", "surrogatepass"))
 
     def redacted_query(self, request: HttpRequest) -> frozenset[str]:
         """Give the lower-case names of a request's query keys whose values count by their kind alone.

@@ -45,6 +45,7 @@ from playhead.tape.exchange import (
     Message,
     MessageKind,
     Phase,
+    RedactedText,
     RequestClass,
     Spilled,
     WebSocketSummary,
@@ -96,7 +97,7 @@ async def _exchanges(store: Store) -> list[Exchange]:
     talk = [step(seq, body) for seq, body in enumerate(bodies("talk", 6), 1)]
     seen = json.dumps({"picture": _PICTURE}).encode()
     url = "POST https://api.test/v1/refunds"
-    fault = Fault(FaultKind.CUT, Phase.BODY, "closed", 2, Ending.FIN)
+    fault = Fault(FaultKind.CUT, Phase.BODY, RedactedText("closed"), 2, Ending.FIN)
     spool = store.spool()
     for at, piece in enumerate(_PIECES):
         spool.write(piece, Chunk(at, len(piece)))
@@ -118,13 +119,15 @@ async def _exchanges(store: Store) -> list[Exchange]:
         make_exchange(
             11,
             response=make_response(b"", 101),
-            websocket=WebSocketSummary(2, 261, Close(3, True, 1000, "", (1000, "bye"))),
+            websocket=WebSocketSummary(
+                2, 261, Close(3, True, 1000, RedactedText(""), (1000, RedactedText("bye")))
+            ),
         ),
     ]
 
 
 async def _record(store: Store, name: str, exchanges: Iterable[Exchange]) -> RunInfo:
-    run = await store.create_run(name, mode="record", at_ns=1, agent="agent.py")
+    run = await store.create_run(name, mode="record", at_ns=1, agent=RedactedText("agent.py"))
     for exchange in exchanges:
         await store.append_durably(run.number, make_intent(exchange))
         if exchange.websocket is not None:

@@ -37,7 +37,7 @@ from playhead.store import (
 )
 from playhead.store.keys import FORMAT, MAX_NAME_BYTES, TABLES, number_key
 from playhead.store.lmdb.liveness import create_liveness_file
-from playhead.tape.exchange import Alpn, Exchange, Fingerprint
+from playhead.tape.exchange import Alpn, Exchange, Fingerprint, RedactedText
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash, with_hashes
 from playhead.tests.support.counts import tries
@@ -138,7 +138,7 @@ class StoreMachine(RuleBasedStateMachine):
             number += 1
         made = self.wait(
             lambda: self.store.create_run(
-                tape, mode="playback", at_ns=1, parent=parent, agent="x", rules=b"r"
+                tape, mode="playback", at_ns=1, parent=parent, agent=RedactedText("x"), rules=b"r"
             )
         )
         return self.opened(made, f"{tape}@{number}", parent)

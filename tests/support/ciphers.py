@@ -14,6 +14,7 @@ from playhead.tape.exchange import (
     Exchange,
     Message,
     MessageKind,
+    RedactedText,
     Spilled,
     WebSocketSummary,
 )
@@ -32,7 +33,9 @@ def plant(store: Store, name: str = "", seal: bool = True) -> RunInfo:
 
 
 async def _plant(store: Store, name: str, seal: bool) -> RunInfo:
-    run = await store.create_run(name, mode="record", at_ns=1, agent=f"agent {WORD.decode()}")
+    run = await store.create_run(
+        name, mode="record", at_ns=1, agent=RedactedText(f"agent {WORD.decode()}")
+    )
     spool = store.spool()
     for index, piece in enumerate(PIECES):
         spool.write(piece, Chunk(index, len(piece)))

@@ -9,6 +9,7 @@ from playhead.tape.exchange import (
     Close,
     Message,
     MessageKind,
+    RedactedText,
     RequestClass,
     WebSocketSummary,
 )
@@ -20,7 +21,7 @@ LARGE = bytes(range(256)) * 8192
 
 async def record_all(store: Store, name: str = "night") -> RunInfo:
     """A run with a plain exchange, an effect with a spilled answer, and a WebSocket."""
-    info = await store.create_run(name, mode="record", at_ns=7, agent="agent.py")
+    info = await store.create_run(name, mode="record", at_ns=7, agent=RedactedText("agent.py"))
     spool = store.spool()
     for at in range(4):
         part = LARGE[at * 524288 : (at + 1) * 524288]
@@ -43,7 +44,7 @@ async def record_all(store: Store, name: str = "night") -> RunInfo:
         make_exchange(
             4,
             response=make_response(b"", 101),
-            websocket=WebSocketSummary(2, 6, Close(3, True, 1000, "")),
+            websocket=WebSocketSummary(2, 6, Close(3, True, 1000, RedactedText(""))),
         ),
     ]
     for exchange in told:

@@ -17,6 +17,7 @@ from playhead.tape.exchange import (
     Message,
     MessageKind,
     Phase,
+    RedactedText,
     Redaction,
     Repeat,
     RepeatKind,
@@ -117,7 +118,7 @@ def exchanges(draw: st.DrawFn, seq: int | None = None) -> Exchange:
         alpn=Alpn(offers, draw(st.none() | st.sampled_from([b"h2", b"http/1.1"]))),
         websocket=draw(st.none() | _websockets),
         repeat=draw(st.none() | _repeats),
-        withheld=draw(st.just("") | _text),
+        withheld=RedactedText(draw(st.just("") | _text)),
         tunnel=draw(_tunnels),
         interim=tuple(draw(st.lists(_interim, max_size=2))),
     )

@@ -17,7 +17,6 @@ import msgspec
 
 from ...tape.exchange import (
     Chunk,
-    Close,
     Ending,
     Fault,
     FaultKind,
@@ -25,13 +24,15 @@ from ...tape.exchange import (
     Headers,
     MessageKind,
     Phase,
+    RawClose,
     RawInterim,
     RawMessage,
     RawRequest,
     RawResponse,
+    RawWebSocketSummary,
+    RedactedText,
     RequestClass,
     Secret,
-    WebSocketSummary,
     find_header_part,
 )
 
@@ -57,8 +58,11 @@ class ParsedLine(NamedTuple):
     request_class: RequestClass | None
     response: RawResponse | None
     fault: Fault | None
+    """Without its text."""
+    fault_text: str
+    """As it came."""
     gone: Gone | None
-    websocket: WebSocketSummary | None
+    websocket: RawWebSocketSummary | None
     messages: tuple[RawMessage, ...]
     started_ns: int
     end_us: int
@@ -199,7 +203,7 @@ def read_line(data: bytes) -> ParsedLine:
     fault = gone = None
     if line.fault is not None:
         told = line.fault
-        fault = Fault(told.kind, told.phase, told.text, told.at_us, told.ending, told.code)
+        fault = Fault(told.kind, told.phase, RedactedText(""), told.at_us, told.ending, told.code)
     if line.gone is not None:
         gone = Gone(line.gone.at_us, line.gone.chunks, line.gone.head)
     if response is None and fault is None and gone is None:
@@ -220,6 +224,7 @@ def read_line(data: bytes) -> ParsedLine:
         request_class=line.class_,
         response=response,
         fault=fault,
+        fault_text=line.fault.text if line.fault is not None else "",
         gone=gone,
         websocket=websocket,
         messages=messages,
@@ -415,7 +420,7 @@ def _body(told: _Part | _Message, where: str) -> bytes:
     return told.body_base64 or b""
 
 
-def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[RawMessage, ...]]:
+def _read_websocket(told: _WebSocket) -> tuple[RawWebSocketSummary, tuple[RawMessage, ...]]:
     messages = []
     for at, row in enumerate(told.messages):
         where = f"$.websocket.messages[{at}]"
@@ -431,9 +436,9 @@ def _read_websocket(told: _WebSocket) -> tuple[WebSocketSummary, tuple[RawMessag
     close = None
     if told.close is not None:
         end = told.close
-        close = Close(end.at_us, end.by_client, end.code, end.reason, end.answer)
+        close = RawClose(end.at_us, end.by_client, end.code, end.reason, end.answer)
     size = sum(len(message.data) for message in messages)
-    return WebSocketSummary(len(messages), size, close), tuple(messages)
+    return RawWebSocketSummary(len(messages), size, close), tuple(messages)
 
 
 def _check_number(value: int, where: str) -> None:

@@ -37,7 +37,16 @@ from ....addons.wire.http import is_interim
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
 from ....config import Inject, Mode
 from ....store import StoreError
-from ....tape.exchange import Ending, Fault, FaultKind, Gone, Phase, RequestClass, find_header
+from ....tape.exchange import (
+    Ending,
+    Fault,
+    FaultKind,
+    Gone,
+    Phase,
+    RedactedText,
+    RequestClass,
+    find_header,
+)
 from ....tape.playback.delivery import is_terminal
 from ....tape.policy.faults import Injection
 from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
@@ -235,7 +244,8 @@ class RecordingStream(UploadingStream):
 
     def _cut_off(self, pending: PendingExchange, cut: Injection, data: bytes) -> Commands:
         """End an answer on purpose, behind `data`: write the outcome, then let the client see it."""
-        pending.fault = Fault(FaultKind.CUT, Phase.BODY, cut.text, pending.now_us(), cut.ending)
+        said = RedactedText(cut.text)
+        pending.fault = Fault(FaultKind.CUT, Phase.BODY, said, pending.now_us(), cut.ending)
         self.flow.error = mflow.Error(cut.text)
         yield HttpErrorHook(self.flow)
         self.server_state = self.state_errored

@@ -156,7 +156,8 @@ class Relay(layer.Layer):
         yield from self._close_both(error.code, reason)
 
     def _fault(self, kind: FaultKind, text: str, ending: Ending) -> None:
-        self._pending.fault = Fault(kind, Phase.BODY, text, self._pending.now_us(), ending)
+        said = self._pending.open_run.redactor.redact_text(text)
+        self._pending.fault = Fault(kind, Phase.BODY, said, self._pending.now_us(), ending)
 
     def _close_both(self, code: int, reason: str) -> Commands:
         self._ending = True

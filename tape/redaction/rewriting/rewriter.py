@@ -26,6 +26,7 @@ from ...exchange import (
     Headers,
     Interim,
     Message,
+    RedactedText,
     Redaction,
     Request,
     Response,
@@ -119,9 +120,9 @@ class Rewriter(Redactor):
         self._keep_told(exchange, told)
         redactions = list[Redaction]()
         request = self._request(exchange.request, told, redactions)
-        response, warnings = (
-            exchange.response,
-            tuple(self._text(text, "warnings") for text in exchange.warnings),
+        response = exchange.response
+        warnings: tuple[str, ...] = tuple(
+            self._text(text, "warnings") for text in exchange.warnings
         )
         if response is not None:
             response, more = self._response(response, told, redactions)
@@ -437,9 +438,9 @@ class Rewriter(Redactor):
             return tuple(self._walk(item, name) for item in value)
         return value
 
-    def _text(self, text: str, place: str) -> str:
+    def _text(self, text: str, place: str) -> RedactedText:
         if not text:
-            return text
+            return RedactedText(text)
         data = text.encode("utf-8", "surrogatepass")
         if _hash(data) in self._done:
             self._keep_found(data)
@@ -449,11 +450,11 @@ class Rewriter(Redactor):
                     self._keep(one)
         ((_, new),), _ = self.response_headers(((b"", data),), "")
         if new == data:
-            return text
+            return RedactedText(text)
         kinds, _ = self._declared(b"", data, "")
         self._note_place(place, kinds or (SECRET,), data, data)
         self.texts[_hash(new)] = None
-        return new.decode("utf-8", "surrogatepass")
+        return RedactedText(new.decode("utf-8", "surrogatepass"))
 
 
 class BodyRewriter:

@@ -34,7 +34,14 @@ from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
-from playhead.tape.exchange import Close, Exchange, Message, MessageKind, WebSocketSummary
+from playhead.tape.exchange import (
+    Close,
+    Exchange,
+    Message,
+    MessageKind,
+    RedactedText,
+    WebSocketSummary,
+)
 from playhead.tape.records.codec import encode_rest
 from playhead.tests.support import old_archive as old_archive_maker
 from playhead.tests.support import prepared
@@ -369,7 +376,7 @@ def test_a_run_that_an_import_would_refuse_stays(store: Path) -> None:
             exchange = make_exchange(
                 1,
                 response=make_response(b"", 101),
-                websocket=WebSocketSummary(1, 5, Close(3, True, 1000, "")),
+                websocket=WebSocketSummary(1, 5, Close(3, True, 1000, RedactedText(""))),
             )
             opened.append(info.number, make_intent(exchange))
             for number in range(2):

@@ -18,7 +18,7 @@ from playhead.proxy.operations.open_store import open_store
 from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
 from playhead.store.lmdb.lock import hold_shared
 from playhead.store.maintenance.removal import BY_RUN
-from playhead.tape.exchange import Chunk, RequestClass
+from playhead.tape.exchange import Chunk, RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes
@@ -42,7 +42,9 @@ async def _record(
     store: Store, name: str, ended_ns: int, *, mark: str = "", parent: RunInfo | None = None
 ) -> RunInfo:
     mode = "record" if parent is None else "playback"
-    info = await store.create_run(name, mode=mode, at_ns=1, parent=parent, agent=f"agent {mark}")
+    info = await store.create_run(
+        name, mode=mode, at_ns=1, parent=parent, agent=RedactedText(f"agent {mark}")
+    )
     body = f"said {mark} ".encode() * 50
     spool = store.spool()
     spool.write(body * 40, Chunk(1, len(body) * 40))

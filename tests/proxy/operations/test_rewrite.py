@@ -41,6 +41,7 @@ from playhead.tape.exchange import (
     Message,
     MessageKind,
     Phase,
+    RedactedText,
     RequestClass,
     Response,
     Seq,
@@ -116,7 +117,9 @@ async def write(
 ) -> RunInfo:
     """Write a run that has ended, as a recorder does."""
     mode = "record" if parent is None else "playback"
-    info = await store.create_run(name, mode=mode, at_ns=7, agent=agent, parent=parent)
+    info = await store.create_run(
+        name, mode=mode, at_ns=7, agent=RedactedText(agent), parent=parent
+    )
     for exchange, messages, events in stories:
         store.append(info.number, make_intent(exchange))
         for number, message in enumerate(messages):
@@ -358,7 +361,9 @@ PLACES: dict[str, Callable[[Exchange], Exchange]] = {
     "interim": lambda one: replace(one, interim=(Interim(1, 103, b"", ((b"link", HIDDEN),)),)),
     "reason phrase": _of_response(lambda one: replace(one, reason=b"No " + HIDDEN)),
     "fault": lambda one: replace(
-        one, response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, f"it said {SECRET}", 9)
+        one,
+        response=None,
+        fault=Fault(FaultKind.RESET, Phase.HEAD, RedactedText(f"it said {SECRET}"), 9),
     ),
     "reason": lambda one: replace(one, reason=f"a rule said {SECRET}"),
     "warning": lambda one: replace(one, warnings=(f"cut {SECRET}",)),
@@ -442,7 +447,9 @@ def test_messages_of_a_websocket(tmp_path: Path) -> None:
         Message(2, False, MessageKind.TEXT, b'{"said": "%s"}' % HIDDEN),
         Message(3, False, MessageKind.BINARY, b"\0\1" + HIDDEN, frames=(7, len(HIDDEN) - 5)),
     )
-    summary = WebSocketSummary(3, 60, Close(4, True, 1000, f"bye {SECRET}", (1000, SECRET)))
+    summary = WebSocketSummary(
+        3, 60, Close(4, True, 1000, RedactedText(f"bye {SECRET}"), (1000, RedactedText(SECRET)))
+    )
 
     def stories(_: Store) -> list[Story]:
         one = make_exchange(1, response=make_response(b"", 101), websocket=summary)
@@ -534,7 +541,7 @@ def test_an_encrypted_store(tmp_path: Path) -> None:
         redact=(RedactRule(header="x-foo"),),
     )
     message = Message(1, True, MessageKind.TEXT, HIDDEN)
-    summary = WebSocketSummary(1, len(HIDDEN), Close(4, True, 1000, ""))
+    summary = WebSocketSummary(1, len(HIDDEN), Close(4, True, 1000, RedactedText("")))
     with Store.open(config.store, key=key) as store:
         spilled = _spill(store, b"x" * 70_000 + HIDDEN, pieces=True)
         large = make_exchange(4, response=replace(make_response(b""), spilled=spilled))

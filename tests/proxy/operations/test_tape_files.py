@@ -417,6 +417,35 @@ def test_secrets_of_lines_are_not_at_rest(tmp_path: Path) -> None:
     assert b"body with " in kept
 
 
+def test_words_of_lines_are_kept_without_secrets(tmp_path: Path) -> None:
+    """The text of a fault, the reasons for closing a WebSocket, and warnings."""
+    key = "ghp_" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
+    file, store = tmp_path / "a.jsonl", tmp_path / "store"
+    fault = {"kind": "reset", "phase": "head", "text": f"no such key: {key}"}
+    close = {
+        "by_client": False,
+        "code": 4401,
+        "reason": f"not {key}",
+        "answer": [4401, f"ok {key}"],
+    }
+    asked = {"method": "GET", "url": "http://api.test/b"}
+    lines = [
+        json.dumps({"request": asked, "fault": fault, "warnings": [f"seen {key}"]}),
+        json.dumps({"request": asked, "response": {"status": 101}, "websocket": {"messages": [], "close": close}}),
+    ]  # fmt: skip
+    file.write_text("\n".join(lines))
+    assert run("import", "--jsonl", file, "--store", store).output == "a: 2 exchanges\n"
+    with Store.open(store, readonly=True) as opened:
+        first, second = opened.exchanges(opened.get_run("a"))
+    assert first.fault is not None
+    assert first.fault.text.startswith("no such key: ghp_")
+    assert first.warnings[0].startswith("seen ghp_")
+    assert second.websocket is not None
+    assert second.websocket.close is not None
+    assert second.websocket.close.reason.startswith("not ghp_")
+    assert key not in repr((first, second))
+
+
 def test_placeholders_of_lines_are_known(tmp_path: Path) -> None:
     """They read like no secret; the agent that plays them has one in their place, and is not refused for it."""
     file, store = tmp_path / "t.jsonl", tmp_path / "store"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.diff.attempts import Compared, Tallies, add, compare, summarize
-from playhead.tape.exchange import Seq
+from playhead.tape.exchange import RedactedText, Seq
 from playhead.tape.records.attempt import Attempt, AttemptKind
 
 EMPTY = Attempt(AttemptKind.EMPTY_TUNNEL, "api.test", 443)
@@ -45,7 +45,7 @@ def found(present: tuple[Attempt, ...], recorded: tuple[Attempt, ...]) -> list[C
         ((BESIDE,), (EMPTY,)),
         ((EMPTY, BESIDE), (EMPTY,)),
         ((EMPTY,), (EMPTY, BESIDE)),
-        ((replace(EMPTY, process="node", detail="x"),), (EMPTY,)),
+        ((replace(EMPTY, process=RedactedText("node"), detail=RedactedText("x")),), (EMPTY,)),
     ],
 )
 def test_the_same_is_no_divergence(
@@ -90,13 +90,19 @@ def test_another_place_or_kind_is_another(other: Attempt) -> None:
 
 def test_the_first_surplus_one_is_given() -> None:
     """As many as the tape has come before it."""
-    (row,) = found((replace(EMPTY, detail="1"), replace(EMPTY, detail="2")), (EMPTY,))
+    (row,) = found(
+        (replace(EMPTY, detail=RedactedText("1")), replace(EMPTY, detail=RedactedText("2"))),
+        (EMPTY,),
+    )
     assert row.first.detail == "2"
 
 
 def test_those_of_a_recording_are_counted() -> None:
     """With the processes that made them, and without a tape to compare with."""
-    one, two = replace(DISTRUST, process="node"), replace(DISTRUST, process="curl")
+    one, two = (
+        replace(DISTRUST, process=RedactedText("node")),
+        replace(DISTRUST, process=RedactedText("curl")),
+    )
     (row,) = summarize(tally(one, two, one))
     assert (row.count, row.recorded, row.processes) == (3, None, ("node", "curl"))
     assert not row.differs
@@ -111,5 +117,7 @@ def test_a_run_equals_itself_in_any_order(attempts: list[Attempt]) -> None:
 @given(st.sampled_from([EMPTY, BESIDE, DISTRUST]), st.booleans(), st.integers(0, 1 << 40))
 def test_what_is_logged_is_read_again(one: Attempt, spared: bool, after: int) -> None:
     """With every field."""
-    made = replace(one, spared=spared, after=Seq(after), egress="x", process="y")
+    made = replace(
+        one, spared=spared, after=Seq(after), egress=RedactedText("x"), process=RedactedText("y")
+    )
     assert Attempt.from_event(made.to_event()) == made

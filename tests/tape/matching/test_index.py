@@ -4,7 +4,15 @@ from dataclasses import replace
 
 from playhead.config import Classes, Config, IgnoreRule, RedactRule, parse_match
 from playhead.tape.canonical.canonical_request import CANONICAL_VERSION, compile_rules
-from playhead.tape.exchange import Fault, FaultKind, Fingerprint, Phase, RequestClass, Seq
+from playhead.tape.exchange import (
+    Fault,
+    FaultKind,
+    Fingerprint,
+    Phase,
+    RedactedText,
+    RequestClass,
+    Seq,
+)
 from playhead.tape.matching.index import (
     Change,
     Entry,
@@ -66,7 +74,9 @@ def test_an_answer_is_its_status_body_and_failure() -> None:
             one,
             make_exchange(response=make_response(b"b")),
             make_exchange(response=make_response(b"a", 201)),
-            make_exchange(response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, "x", 1)),
+            make_exchange(
+                response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, RedactedText("x"), 1)
+            ),
             make_exchange(response=None),
         )
     ]

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from playhead.tape.exchange import Chunk, Fault, FaultKind, Gone, Phase, RequestClass, Response
+from playhead.tape.exchange import (
+    Chunk,
+    Fault,
+    FaultKind,
+    Gone,
+    Phase,
+    RedactedText,
+    RequestClass,
+    Response,
+)
 from playhead.tape.playback.delivery import left_early, left_late
 from playhead.tape.playback.script import StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_response
@@ -74,7 +83,7 @@ def test_the_status_of_grpc_counts() -> None:
 
 
 HEAD, DATA, END, LATE = StepKind.HEAD, StepKind.DATA, StepKind.END, StepKind.LATE
-CUT = Fault(FaultKind.CUT, Phase.BODY, "cut", 950_000)
+CUT = Fault(FaultKind.CUT, Phase.BODY, RedactedText("cut"), 950_000)
 
 
 @pytest.mark.parametrize(

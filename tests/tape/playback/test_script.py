@@ -19,6 +19,7 @@ from playhead.tape.exchange import (
     FaultKind,
     Gone,
     Phase,
+    RedactedText,
     RequestClass,
     Response,
     Seq,
@@ -46,7 +47,7 @@ def answer(*pieces: tuple[int, bytes], head: int = 100, **changes: Any) -> Respo
 def fault(
     kind: FaultKind, at: int, phase: Phase = Phase.BODY, ending: Ending = Ending.RST
 ) -> Fault:
-    return Fault(kind, phase, "in the engine's words", at * 1000, ending)
+    return Fault(kind, phase, RedactedText("in the engine's words"), at * 1000, ending)
 
 
 def gone(at: int, chunks: int = 0, head: bool = False) -> Gone:

@@ -16,6 +16,7 @@ from playhead.tape.exchange import (
     Exchange,
     Message,
     MessageKind,
+    RedactedText,
     RequestClass,
     Seq,
     WebSocketSummary,
@@ -53,7 +54,7 @@ def tape(
             end = at_us
         else:
             messages.append(Message(at_us, word[0] == "c", TEXT, word[1:].encode()))
-    ended = close or Close(end, False, 1000, "bye")
+    ended = close or Close(end, False, 1000, RedactedText("bye"))
     ended = replace(ended, at_us=end or HEAD_US + (len(messages) + 1) * GAP_US)
     summary = WebSocketSummary(len(messages), 0, ended)
     response = make_response(b"", 101, head_us=HEAD_US)
@@ -94,7 +95,7 @@ def played(cursor: MessageCursor, now_us: int = 0) -> str:
                 return " ".join([*words, "c" if turn is Turn.LISTEN else "x"])
 
 
-BY_CLIENT = Close(0, True, 1000, "")
+BY_CLIENT = Close(0, True, 1000, RedactedText(""))
 
 TRANSCRIPTS = [
     # The tape, what the client does, what the server says after each
@@ -256,7 +257,7 @@ def _conversations(draw: st.DrawFn) -> tuple[list[Message], Close]:
         from_client = draw(st.booleans())
         kind = draw(st.sampled_from([TEXT, BINARY] if from_client else list(MessageKind)))
         messages.append(Message(at_us, from_client, kind, b"%d" % number))
-    return messages, Close(at_us + 10, draw(st.booleans()), 1000, "")
+    return messages, Close(at_us + 10, draw(st.booleans()), 1000, RedactedText(""))
 
 
 @given(_conversations(), st.sampled_from([0.0, 0.5, 1.0, 3.0]), st.data())

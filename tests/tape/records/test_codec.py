@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.exchange import Alpn, Chunk, Exchange, Fault, FaultKind, Gone, Phase, Redaction
+from playhead.tape.exchange import (
+    Alpn,
+    Chunk,
+    Exchange,
+    Fault,
+    FaultKind,
+    Gone,
+    Phase,
+    RedactedText,
+    Redaction,
+)
 from playhead.tape.records.codec import (
     Apart,
     BadRecord,
@@ -187,7 +197,7 @@ def _whole() -> Exchange:
     """An exchange in which every field is there."""
     return replace(
         make_exchange(response=make_response(b"abc", chunks=(Chunk(1, 1), Chunk(2, 2)))),
-        fault=Fault(FaultKind.RESET, Phase.BODY, "reset by peer", 5),
+        fault=Fault(FaultKind.RESET, Phase.BODY, RedactedText("reset by peer"), 5),
         gone=Gone(4, 1, True),
         redactions=(Redaction("request.header.cookie", "cookie"),),
         warnings=("a warning",),

@@ -19,15 +19,19 @@ from playhead.tests.support.strategies import exchanges
 ROOT = Path(playhead.__file__).resolve().parent
 
 _BEGINNING = """
+from dataclasses import replace
+from playhead.addons.run.run_state import Stopped
 from playhead.store import Record, Store
+from playhead.tape.records.attempt import Attempt, AttemptKind
 from playhead.tape.exchange import (
-    Exchange, HttpRequest, Interim, Message, RawAnswer, RawInterim, RawMessage, RawRequest, RawResponse, Request, Response, Seq,
+    Close, Ending, Exchange, Fault, FaultKind, HttpRequest, Interim, Phase, RawClose, RawWebSocketSummary, Message, RawAnswer, RawInterim, RawMessage, RawRequest, RawResponse, Request, Response, Seq,
 )
 from playhead.tape.redaction.redactor import Redactor
 
 def attempt(
     raw: RawRequest, request: Request, raw_answer: RawResponse, answer: Response, exchange: Exchange, store: Store,
     said: RawMessage, early: RawInterim, redactor: Redactor, whole: RawAnswer, hint: tuple[Interim, ...],
+    words: str, end: RawClose, talk: RawWebSocketSummary,
 ) -> None:
 """
 _KEPT = "Exchange(Seq(1), exchange.request_class, exchange.verdict, '', {}, 0, 0, exchange.fingerprint, {}, interim={})"
@@ -41,12 +45,22 @@ _ATTEMPTS = {
     "name a request as it came so": "kept: Request = raw",
     "name an answer as it came so": "told: Response = raw_answer",
     "name a message as it came so": "one: Message = said",
+    "keep the words of a fault as they came": "Fault(FaultKind.CUT, Phase.BODY, words, 0)",
+    "keep the reason of a closing frame as it came": "Close(0, True, 1000, words)",
+    "keep how a WebSocket ended as it came": "replace(exchange, websocket=talk)",
+    "name how a WebSocket ended as it came so": "over: Close = end",
+    "keep the detail of an attempt as it came": "Attempt(AttemptKind.CUT_REQUEST, '', 1, detail=words)",
+    "keep the reason of a stop as it came": "Stopped('', 0, words, 0)",
+    "keep the command of an agent as it came": "store.create_run('', mode='', at_ns=0, agent=words)",
+    "keep a refused answer's violation as it came": "replace(exchange, withheld=words)",
 }
 _FINE = {
     "keep both": _KEPT.format("request", "answer", "hint"),
     "look at a request as it came": "seen: HttpRequest = raw",
     "keep a message whose secrets are replaced": "store.append_message(1, 1, 0, redactor.message(said))",
     "keep a message as it is redacted": "store.record_message(1, 1, 0, said, redactor.message)",
+    "keep the words of a fault without secrets": "Fault(FaultKind.CUT, Phase.BODY, redactor.redact_text(words), 0)",
+    "keep how a WebSocket ended without secrets": "replace(exchange, websocket=redactor.websocket(talk))",
     "keep an interim answer whose secrets are replaced": "held: tuple[Interim, ...] = redactor.interim((early,))[0]",
 }
 
@@ -61,6 +75,21 @@ _MADE_IN = {
     "timeline/checks/secrets.py": "the text that is searched",
 }
 """Where a request or an answer that may be kept is made, and of what."""
+_TEXT_MADE_IN = {
+    "addons/faults/short_circuit.py": "what a rule injects",
+    "addons/run/request_contracts.py": "nothing",
+    "addons/stop.py": "who stopped a run, and a reason that is redacted",
+    "addons/websocket.py": "nothing",
+    "addons/wire/upstream_failure.py": "the first line of a redacted text",
+    "proxy/engine/http/recording_stream.py": "what a rule injects",
+    "tape/exchange.py": "nothing",
+    "tape/records/attempt.py": "words of ours",
+    "tape/records/codec.py": "what was kept",
+    "tape/redaction/redactor.py": "what is left without secrets",
+    "tape/redaction/rewriting/rewriter.py": "what is left without secrets",
+    "timeline/formats/jsonl.py": "nothing: the words come by themselves",
+}
+"""Where a text that may be kept is made, and of what."""
 _OTHER_MESSAGES = ("tape/dialects/", "proxy/sandbox/channel.py", "examples/")
 """Where a `Message` is something else: of a model, of a sandbox."""
 
@@ -113,7 +142,7 @@ def test_mypy_accepts_what_may_be_kept(complaints: str, attempt: str) -> None:
 
 def test_what_may_be_kept_is_made_in_known_places() -> None:
     """Of what came over a wire only the redactor makes it; every other place makes it of nothing that came."""
-    found = set()
+    found, texts = set(), set()
     for name in map(str, modules()):
         for node in ast.walk(ast.parse((ROOT / name).read_text("utf-8"))):
             made = node.func if isinstance(node, ast.Call) else None
@@ -121,7 +150,10 @@ def test_what_may_be_kept_is_made_in_known_places() -> None:
                 found.add(name)
             if isinstance(made, ast.Name) and made.id in ("Message", "Interim"):
                 assert name in _MADE_IN or name.startswith(_OTHER_MESSAGES), name
+            if isinstance(made, ast.Name) and made.id == "RedactedText":
+                texts.add(name)
     assert found == set(_MADE_IN)
+    assert texts == set(_TEXT_MADE_IN)
 
 
 @given(exchanges())

@@ -22,6 +22,7 @@ from playhead.tape.exchange import (
     FaultKind,
     Gone,
     Phase,
+    RedactedText,
     RequestClass,
     RunId,
     Seq,
@@ -397,12 +398,12 @@ LATE = make_response(b"{}", head_us=3_000_000)
         (refund(1, response=None, gone=Gone(1_000_000, 0, False)), "client left after 1.0 s; no answer was seen"),
         (refund(1, gone=Gone(1_500_000, 0, True)), "200, client left after 1.5 s"),
         (
-            refund(1, response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, "reset by peer", 5)),
+            refund(1, response=None, fault=Fault(FaultKind.RESET, Phase.HEAD, RedactedText("reset by peer"), 5)),
             "reset in head: reset by peer",
         ),
         (
             refund(1, response=make_response(b"x", chunks=(Chunk(1, 1),), complete=False),
-                   fault=Fault(FaultKind.CUT, Phase.BODY, "closed", 5)),
+                   fault=Fault(FaultKind.CUT, Phase.BODY, RedactedText("closed"), 5)),
             "cut in body: closed",
         ),
         (refund(1, response=None), "no answer"),
@@ -456,7 +457,7 @@ async def test_an_effect_without_an_outcome_is_unknown(store_dir: Path) -> None:
 async def test_failures_below_http_and_warnings_are_listed(store: Store) -> None:
     """Of any class."""
     failed = make_exchange(
-        1, response=None, fault=Fault(FaultKind.DNS, Phase.CONNECT, "no such name", 5)
+        1, response=None, fault=Fault(FaultKind.DNS, Phase.CONNECT, RedactedText("no such name"), 5)
     )
     odd = make_exchange(2, warnings=("its body was cut at 64 MB",))
     receipt = build(store, await record(store, failed, odd))

@@ -10,7 +10,7 @@ import pytest
 
 from playhead.config import Config, loads
 from playhead.store import Store
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -135,7 +135,9 @@ async def test_a_playback_under_other_rules(
 ) -> None:
     """What its tape held is as the log says; the rules decide what comes of it."""
     tape = await asyncio.to_thread(record_run, store, "tape", [ask({})], kind=EFFECT)
-    run = await store.create_run("tape", mode="playback", at_ns=1, parent=tape, agent="")
+    run = await store.create_run(
+        "tape", mode="playback", at_ns=1, parent=tape, agent=RedactedText("")
+    )
     data = {
         "seq": 1,
         "method": "POST",

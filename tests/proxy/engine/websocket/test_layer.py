@@ -29,6 +29,7 @@ from playhead.tape.exchange import (
     Message,
     MessageKind,
     Phase,
+    RedactedText,
     RequestClass,
     VerdictKind,
     WebSocketSummary,
@@ -724,10 +725,10 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             peer = await Peer.open(str(running.address), target_of(origin))
             assert str(await peer.read()) == "text ready"
 
-            def fail(*_: Any) -> None:
+            def fail(*_: Any, **__: Any) -> None:
                 raise StoreUnwritable("the disk is full", "make room")
 
-            running.store.record_message = fail  # type: ignore[assignment]
+            running.store.record_message = fail
             seen = await say(peer)
             await peer.close()
             await until(lambda: not running.open_run("tape").pending_exchanges)
@@ -1091,7 +1092,7 @@ GAP_US = 150_000
 async def test_gaps_are_played_at_the_recorded_pace(store_dir: Path) -> None:
     """A message is never early; how late it may be depends on the machine, and is measured elsewhere."""
     messages = [event(1000 + number * GAP_US, str(number)) for number in range(1, 3)]
-    end = WebSocketSummary(2, 2, Close(1000 + 3 * GAP_US, False, 1000, ""))
+    end = WebSocketSummary(2, 2, Close(1000 + 3 * GAP_US, False, 1000, RedactedText("")))
     async with recording(store_dir) as running:
         await _put(running, messages, end)
         playback = running.registry.config.playback
@@ -1112,7 +1113,7 @@ async def test_gaps_are_played_at_the_recorded_pace(store_dir: Path) -> None:
 async def test_a_message_waits_for_the_request_that_caused_it(store_dir: Path) -> None:
     """Servers push on a WebSocket what a request beside it has done."""
     messages = [event(2000, "pushed", after=2)]
-    end = WebSocketSummary(1, 6, Close(3000, True, 1000, ""))
+    end = WebSocketSummary(1, 6, Close(3000, True, 1000, RedactedText("")))
     asked = _with(make_request("GET http://127.0.0.1:9/job"), ())
     rules = compile_rules(())
     other = make_exchange(
@@ -1143,8 +1144,8 @@ async def test_all_that_was_said_comes_before_an_abrupt_end(
 ) -> None:
     """A reset overtakes nothing."""
     messages = [event(2000 + number, "x" * 10_000) for number in range(50)]
-    end = WebSocketSummary(50, 500_000, Close(3000, False, 1006, ""))
-    fault = Fault(FaultKind.RESET, Phase.BODY, "reset", 3000, ending)
+    end = WebSocketSummary(50, 500_000, Close(3000, False, 1006, RedactedText("")))
+    fault = Fault(FaultKind.RESET, Phase.BODY, RedactedText("reset"), 3000, ending)
     async with recording(store_dir) as running:
         await _put(running, messages, end, fault=fault)
         running.play()
@@ -1159,7 +1160,7 @@ async def test_all_that_was_said_comes_before_an_abrupt_end(
 async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Path) -> None:
     """The conversation ends there, and the replay is not faithful."""
     kept = [event(2000, "0"), Message(3000, True, MessageKind.TEXT, b"1"), event(4000, "2")]
-    end = WebSocketSummary(3, 3, Close(5000, False, 1000, ""))
+    end = WebSocketSummary(3, 3, Close(5000, False, 1000, RedactedText("")))
     async with recording(store_dir) as running:
         await _put(running, kept, end)
         messages = running.store.messages
@@ -1187,7 +1188,7 @@ async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Pa
 async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_dir: Path) -> None:
     """Whether all was said cannot be known."""
     kept = [event(2000, "0"), event(GAP_US * 1000, "1"), event(GAP_US * 1001, "2")]
-    end = WebSocketSummary(3, 3, Close(GAP_US * 1002, False, 1000, ""))
+    end = WebSocketSummary(3, 3, Close(GAP_US * 1002, False, 1000, RedactedText("")))
     async with recording(store_dir) as running:
         await _put(running, kept, end)
         messages = running.store.messages
