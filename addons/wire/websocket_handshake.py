@@ -7,6 +7,7 @@ Source: RFC 6455 sections 4 and 9, RFC 7692 for permessage-deflate.
 """
 
 import base64
+from dataclasses import replace
 from hashlib import sha1
 from typing import NamedTuple
 
@@ -52,7 +53,9 @@ def find_deflate(headers: Headers) -> Deflate | None:
     return None
 
 
-def answer_again(recorded: Request, response: HttpResponse, asked: Request) -> HttpResponse | str:
+def answer_again[Answer: HttpResponse](
+    recorded: Request, response: Answer, asked: Request
+) -> Answer | str:
     """Give a recorded answer for a new handshake, or say why it cannot be given.
 
     An answer that was wrong for its own key stays as it is: the client turned it down.
@@ -71,14 +74,7 @@ def answer_again(recorded: Request, response: HttpResponse, asked: Request) -> H
         # Messages are played uncompressed to a client that asked for something else.
         if same or name.lower() != _EXTENSIONS
     )
-    return HttpResponse(
-        response.status,
-        response.reason,
-        response.http_version,
-        headers,
-        b"",
-        response.head_us,
-    )
+    return replace(response, headers=headers, body=b"", chunks=(), trailers=(), secrets=())
 
 
 def accept_key(request: Request) -> bytes:

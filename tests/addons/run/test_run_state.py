@@ -10,8 +10,8 @@ from mitmproxy.test import tflow
 
 from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.addons.run.run_state import OpenRun
-from playhead.config import Config, Mode
-from playhead.store import Store
+from playhead.config import Config, Mode, Secrets
+from playhead.store import Store, StoreKey
 from playhead.tape.exchange import Headers, RequestClass, Seq
 from playhead.tape.matching.cursor import Hit, Unknown
 from playhead.tape.policy.decide import Facts
@@ -82,3 +82,17 @@ async def test_what_is_the_same_in_all_comes_in_its_order(store: Store) -> None:
     open_run = _play(store, *map(_recorded, keys))
     found = [_find(open_run, (key,)) for key in (KEY_B, KEY_A, KEY_A, KEY_A)]
     assert found == [Hit(Seq(n)) for n in (3, 1, 2, 4)]
+
+
+@pytest.mark.parametrize("secrets", Secrets)
+@pytest.mark.parametrize("key", [None, StoreKey(b"k" * 32, "here")])
+@pytest.mark.parametrize("asked", [True, False])
+def test_originals_are_kept_where_all_agree(
+    store_dir: Path, secrets: Secrets, key: StoreKey | None, asked: bool
+) -> None:
+    """The configuration of the run says so, the store is encrypted, and it was opened for that."""
+    with Store.open(store_dir, key=key, originals=asked) as store:
+        config = Config(secrets=secrets)
+        open_run = OpenRun(Mode.RECORD, config, Redactor(b"key"), store, None, None)
+        expected = secrets is Secrets.ENCRYPTED and asked and key is not None
+        assert open_run.keeps_originals is expected

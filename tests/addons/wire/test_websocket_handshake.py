@@ -1,5 +1,7 @@
 """The handshake of a WebSocket: what is offered, what is agreed on, and what is answered a second time."""
 
+from dataclasses import replace
+
 import pytest
 
 from playhead.addons.wire.websocket_handshake import (
@@ -10,7 +12,8 @@ from playhead.addons.wire.websocket_handshake import (
     is_upgrade,
     known_offers,
 )
-from playhead.tape.exchange import Headers, Request, Response
+from playhead.tape.exchange import Headers, RawResponse, Request, Response
+from playhead.tests.support.exchanges import raw_response
 
 DEFLATE = b"permessage-deflate; client_max_window_bits"
 
@@ -121,3 +124,19 @@ def test_a_subprotocol_has_to_be_offered_again(offers: bytes, fits: bool) -> Non
     assert isinstance(made, Response) is fits
     if not fits:
         assert "'realtime'" in str(made)
+
+
+def test_an_answer_as_it_came_stays_one() -> None:
+    """What is made of it is of its type: it may be given, and neither kept nor shown."""
+    came = raw_response(answer(ask(), (b"Set-Cookie", b"sid=1")))
+    made = answer_again(ask(), came, ask(b"b3RoZXI="))
+    assert isinstance(made, RawResponse)
+    assert (b"Set-Cookie", b"sid=1") in made.headers
+
+
+def test_only_the_head_of_an_answer_is_given_again() -> None:
+    """The body of a handshake's answer is what follows it, and is played by itself."""
+    response = replace(answer(ask()), body=b"x", trailers=((b"a", b"b"),))
+    made = answer_again(ask(), response, ask())
+    assert isinstance(made, Response)
+    assert (made.body, made.trailers) == (b"", ())

@@ -423,6 +423,7 @@ def test_words_of_lines_are_kept_without_secrets(tmp_path: Path) -> None:
     file, store = tmp_path / "a.jsonl", tmp_path / "store"
     fault = {"kind": "reset", "phase": "head", "text": f"no such key: {key}"}
     close = {
+        "at_us": 9,
         "by_client": False,
         "code": 4401,
         "reason": f"not {key}",
@@ -434,7 +435,8 @@ def test_words_of_lines_are_kept_without_secrets(tmp_path: Path) -> None:
         json.dumps({"request": asked, "response": {"status": 101}, "websocket": {"messages": [], "close": close}}),
     ]  # fmt: skip
     file.write_text("\n".join(lines))
-    assert run("import", "--jsonl", file, "--store", store).output == "a: 2 exchanges\n"
+    made = run("import", "--jsonl", file, "--store", store)
+    assert made.output == "a: 2 exchanges\n", made.exception
     with Store.open(store, readonly=True) as opened:
         first, second = opened.exchanges(opened.get_run("a"))
     assert first.fault is not None
