@@ -1,6 +1,7 @@
 """Originals: an answer without its secrets, and what was replaced in it, are the answer as it came."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -35,12 +36,12 @@ from playhead.tests.support.strategies import exchanges
 CLOSED = WebSocketSummary(0, 0, Close(1, True, 1000, RedactedText("bye now"), (1000, RedactedText("ok"))))  # fmt: skip
 
 
-def _kept(body: bytes = b"a 123 b 456", **more: object) -> Exchange:
+def _kept(body: bytes = b"a 123 b 456", **more: Any) -> Exchange:
     places = (Secret("body", 2, 3, "key"), Secret("body", 8, 3, "key"))
     return make_exchange(1, response=make_response(body, secrets=places, **more), websocket=CLOSED)
 
 
-def _came(kept: Exchange, body: bytes = b"a xyz b uvw", **more: object) -> RawAnswer:
+def _came(kept: Exchange, body: bytes = b"a xyz b uvw", **more: Any) -> RawAnswer:
     assert kept.response is not None
     return RawAnswer(raw_response(replace(kept.response, body=body, secrets=(), **more)))
 
