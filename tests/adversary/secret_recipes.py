@@ -7,6 +7,7 @@ heads of the files. Expansion is deterministic: the same seed and the same case 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -77,8 +78,9 @@ def drawn_parts(recipe: str | Mapping[str, Any], value: str) -> list[str]:
             return [value]
 
 
+@cache
 def read(name: str) -> dict[str, Any]:
-    """Read one of the files by the end of its name, as `formats`."""
+    """Read one of the files by the end of its name, as `formats`. All callers share what is read, and change nothing in it."""
     text = (FOLDER / f"secrets_{name}.yaml").read_text("utf-8")
     found: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return found
