@@ -290,6 +290,7 @@ def _unix(given: dict[str, str], tools: Any) -> dict[str, Try]:
 def _late(given: dict[str, str], tools: Any) -> dict[str, Try]:
     """Paths at which somebody listens who came after we did: nobody could hide those."""
     path = given["late"]
+    race_s = float(given["race_s"])
 
     def wait_for(late: str) -> str:
         Path(given["ready"]).touch()
@@ -349,8 +350,8 @@ def _late(given: dict[str, str], tools: Any) -> dict[str, Try]:
         "unix, late, by a relative path": relative,
         "unix, late, in a child": in_a_child,
         "unix, late, in a thread": in_a_thread,
-        "unix, late, its address changed meanwhile": lambda: _flip_address(wait_for(path)),
-        "unix, late, its socket changed meanwhile": lambda: _flip_socket(wait_for(path)),
+        "unix, late, its address changed meanwhile": lambda: _flip_address(wait_for(path), race_s),
+        "unix, late, its socket changed meanwhile": lambda: _flip_socket(wait_for(path), race_s),
     }
 
 
@@ -358,7 +359,7 @@ def _address(path: str) -> bytes:
     return (struct.pack("=H", socket.AF_UNIX) + os.fsencode(path) + b"\0").ljust(110, b"\0")
 
 
-def _flip_address(path: str) -> None:
+def _flip_address(path: str, race_s: float) -> None:
     """Connect to a socket of our own, and have another thread put the other address in its place."""
     libc = ctypes.CDLL(None, use_errno=True)
     ours = f"{os.getcwd()}/own-{os.getpid()}"
@@ -366,7 +367,7 @@ def _flip_address(path: str) -> None:
         own.bind(ours)
         own.listen(200)
         shared = ctypes.create_string_buffer(_address(ours), 110)
-        _race(shared, (_address(ours), _address(path)), lambda: _one(libc, shared, own))
+        _race(shared, (_address(ours), _address(path)), lambda: _one(libc, shared, own), race_s)
     os.unlink(ours)
 
 
@@ -383,8 +384,10 @@ def _one(libc: Any, shared: Any, own: socket.socket) -> bool:
     return False
 
 
-def _race(shared: Any, texts: tuple[bytes, bytes], attempt: Callable[[], bool]) -> None:
-    """Try for a while, with something changing beside it."""
+def _race(
+    shared: Any, texts: tuple[bytes, bytes], attempt: Callable[[], bool], race_s: float
+) -> None:
+    """Try for so many seconds, with something changing beside it."""
     over = threading.Event()
 
     def flip() -> None:
@@ -394,7 +397,7 @@ def _race(shared: Any, texts: tuple[bytes, bytes], attempt: Callable[[], bool]) 
 
     thread = threading.Thread(target=flip)
     thread.start()
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + race_s
     try:
         while time.monotonic() < deadline:
             if attempt():
@@ -405,7 +408,7 @@ def _race(shared: Any, texts: tuple[bytes, bytes], attempt: Callable[[], bool]) 
     raise OSError(errno.ECONNREFUSED, "it was always the address that was looked at")
 
 
-def _flip_socket(path: str) -> None:
+def _flip_socket(path: str, race_s: float) -> None:
     """Connect a socket of IPv4 by a number that another thread gives to a Unix socket."""
     libc = ctypes.CDLL(None, use_errno=True)
     there = struct.pack("!H4s", 9, bytes((127, 0, 0, 1)))
@@ -433,7 +436,7 @@ def _flip_socket(path: str) -> None:
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        _race(shared, (inet, _address(path)), attempt)
+        _race(shared, (inet, _address(path)), attempt, race_s)
     finally:
         over.set()
         thread.join()
