@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from playhead.tests.support import prepared
 from playhead.tests.support.process import COMMAND, playhead
 
 SAYS = "import os, stat, sys; mode = os.fstat(1).st_mode; print(os.isatty(1), stat.S_IFMT(mode), flush=True)"
@@ -37,11 +39,12 @@ def test_a_command_sees_the_stdout_that_it_has_without_playhead(tmp_path: Path, 
             file.seek(3)
             stdout = file if where is None else where
             program = [sys.executable, "-c", SAYS]
-            done = subprocess.run(
-                [*words, *program], stdout=stdout, stderr=subprocess.PIPE, check=False
-            )
-        assert done.returncode == 0, done.stderr
-        said.append(done.stdout if kind == "pipe" else out.read_bytes())
+            with prepared.start(
+                [*words, *program], stdout=stdout, stderr=subprocess.PIPE
+            ) as started:
+                written, err = started.communicate()
+        assert started.returncode == 0, err
+        said.append(written if kind == "pipe" else out.read_bytes())
     assert said[0] == said[1]
     told = _receipt(tmp_path / "store", "r")["stdout"]
     if kind == "nothing":
@@ -55,8 +58,9 @@ def test_a_terminal_stays_the_terminal(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     try:
         words = [*_command(tmp_path / "store"), sys.executable, "-c", SAYS]
-        done = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, check=False)
-        assert done.returncode == 0, done.stderr
+        with prepared.start(words, stdout=theirs, stderr=subprocess.PIPE) as started:
+            _, err = started.communicate()
+        assert started.returncode == 0, err
         assert os.read(ours, 100).startswith(b"True ")
     finally:
         os.close(ours)
@@ -69,7 +73,7 @@ def test_a_reader_that_leaves_ends_the_command_as_without_playhead(tmp_path: Pat
     program = "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: print('x' * 1000)"
     words = [*_command(tmp_path / "store"), sys.executable, "-c", program]
     reader, writer = os.pipe()
-    started = subprocess.Popen(words, stdout=writer, stderr=subprocess.PIPE)
+    started = prepared.start(words, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert os.read(reader, 5) == b"xxxxx"
     os.close(reader)
@@ -90,6 +94,19 @@ print(sys.argv[2])
 """
 
 
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store that has one run, `r`, the folder in which its program worked, and what it made there."""
+    folder = tmp_path_factory.mktemp("outputs")
+    work = folder / "work"
+    work.mkdir()
+    words = ["record", "--run", "r", "-q", "--store", folder / "store", "--", sys.executable]
+    done = playhead(*words, "-c", PROGRAM, "paid", "refunded", cwd=work)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(work / "made", folder / "made")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("now", "compare", "places"),
     [
@@ -105,19 +122,16 @@ print(sys.argv[2])
     ],
 )
 def test_stdout_and_files_are_compared_where_that_is_asked_for(
-    tmp_path: Path, now: tuple[str, ...], compare: str, places: list[str]
+    recording: Path, tmp_path: Path, now: tuple[str, ...], compare: str, places: list[str]
 ) -> None:
     """Each names what it was then and is now; a file that is as it was is no difference, where the command has written it."""
-    store = tmp_path / "store"
-    work = tmp_path / "work"
-    work.mkdir()
-    words = [sys.executable, "-c", PROGRAM]
-    flags: list[str | Path] = ["-q", "--store", store]
-    done = playhead("record", "--run", "r", *flags, "--", *words, "paid", "refunded", cwd=work)
-    assert done.returncode == 0, done.stderr
-    flags += ["--no-sandbox", "--compare", compare]
-    done = playhead("replay", *flags, "r", "--", *words, *now, cwd=work)
-    told = _receipt(store, "r@1")
+    receipt, work = tmp_path / "receipt.json", recording / "work"
+    shutil.rmtree(work / "made")
+    shutil.copytree(recording / "made", work / "made")
+    flags = ["-q", "--store", recording / "store", "--receipt", receipt, "--no-sandbox"]
+    words = ["replay", *flags, "--compare", compare, "r", "--", sys.executable, "-c", PROGRAM]
+    done = playhead(*words, *now, cwd=work)
+    told = json.loads(receipt.read_text())
     found = [one for row in told["divergences"] for one in row["differences"]]
     assert [one["place"] for one in found] == places
     for one in found:
