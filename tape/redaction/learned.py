@@ -81,7 +81,16 @@ class Learned:
     def find(self, data: bytes) -> tuple[list[Match], int]:
         """Find where a text has any of them, escapes not undone; and how much of it was searched."""
         matches, searched = self._literals.find(data)
+        if not matches:
+            return matches, searched
         return [match for match in matches if not _is_part(data, match)], searched
+
+    def is_clean(self, data: bytes) -> bool:
+        """Say whether a text has none of them, not even as a part of a longer word, and was searched to its end."""
+        if not self._values:
+            return True
+        matches, searched = self._literals.find(data)
+        return not matches and searched == len(data)
 
     def find_part(self, data: bytes) -> int:
         """Find where the beginning of one of them ends a text; -1 where none does."""

@@ -136,13 +136,14 @@ class Search:
     def search(self, data: bytes, kind: Kind = _PLAIN) -> Searched | None:
         """Give a text without its secrets, or None where it holds none."""
         looked = self._finder.look(data)
-        if not looked.found and kind in _PLAINEST and self._is_clean(data):
+        plain = kind in _PLAINEST and not self.configured
+        if looked is None and plain and self._learned.is_clean(data):
             return None
         edits: list[_Edit] = []
         context = Context(
             data, kind.final, kind.answer, self._fields, self._kept, self._kept_formats
         )
-        finding = self._finder.find(context, looked)
+        finding = self._finder.confirm(context, looked)
         founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:
             founds = founds + self._form(data)
@@ -151,20 +152,17 @@ class Search:
         founds = founds + self._find_configured(context)
         if founds or finding.runs:
             self._take_all(data, finding._replace(found=founds), edits)
-        until = min(finding.searched, _escaped_until(data))
+        escaped = looked is not None and looked.escaped
+        until = min(finding.searched, _escaped_until(data)) if escaped else finding.searched
         whole, data = data, data[:until] if until < len(data) else data
         context = context._replace(data=data)
         # In a form a blank is written as `+`, and a text in it is words like any other.
         spaced = data.replace(b"+", b" ") if kind.form else data
-        views = _windows(spaced)
+        views = _windows(spaced) if escaped else []
         if spaced is not data and spaced != data:
             views.append(_View(spaced, lambda: [(0, 0, len(spaced))]))
-        for view in views:
-            inner = context._replace(data=view.data, document=self._is_document(data))
-            for found in self._finder.find(inner).found + self._find_configured(inner):
-                spread = view.spread(found.start, found.end)
-                start, end = spread[0][0], spread[-1][1]
-                self._take(data, found._replace(start=start, end=end), edits)
+        if views and not self._are_clean(views, context):
+            self._find_in_views(data, views, context, edits)
         if kind.stream:
             for view in _streams(data):
                 views.append(view)
@@ -192,12 +190,24 @@ class Search:
     def _find_personal(self, data: bytes) -> list[Found]:
         return self._personal.find(data) if self._personal is not None else []
 
-    def _is_clean(self, data: bytes) -> bool:
-        """Say whether a text without any head has no secret either: neither escapes nor learned values nor configured ones."""
-        if self.configured or _escape_heads().find(data, 1).found:
+    def _are_clean(self, views: list["_View"], context: Context) -> bool:
+        """Say at once whether texts have no place where a secret may be: one text of all of them has each place that one of them has."""
+        if self.configured or not context.final:
             return False
-        matches, searched = self._learned.find(data)
-        return not matches and searched == len(data)
+        looked = self._finder.look(_together(views))
+        return looked is None or not looked.places
+
+    def _find_in_views(
+        self, data: bytes, views: list["_View"], context: Context, edits: list[_Edit]
+    ) -> None:
+        """Find what is written with escapes."""
+        document = self._is_document(data)
+        for view in views:
+            inner = context._replace(data=view.data, document=document)
+            for found in self._finder.find(inner).found + self._find_configured(inner):
+                spread = view.spread(found.start, found.end)
+                start, end = spread[0][0], spread[-1][1]
+                self._take(data, found._replace(start=start, end=end), edits)
 
     def _leave_out(self, data: bytes, at: int, edits: list[_Edit]) -> _Edit:
         """Replace what was not searched: nobody knows what it has."""
@@ -289,7 +299,8 @@ class Search:
             start, end, new = self._written(data, match)
             # Padding says how long it was, and nothing else.
             edits.append(_Edit(start, end, new, SECRET, False))
-        for view in views:
+        some = bool(views) and not self._learned.is_clean(_together(views))
+        for view in views if some else ():
             for match in self._learned.find(view.data)[0]:
                 start, end, new = self._written(view.data, match)
                 self._write(view, data, start, end, new, edits)
@@ -387,6 +398,11 @@ class _View:
         return found
 
 
+def _together(views: list[_View]) -> bytes:
+    """Give one text that has each text of some views."""
+    return b"\n".join([view.data for view in views]) if len(views) > 1 else views[0].data
+
+
 def _escaped_until(data: bytes) -> int:
     """Give how far a text is read with its escapes undone: as far as it has no more than `_MOST_ESCAPES` of a sort."""
     until = len(data)
@@ -409,7 +425,7 @@ def _delta_heads() -> HeadSet:
 def _windows(data: bytes) -> list[_View]:
     """Give what is around escapes with the escapes undone: a secret may be written with them."""
     few = _escape_heads().find(data, _FEW_ESCAPES)
-    if not few.found:
+    if few is None:
         return []
     if len(few.found) < _FEW_ESCAPES:
         blocks = [(max(0, end - 6), end) for end, _ in few.found]
@@ -483,39 +499,67 @@ def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> _Pieces:
 
 def _streams(data: bytes) -> Iterator[_View]:
     """Put together what a stream of events says piece by piece, by the name of the member it says it in."""
-    spans: dict[bytes, list[tuple[int, int]]] = {}
-    for _, which in _delta_heads().find(data).found:
+    hits = _delta_heads().find(data)
+    named: dict[bytes, list[bytes]] = {}
+    for _, which in hits.found if hits is not None else ():
         mark = _DELTAS[which]
-        spans.setdefault(mark.rstrip(b' "'), []).extend(_strings_behind(data, mark))
-    for places in spans.values():
-        if len(places) > 1:
-            places.sort()
-            joined = b"".join([data[start:end] for start, end in places])
-            yield _View(joined, partial(_pieces_of, places))
+        named.setdefault(mark.rstrip(b' "'), []).append(mark)
+    for marks in named.values():
+        joined = _joined_behind(data, marks[0]) if len(marks) == 1 else None
+        if joined is None:
+            places = _places_behind(data, marks)
+            joined = b"".join([data[start:end] for start, end in places]) if places[1:] else b""
+        if joined:
+            yield _View(joined, partial(_pieces_behind, data, marks))
 
 
-def _strings_behind(data: bytes, mark: bytes) -> list[tuple[int, int]]:
-    """Give where the strings are whose first quote ends a mark."""
-    first, *parts = data.split(mark)
+def _joined_behind(data: bytes, mark: bytes) -> bytes | None:
+    """Give the strings whose first quote ends a mark as one, nothing where there is only one; None where one has no end."""
+    parts = data.split(mark)
+    del parts[0]
+    try:
+        pieces = [part[: part.index(b'"')] for part in parts]
+    except ValueError:
+        return None
+    if len(pieces) - pieces.count(b"") < 2:
+        return b""
+    quoted = b'"'.join(pieces) + b'"'
+    at = before = number = 0
+    while (at := quoted.find(b'\\"', at)) >= 0:  # perhaps an escaped quote
+        at += 1
+        number += quoted.count(b'"', before, at)
+        before = at
+        pieces[number] = _string(parts[number])
+    return b"".join(pieces) if before else quoted.replace(b'"', b"")
+
+
+def _string(part: bytes) -> bytes:
+    found = STRING.match(part)
+    assert found is not None
+    return found[0]
+
+
+def _places_behind(data: bytes, marks: list[bytes]) -> list[tuple[int, int]]:
+    """Give where the strings are whose first quote ends a mark, in order."""
     places = []
-    at = len(first)
-    for part in parts:
-        at += len(mark)
-        size = part.find(b'"')
-        if size > 0:
-            if part[size - 1] == 92:  # perhaps an escaped quote
-                found = STRING.match(part)
-                assert found is not None
-                size = found.end()
-            places.append((at, at + size))
-        at += len(part)
-    return places
+    for mark in marks:
+        first, *parts = data.split(mark)
+        at = len(first)
+        for part in parts:
+            at += len(mark)
+            size = part.find(b'"')
+            if size > 0:
+                if part[size - 1] == 92:  # perhaps an escaped quote
+                    size = len(_string(part))
+                places.append((at, at + size))
+            at += len(part)
+    return sorted(places)
 
 
-def _pieces_of(places: list[tuple[int, int]]) -> _Pieces:
+def _pieces_behind(data: bytes, marks: list[bytes]) -> _Pieces:
     pieces: _Pieces = []
     size = 0
-    for start, end in places:
+    for start, end in _places_behind(data, marks):
         pieces.append((size, start, end - start))
         size += end - start
     return pieces

@@ -14,7 +14,7 @@ from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
-from .heads import Head, HeadSet, Hits, compile_heads
+from .heads import Head, HeadSet, compile_heads
 
 MOST_VALUES = 1200
 """Places of a text that are looked at closely, however short it is: some 20 us each."""
@@ -44,6 +44,24 @@ class Finding(NamedTuple):
     """Bytes that were searched."""
 
 
+class Looked(NamedTuple):
+    """Where a secret may be in a text."""
+
+    places: list[tuple[int, int]]
+    """End and number of a head, in the order of the ends."""
+    searched: int
+    """Bytes of the text that were searched."""
+    escaped: bool
+    """Whether a secret may be written with escapes in what was searched."""
+
+
+_ESCAPES = (
+    Head("%[2-7][0-9A-Fa-f]", once=True),
+    Head(r"\\(?:u00[2-7]|/)", once=True),
+)
+"""What a secret may be written with, percent-encoded and in JSON; marks, as a text may have thousands."""
+
+
 class Finder:
     """All heads that are known; one for a process."""
 
@@ -56,13 +74,15 @@ class Finder:
         self._named = len(self._formats.heads)
         self._coded = self._named + len(names.NAMED)
         self._words = coded.words()
+        self._marks = self._coded + len(self._words)
         self._engine = engine
         self._set: HeadSet | None = None
 
     def _heads(self) -> HeadSet:
         if self._set is None:
             words = [Head(re.escape(word.text).decode()) for word in self._words]
-            heads = [*self._formats.heads, *(head for head, _ in names.NAMED), *words]
+            named = [head for head, _ in names.NAMED]
+            heads = [*self._formats.heads, *named, *words, *_ESCAPES]
             self._set = self._engine(heads)
         return self._set
 
@@ -70,20 +90,28 @@ class Finder:
         """Compile the heads now, a quarter of a second of CPU, so that the first text need not wait. Any thread."""
         self._heads()
 
-    def look(self, data: bytes) -> Hits:
-        """Find where secrets may be; most texts have no such place."""
-        return (self._set or self._heads()).find(data)
+    def look(self, data: bytes) -> Looked | None:
+        """Find where secrets may be, and whether a text has escapes; most have neither: then it is None."""
+        hits = (self._set or self._heads()).find(data)
+        if hits is None:
+            return None
+        marks = self._marks
+        places = [hit for hit in hits.found if hit[1] < marks]
+        return Looked(places, hits.searched, escaped=len(places) < len(hits.found))
 
-    def find(self, context: Context, looked: Hits | None = None) -> Finding:
-        """Find the secrets of a text, in order; none of them overlap.
+    def find(self, context: Context) -> Finding:
+        """Find the secrets of a text, in order; none of them overlap."""
+        return self.confirm(context, self.look(context.data))
 
-        looked: what `look` found in it.
-        """
-        hits, searched = looked or self.look(context.data)
+    def confirm(self, context: Context, looked: Looked | None) -> Finding:
+        """Find the secrets of a text, in order, where `look` found that they may be; none of them overlap."""
+        searched = len(context.data)
         found: list[Found] = []
         runs: list[Run] = []
-        if hits:
-            searched = min(searched, self._confirm(context, hits, found, runs))
+        if looked is not None:
+            searched = looked.searched
+            if looked.places:
+                searched = min(searched, self._confirm(context, looked.places, found, runs))
         if not context.final:
             self._find_cut(context, found)
         return Finding(apart(found), runs, searched)

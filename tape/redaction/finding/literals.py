@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import ahocorasick_rs
 
 from .context import without_overlaps
-from .heads import BYTES_A_LITERAL, compile_literals, most_places
+from .heads import BYTES_A_LITERAL, Hits, compile_literals, most_places
 
 _PENDING = 4
 """Values that wait for a compile; fewer cost a search less than a compile does."""
@@ -49,7 +49,7 @@ _STRANGE = (b"\x00\x01\x05\x02\x07\x01\x03\x06", b"\x06\x02\x01\x07\x03\x05\x04\
 
 
 class _Finds(Protocol):
-    def find(self, data: bytes) -> tuple[list[tuple[int, int]], int]: ...
+    def find(self, data: bytes) -> Hits | None: ...
 
 
 class _Automaton:
@@ -64,14 +64,14 @@ class _Automaton:
             implementation=ahocorasick_rs.Implementation.ContiguousNFA,
         )
 
-    def find(self, data: bytes) -> tuple[list[tuple[int, int]], int]:
+    def find(self, data: bytes) -> Hits | None:
         found = self._automaton.find_matches_as_indexes(data)
         if not found:
-            return [], len(data)
+            return None
         most = most_places(len(data), BYTES_A_LITERAL)
         searched = found[most][1] if len(found) > most else len(data)
         ends = [(end, which) for which, _, end in found[:most] if which < self._count]
-        return ends, searched
+        return Hits(ends, searched)
 
 
 class _Tier(NamedTuple):
@@ -134,15 +134,16 @@ class Literals:
             pending = [_joined(pending, fast=False)]
         searched = len(data)
         found: list[Match] = []
-        for tier in (*pending, *self._tiers):
-            if not tier.values:
+        for tier in (*pending, *self._tiers) if pending else self._tiers:
+            if not tier.values or (hits := tier.finds.find(data)) is None:
                 continue
-            hits, until = tier.finds.find(data)
-            searched = min(searched, until)
-            for end, which in hits:
+            searched = min(searched, hits.searched)
+            for end, which in hits.found:
                 needle = tier.needles[which]
                 if needle.value in known:
                     found.append(Match(end - len(needle.text), end, needle))
+        if not found:
+            return found, searched
         found.sort(key=lambda match: (match.start, -match.end))
         return without_overlaps(found), searched
 
