@@ -87,10 +87,7 @@ class Learned:
 
     def is_clean(self, data: bytes) -> bool:
         """Say whether a text has none of them, not even as a part of a longer word, and was searched to its end."""
-        if not self._values:
-            return True
-        matches, searched = self._literals.find(data)
-        return not matches and searched == len(data)
+        return not self._values or self._literals.is_clean(data)
 
     def find_part(self, data: bytes) -> int:
         """Find where the beginning of one of them ends a text; -1 where none does."""

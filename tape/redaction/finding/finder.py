@@ -14,7 +14,7 @@ from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
-from .heads import Head, HeadSet, compile_heads
+from .heads import Head, HeadSet, Hits, compile_heads, most_places
 
 MOST_VALUES = 1200
 """Places of a text that are looked at closely, however short it is: some 20 us each."""
@@ -77,6 +77,8 @@ class Finder:
         self._marks = self._coded + len(self._words)
         self._engine = engine
         self._set: HeadSet | None = None
+        self._reversed = self._named + names.REVERSED
+        self._second: HeadSet | None = None
 
     def _heads(self) -> HeadSet:
         if self._set is None:
@@ -95,9 +97,32 @@ class Finder:
         hits = (self._set or self._heads()).find(data)
         if hits is None:
             return None
-        marks = self._marks
-        places = [hit for hit in hits.found if hit[1] < marks]
-        return Looked(places, hits.searched, escaped=len(places) < len(hits.found))
+        marks, reversed_at = self._marks, self._reversed
+        places = [hit for hit in hits.found if hit[1] < marks and hit[1] != reversed_at]
+        if len(places) == len(hits.found):
+            return Looked(places, hits.searched, escaped=False)
+        escaped = any(which >= marks for _, which in hits.found)
+        if any(which == reversed_at for _, which in hits.found):
+            more = self._reversed_set().find(data)
+            if more is not None:
+                return self._with_reversed(Looked(places, hits.searched, escaped), more, len(data))
+        return Looked(places, hits.searched, escaped)
+
+    def _with_reversed(self, looked: Looked, more: Hits, size: int) -> Looked:
+        """Add places as if they had been found in the same pass."""
+        searched = min(looked.searched, more.searched)
+        ends = [(end, self._reversed) for end, _ in more.found]
+        places = sorted(hit for hit in (*looked.places, *ends) if hit[0] <= searched)
+        most = most_places(size)
+        if len(places) > most:
+            places, searched = places[:most], places[most][0]
+        return Looked(places, searched, looked.escaped)
+
+    def _reversed_set(self) -> HeadSet:
+        found = self._second
+        if found is None:
+            found = self._second = self._engine([names.REVERSED_HEAD])
+        return found
 
     def find(self, context: Context) -> Finding:
         """Find the secrets of a text, in order; none of them overlap."""

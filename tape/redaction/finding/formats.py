@@ -44,8 +44,7 @@ class Formats:
         for row in FORMATS:
             then = expand(row.then)
             behind = bool(row.begins) and row.begins[0][-1] in "/="
-            if row.head:
-                head = expand(row.head)
+            for head in expand(row.head).split():
                 width = _width(head)
                 pattern = re.compile(f"({then})".encode())
                 self._add(row, head, pattern, tuple(width + back for back in row.back), behind)
@@ -122,10 +121,13 @@ class Formats:
 
 def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[bytes] | None:
     """Match a secret that stands alone: as a word, or as a string of a binary format, whose length is before it."""
-    if is_boundary(data, start) or _is_joined(data, start) or _begins_record(data, start):
-        found = pattern.match(data, start)
-        if found is not None and not _goes_on(data, found.end()):
-            return found
+    found = pattern.match(data, start)
+    if found is None:
+        return None  # a pattern has no assertions: it matches no shorter text either
+    if (
+        is_boundary(data, start) or _is_joined(data, start) or _begins_record(data, start)
+    ) and not _goes_on(data, found.end()):
+        return found
     for size in find_counts(data, start):
         found = pattern.match(data, start, start + size)
         if found is not None and found.end() == start + size:

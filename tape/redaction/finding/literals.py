@@ -2,8 +2,8 @@
 
 Three tiers, so that nobody waits for a compile:
 
-* **pending**: each value by itself, as an automaton that is made in some 0.05 ms;
-* **recent**: up to 64 values as one database, which is compiled when four are pending (some ms);
+* **pending**: each value by itself, needle by needle in a short text, in a longer one as an automaton that is made in some 0.02 ms;
+* **recent**: up to 64 values as one database, which is compiled when four are pending, or when fewer have cost as much (some ms);
 * **all**: up to `MAX_VALUES`, compiled when `recent` is full (some 0.1 s).
 
 Whoever makes a set says who compiles: `later` takes the work. A database is put in its place by one assignment, and values are
@@ -21,6 +21,12 @@ from .heads import BYTES_A_LITERAL, Hits, compile_literals, most_places
 _PENDING = 4
 """Values that wait for a compile; fewer cost a search less than a compile does."""
 _RECENT = 64
+_WORTH = 1 << 20
+"""Bytes that are searched for values that are pending, for each value of a compile that spares the next text that."""
+_A_TEXT = 4096
+"""Bytes that cost as much as the fixed costs of a text."""
+_SHORT = 2048
+"""Bytes below which a text is searched for each needle by itself."""
 
 
 class Needle(NamedTuple):
@@ -74,6 +80,51 @@ class _Automaton:
         return Hits(ends, searched)
 
 
+class _Waiting:
+    """Needles of one value that wait for a compile."""
+
+    def __init__(self, needles: Sequence[Needle]) -> None:
+        self._needles = needles
+        self._automaton: _Automaton | None = None
+
+    def find(self, data: bytes) -> Hits | None:
+        if len(data) < _SHORT:
+            return self._find_each(data)
+        automaton = self._automaton
+        if automaton is None:
+            automaton = self._automaton = _Automaton(self._needles)
+        return automaton.find(data)
+
+    def _find_each(self, data: bytes) -> Hits | None:
+        found: list[tuple[int, int]] = []
+        for which, needle in enumerate(self._needles):
+            text = needle.text
+            at = data.find(text)
+            while at >= 0:
+                found.append((at + len(text), which))
+                at = data.find(text, at + len(text))
+        found.sort()
+        return Hits(found, len(data)) if found else None
+
+
+class _Both:
+    """Needles in two sets; those of the second are numbered behind those of the first."""
+
+    def __init__(self, first: _Finds, second: _Finds, count: int) -> None:
+        self._first = first
+        self._second = second
+        self._count = count
+
+    def find(self, data: bytes) -> Hits | None:
+        one, other = self._first.find(data), self._second.find(data)
+        if other is None:
+            return one
+        more = [(end, which + self._count) for end, which in other.found]
+        if one is None:
+            return Hits(more, other.searched)
+        return Hits(sorted([*one.found, *more]), min(one.searched, other.searched))
+
+
 class _Tier(NamedTuple):
     values: tuple[bytes, ...]
     needles: tuple[Needle, ...]
@@ -101,6 +152,8 @@ class Literals:
         self._known = known
         self._later = later
         self._pending: dict[bytes, _Tier | None] = {}
+        self._spent = 0
+        """What texts have cost for values that are pending, in bytes."""
         self._tiers: tuple[_Tier, _Tier] = (_EMPTY, _EMPTY)
         self._turn = [True]
         """The right to compile: taken out and put back in one step each."""
@@ -122,14 +175,22 @@ class Literals:
         """Forget a value; those that are pending are gone at once."""
         self._pending.pop(value, None)
 
+    def is_clean(self, data: bytes) -> bool:
+        """Say whether a text has none of the values, not even one that was forgotten, and was searched to its end."""
+        if self._pending:
+            matches, searched = self.find(data)
+            return not matches and searched == len(data)
+        recent, every = self._tiers
+        return (recent is _EMPTY or recent.finds.find(data) is None) and (
+            every is _EMPTY or every.finds.find(data) is None
+        )
+
     def find(self, data: bytes) -> tuple[list[Match], int]:
         """Find where values are in a text, and how much of it was searched; of places that overlap, the first and longest."""
         known = self._known
         if not known:
             return [], len(data)
-        if self._later is None and len(self._pending) >= _RECENT:
-            self._begin(lambda work: work())
-        pending = self._made() if self._pending else []
+        pending = self._take_pending(len(data)) if self._pending else []
         if len(pending) > _RECENT:
             pending = [_joined(pending, fast=False)]
         searched = len(data)
@@ -147,13 +208,25 @@ class Literals:
         found.sort(key=lambda match: (match.start, -match.end))
         return without_overlaps(found), searched
 
+    def _take_pending(self, size: int) -> list[_Tier]:
+        """Give what is pending, and have it compiled where that has become worth it."""
+        if self._later is None:
+            if len(self._pending) >= _RECENT:
+                self._begin(lambda work: work())
+            return self._made()
+        pending = self._made()
+        self._spent += (size + _A_TEXT) * len(pending)
+        if self._spent > _WORTH * (len(pending) + len(self._tiers[0].values)):
+            self._begin(self._later)
+        return pending
+
     def _made(self) -> list[_Tier]:
         """Give what is pending; what nobody looked for yet is made now."""
         made = []
         for value, tier in tuple(self._pending.items()):
             if tier is None:
                 needles = _once(self._spell(value))
-                tier = _Tier((value,), needles, _Automaton(needles))
+                tier = _Tier((value,), needles, _Waiting(needles))
                 if value in self._pending:
                     self._pending[value] = tier
             made.append(tier)
@@ -164,6 +237,7 @@ class Literals:
         try:
             while True:
                 pending = self._made()
+                self._spent = 0
                 recent, every = self._tiers
                 if len(recent.values) + len(pending) <= _RECENT:
                     self._tiers = _joined((recent, *pending)), every
@@ -180,18 +254,24 @@ class Literals:
 def _joined(
     tiers: Sequence[_Tier], known: dict[bytes, None] | None = None, *, fast: bool = True
 ) -> _Tier:
-    every = _once(
-        [
-            needle
-            for tier in tiers
-            for needle in tier.needles
-            if known is None or needle.value in known
-        ]
-    )
-    finds = (compile_literals([needle.text for needle in every]) if fast else None) or _Automaton(
-        every
-    )
-    return _Tier(tuple({needle.value: None for needle in every}), every, finds)
+    needles = [
+        needle
+        for tier in tiers
+        for needle in tier.needles
+        if known is None or needle.value in known
+    ]
+    # The binding of hyperscan takes a text for one that ends at its first zero byte.
+    every = sorted(_once(needles), key=lambda needle: b"\0" in needle.text)
+    whole = sum(b"\0" not in needle.text for needle in every)
+    fast_set = compile_literals([needle.text for needle in every[:whole]]) if fast else None
+    finds: _Finds
+    if fast_set is None:
+        finds = _Automaton(every)
+    elif whole < len(every):
+        finds = _Both(fast_set, _Automaton(every[whole:]), whole)
+    else:
+        finds = fast_set
+    return _Tier(tuple({needle.value: None for needle in every}), tuple(every), finds)
 
 
 def _once(needles: Sequence[Needle]) -> tuple[Needle, ...]:

@@ -25,13 +25,16 @@ PREFIXES: tuple[bytes, ...] = tuple(
     sorted((begins.encode() for begins in _OF_ISSUERS | _MORE), key=len, reverse=True)
 )
 """Longest first."""
+_BY_BEGINNING: dict[bytes, list[bytes]] = {}
+for _prefix in PREFIXES:
+    _BY_BEGINNING.setdefault(_prefix[:2], []).append(_prefix)
 _LEAST = 12
 """Characters behind a prefix, so that no short secret is given away by its beginning."""
 
 
 def prefix_size(value: bytes) -> int:
     """Give the length of the longest known prefix of a value, 0 where it has none."""
-    for prefix in PREFIXES:
+    for prefix in _BY_BEGINNING.get(value[:2], ()):
         if value.startswith(prefix) and len(value) - len(prefix) >= _LEAST:
             return len(prefix)
     return 0

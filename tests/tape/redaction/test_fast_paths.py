@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.redaction import search as search_of
+from playhead.tape.redaction.finding import finder as finder_of
 from playhead.tape.redaction.finding import heads as heads_of
-from playhead.tape.redaction.finding.finder import finder
-from playhead.tape.redaction.finding.heads import Head, HyperscanHeads, Re2Heads
+from playhead.tape.redaction.finding.finder import Looked, finder
+from playhead.tape.redaction.finding.heads import Head, Hits, HyperscanHeads, Re2Heads
 
 MARK = b'"content":"'
 HEADS = [Head("b[0-9]"), Head("%[2-7]", once=True), Head("a")]
@@ -55,3 +56,27 @@ def test_a_text_without_a_mark_has_no_escapes(parts: list[bytes]) -> None:
     data = b"".join(parts)
     looked = finder().look(data)
     assert (looked is not None and looked.escaped) == bool(search_of._windows(data))
+
+
+@given(
+    st.lists(st.sampled_from([3, 5, 8, 9, 14]), unique=True, max_size=5).map(sorted),
+    st.lists(st.sampled_from([4, 6, 10, 15]), unique=True, max_size=4).map(sorted),
+    st.integers(1, 6),
+)
+def test_a_second_pass_adds_its_places_as_if_there_were_one(
+    first: list[int], second: list[int], most: int
+) -> None:
+    """In order, and up to the bound of places."""
+    size = 20
+    every = sorted([(end, 0) for end in first] + [(end, finder()._reversed) for end in second])
+    cut = every[most][0] if len(every) > most else size
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finder_of, "most_places", lambda _size: most)
+        one = first[most] if len(first) > most else size
+        other = second[most] if len(second) > most else size
+        looked = finder()._with_reversed(
+            Looked([(end, 0) for end in first[:most]], one, escaped=False),
+            Hits([(end, 0) for end in second[:most]], other),
+            size,
+        )
+    assert (looked.places, looked.searched) == (every[:most], cut)

@@ -115,6 +115,22 @@ def test_what_was_learned_is_found_whichever_tier_has_it(count: int, *, threads:
             assert searched == 52
 
 
+@pytest.mark.parametrize("threads", [False, True])
+def test_values_with_zero_bytes_are_found_where_they_are(*, threads: bool) -> None:
+    """In a database too: its binding takes a text for one that ends there."""
+    with ThreadPoolExecutor(1) as executor:
+        learned = Learned(executor.submit if threads else None)
+        values = [value[:at] + b"\0" + value[at:] for at, value in enumerate(_values(24))]
+        values += _values(70)[24:]
+        for value in values:
+            learned.add(value)
+        learned.find(b"x" * 5000)
+        executor.submit(len, ()).result()
+        for value in values:
+            matches, _ = learned.find(b"it is " + value + b" here, not " + value[:12])
+            assert [(match.start, match.end) for match in matches] == [(6, 6 + len(value))]
+
+
 def test_the_oldest_values_are_forgotten() -> None:
     """Beyond a bound; the newest ones are found."""
     learned = Learned()
