@@ -220,6 +220,8 @@ def notes(
         drifts += noted.drifts
     if recorded.has_replaced_answer:
         found["replaced" if raw is None else "as_recorded"] = True
+        if raw is None and recorded.has_unloadable_key:
+            found["unloadable_key"] = True
     if _rests_on_ignored(open_run, request, recorded):
         found["ignored_content"] = True
     if drifts:

@@ -115,6 +115,9 @@ UNSEARCHED = "unsearched"
 """Kind of what was not searched for secrets and so is not kept; the keyed hash of the bytes follows behind a colon."""
 
 
+UNLOADABLE = "key that cannot be loaded"
+"""Kind of a place in which the placeholder of a private key is no key."""
+
 TARGET, BODY = "target", "body"
 """Parts of a request in which placeholders are."""
 
@@ -529,6 +532,11 @@ class Exchange:
         """Whether redaction replaced a value in its answer; the messages of a WebSocket tell for themselves."""
         inside = self.response is not None and self.response.secrets
         return bool(inside) or any(one.place.startswith("response.") for one in self.redactions)
+
+    @property
+    def has_unloadable_key(self) -> bool:
+        """Whether its answer has a placeholder of a private key that no library loads."""
+        return any(one.kind == UNLOADABLE for one in self.redactions)
 
     @property
     def spilled(self) -> tuple[Spilled, ...]:

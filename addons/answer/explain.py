@@ -16,7 +16,14 @@ from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
 from ...tape.exchange import Exchange, Request, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
-from ...tape.matching.provenance import Answer, find_origin, find_replaced, find_texts, sought
+from ...tape.matching.provenance import (
+    Answer,
+    find_digested,
+    find_origin,
+    find_replaced,
+    find_texts,
+    sought,
+)
 from ...tape.policy.decide import Drifted
 from ..run.pending_exchange import PendingExchange
 from ..run.run_state import OpenRun
@@ -176,7 +183,8 @@ def _find_cause(
         cause = Cause(
             one.place,
             find_origin(sought(one.place, old, new), _on_tape(open_run, seq, deadline)),
-            find_origin(sought(one.place, new, old), _given(open_run, deadline)),
+            find_origin(sought(one.place, new, old), _given(open_run, deadline))
+            or find_digested(new, _given(open_run, deadline)),
         )
         if cause.recorded is not None or cause.asked is not None:
             return cause

@@ -78,6 +78,8 @@ def outcome_event(
         data["gone_us"] = gone.at_us
     if exchange.has_replaced_answer:
         data["replaced"] = True
+        if exchange.has_unloadable_key:
+            data["unloadable_key"] = True
     if exchange.warnings:
         data["warnings"] = exchange.warnings
     return Event(EventKind.OUTCOME, exchange.started_ns + exchange.end_us * 1000, data)

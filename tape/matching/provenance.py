@@ -7,6 +7,9 @@ Where redaction replaced a value, it may be the cause of a difference itself: th
 values was taken for a secret.
 """
 
+import base64
+import hashlib
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -20,6 +23,12 @@ from .values import MIN_VALUE, answer_leaves, ids, request_leaves
 _MIN_LEAF = 6
 """Characters of a shorter value that may still be looked for, as a whole string."""
 _MAX_SOUGHT = 4
+_DIGESTS = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
+"""By the hexadecimal digits that each is written with."""
+_HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)\Z")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}\Z")
+_LONGEST = 4096
+"""Characters of a value of an answer whose digest is looked at."""
 _MARK = "\0("
 """What begins the mark of a replaced value in a request as it is compared."""
 
@@ -100,6 +109,45 @@ def find_origin(wanted: tuple[Sought, ...], answers: Iterable[Answer]) -> Origin
             if index == 0 and not one.whole:
                 return found[0]
     return next((one for one in found if one is not None), None)
+
+
+def find_digested(text: str | None, answers: Iterable[Answer]) -> Origin | None:
+    """Find the first answer with a replaced value of which a text is a digest: an agent has computed it from a placeholder.
+
+    answers: as for `find_origin`.
+    """
+    digest = _read_digest(text or "")
+    if digest is None:
+        return None
+    make, value = digest
+    for answer in answers:
+        if answer.response is None or not (answer.response.secrets or answer.redactions):
+            continue
+        for place, leaf in answer_leaves(answer.response):
+            data = leaf.encode("utf-8", "replace")[: _LONGEST + 1]
+            if (
+                len(data) > _LONGEST
+                or hashlib.new(make, data, usedforsecurity=False).digest() != value
+            ):
+                continue
+            if _is_replaced(leaf, place, answer):
+                return Origin(answer.seq, answer.tape_seq, place, replaced=True)
+    return None
+
+
+def _read_digest(text: str) -> tuple[str, bytes] | None:
+    """Read what may be a digest, in hexadecimal or base64: which, and its bytes."""
+    text = text.rpartition(":")[2].rpartition("-")[2] if text.startswith("sha") else text
+    if len(text) in _DIGESTS and _HEX.match(text):
+        return _DIGESTS[len(text)], bytes.fromhex(text)
+    if not 22 <= len(text) <= 88 or not _BASE64.match(text):
+        return None
+    plain = text.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
+    if len(plain) % 4 == 1:
+        return None
+    value = base64.b64decode(plain + "=" * (-len(plain) % 4))
+    make = _DIGESTS.get(2 * len(value))
+    return (make, value) if make is not None else None
 
 
 def _place_of(one: Sought, response: Response) -> str | None:

@@ -27,6 +27,7 @@ from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
 from ..exchange import (
     BODY,
+    UNLOADABLE,
     UNSEARCHED,
     Chunk,
     Close,
@@ -51,6 +52,7 @@ from .finding.finder import finder
 from .finding.literals import Later
 from .learned import Learned
 from .placeholders.placeholder import Keeper, Placeholders, unescape
+from .placeholders.unloadable import has_unloadable_key
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
 from .replaced_places import find_inner_secrets
@@ -236,7 +238,10 @@ class Redactor:
             chunks=chunks,
             secrets=tuple(_secrets(searched)),
         )
-        return kept, (*found, *_places("response.body", searched)), warnings
+        found = (*found, *_places("response.body", searched))
+        if has_unloadable_key(kept):
+            found = (*found, Redaction("response.body", UNLOADABLE))
+        return kept, found, warnings
 
     def stream(self, headers: Headers, *, answer: bool, originals: bool = False) -> Stream | None:
         """Give what takes the secrets out of a body that is too large to be held; None where it is coded.

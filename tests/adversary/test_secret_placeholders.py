@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from playhead.config.schema import RedactRule
-from playhead.tape.exchange import Headers, HttpResponse, Response
+from playhead.tape.exchange import UNLOADABLE, Headers, HttpResponse, Response
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 
@@ -61,8 +61,8 @@ def _taken(before: str, after: str, wanted: str) -> str:
     raise AssertionError("the answer does not contain what the client takes")
 
 
-def _kept(one: Made, text: str) -> tuple[str, Response]:
-    """Give what is kept of the text of an answer, and the answer."""
+def _kept(one: Made, text: str) -> tuple[str, Response, set[str]]:
+    """Give what is kept of the text of an answer, the answer, and what it says of its places."""
     rules = [
         RedactRule(pii=tuple(rule["pii"])) for rule in one.case.get("config", {}).get("redact", ())
     ]
@@ -74,8 +74,8 @@ def _kept(one: Made, text: str) -> tuple[str, Response]:
         text = ""
     made = make_response(text.encode(), headers=headers)
     came = HttpResponse(**{name: getattr(made, name) for name in HttpResponse.__dataclass_fields__})
-    kept, _, _ = redactor.response(came)
-    return (kept.body or kept.headers[-1][1]).decode(), kept
+    kept, found, _ = redactor.response(came)
+    return (kept.body or kept.headers[-1][1]).decode(), kept, {one.kind for one in found}
 
 
 def _cases() -> Iterator[Any]:
@@ -91,7 +91,7 @@ def test_a_client_works_with_a_placeholder(case: dict[str, Any]) -> None:
     need_client(case)
     one = expand(case)[0]
     text = _answered(one)
-    after, kept = _kept(one, text)
+    after, kept, kinds = _kept(one, text)
     value = _taken(text, after, _wanted(one))
     assert value != _wanted(one), "it was not replaced"
     try:
@@ -100,3 +100,4 @@ def test_a_client_works_with_a_placeholder(case: dict[str, Any]) -> None:
         # The receipt names such an answer.
         assert case.get("declared"), value
         assert kept.secrets
+        assert UNLOADABLE in kinds

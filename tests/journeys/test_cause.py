@@ -1,11 +1,16 @@
 """A changed request says which answers its values came from."""
 
+import base64
+import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from playhead.config import Answer, EffectRule, Playback, parse_match
 from playhead.tests.support.process import playhead
@@ -143,8 +148,39 @@ async def test_what_is_made_from_a_placeholder_names_redaction(store_dir: Path) 
     assert told["rule"] is None
     assert "body $.half: redaction replaced a value" in told["text"]
     assert (receipt.answers_replaced, receipt.replaced) == (1, [1])
-    assert receipt.to_json()["secrets_replaced"] == {"answers": 1, "seqs": [1]}
+    assert receipt.to_json()["secrets_replaced"] == {
+        "answers": 1,
+        "seqs": [1],
+        "unloadable_keys": [],
+    }
     assert "answers with secrets replaced: 1 (seq 1)" in render_receipt(receipt)
+
+
+DIGESTS: list[Callable[[bytes], str]] = [
+    lambda key: hashlib.sha256(key).hexdigest(),
+    lambda key: hashlib.md5(key).hexdigest().upper(),
+    lambda key: base64.urlsafe_b64encode(hashlib.sha256(key).digest()).rstrip(b"=").decode(),
+    lambda key: "sha512:" + hashlib.sha512(key).hexdigest(),
+]
+
+
+@pytest.mark.parametrize("digest", DIGESTS)
+async def test_the_digest_of_a_placeholder_names_redaction(
+    store_dir: Path, digest: Callable[[bytes], str]
+) -> None:
+    """What the agent computed of the value it was given is another one, and neither is in an answer."""
+    made = Call("GET /made", answer={"key": ISSUED})
+
+    def sum_of(key: str) -> Call:
+        return Call("POST /v1/sums", {"sum": digest(key.encode())})
+
+    async with recorded(store_dir, [made, sum_of(ISSUED)], playback=REFUSE) as story:
+        given = json.loads((await story.ask(made)).body)["key"]
+        told = (await story.ask(sum_of(given))).divergence
+        other = (await story.ask(sum_of("something else"))).divergence
+    assert told["replaced"] == ["body $.sum"]
+    assert told["cause"]["asked"] == {"seq": 1, "tape_seq": 1, "place": "body $.key", "replaced": True}  # fmt: skip
+    assert other["replaced"] == []
 
 
 async def test_a_value_that_is_a_secret_on_one_side_names_redaction(store_dir: Path) -> None:
@@ -187,3 +223,22 @@ async def test_no_secret_is_told(store_dir: Path) -> None:
     everything = json.dumps(receipt.to_json()) + render_receipt(receipt) + str(said)
     assert SECRET not in everything
     assert len(said[1].divergence["url"]) <= 200
+
+
+async def test_a_key_that_cannot_be_loaded_is_named(store_dir: Path) -> None:
+    """Of RSA nothing is made up that loads; of an elliptic curve there is."""
+    keys: list[rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey] = [
+        rsa.generate_private_key(public_exponent=65537, key_size=1024),
+        ec.generate_private_key(ec.SECP256R1()),
+    ]
+    calls = [Call(f"GET /keys/{at}", answer={"key": _pem(key)}) for at, key in enumerate(keys)]
+    async with recorded(store_dir, calls, playback=REFUSE) as story:
+        await story.play(calls)
+        receipt = await story.end()
+    assert receipt.to_json()["secrets_replaced"] == {"answers": 2, "seqs": [1, 2], "unloadable_keys": [1]}  # fmt: skip
+    assert "private key that cannot be loaded any more: seq 1" in render_receipt(receipt)
+
+
+def _pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
+    forms = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, *forms).decode()

@@ -216,6 +216,8 @@ class Receipt:
     """Served answers in which redaction has replaced a value: the agent was given a placeholder. Of a recording, those on its tape."""
     replaced: list[int] = field(default_factory=list)
     """The first of their requests."""
+    unloadable_keys: list[int] = field(default_factory=list)
+    """The first of those whose answer has the placeholder of a private key that no library loads."""
     answers_as_recorded: int = 0
     """Served answers in which redaction has replaced a value that the store also kept: the agent was given the value."""
     as_recorded: list[int] = field(default_factory=list)
@@ -407,7 +409,11 @@ class Receipt:
             "drifted": self.drifted,
             "background": self.background,
             "kind_alone": self.kind_alone,
-            "secrets_replaced": {"answers": self.answers_replaced, "seqs": self.replaced},
+            "secrets_replaced": {
+                "answers": self.answers_replaced,
+                "seqs": self.replaced,
+                "unloadable_keys": self.unloadable_keys,
+            },
             "secrets_as_recorded": {"answers": self.answers_as_recorded, "seqs": self.as_recorded},
             "ignored_content": self.ignored_content,
             "late": self.late,
@@ -684,6 +690,8 @@ class _Fold:
             receipt.answers_replaced += 1
             if len(receipt.replaced) < _SEQS:
                 receipt.replaced.append(seq)
+            if data.get("unloadable_key"):
+                _bounded(receipt.unloadable_keys, seq)
         if data.get("as_recorded") and seq not in self.with_secrets:
             self.with_secrets.add(seq)
             receipt.answers_as_recorded += 1

@@ -504,6 +504,9 @@ def _replaced(receipt: Receipt) -> list[str]:
             shown = found[:_ROWS]
             seqs = ", ".join(map(str, shown)) + (", …" if count > len(shown) else "")
             lines.append(f"answers with secrets {what}: {count} (seq {seqs})")
+    if receipt.unloadable_keys:
+        seqs = ", ".join(map(str, receipt.unloadable_keys[:_ROWS]))
+        lines.append(f"  with a private key that cannot be loaded any more: seq {seqs}")
     return lines
 
 
