@@ -115,14 +115,18 @@ def formats(full: bool, names: list[str]) -> Iterator[tuple[str, str]]:
         if names and case["id"] not in names:
             continue
         for number, made in enumerate(expand(case)):
-            for position, texts in _texts(made, cases["positions"], full or not number):
+            for position, texts in stored_texts(made, cases["positions"], full or not number):
                 if left(made, texts):
                     yield made.name, position
 
 
-def _texts(
+def stored_texts(
     made: Made, positions: list[Mapping[str, Any]], full: bool
 ) -> Iterator[tuple[str, list[bytes]]]:
+    """Give what is stored of a case, by position.
+
+    full: at all of them.
+    """
     case = made.case
     if "steps" in case:
         redactor = Redactor(b"k" * 32)
