@@ -35,6 +35,7 @@ HEADERS: dict[str, str] = {
     ),
     **dict.fromkeys(("x-forwarded-authorization", "x-serverless-authorization"), AUTHORIZATION),
     "x-ms-copy-source-authorization": AUTHORIZATION,
+    "x-wsse": AUTHORIZATION,
     **dict.fromkeys(("cookie", "set-cookie", "cookie2", "set-cookie2"), COOKIE),
     **dict.fromkeys(
         (
@@ -119,7 +120,11 @@ HEADERS: dict[str, str] = {
         TOKEN,
     ),
     **dict.fromkeys(
-        ("aeg-sas-token", "x-hub-signature", "x-hub-signature-256", "x-slack-signature"), SIGNATURE
+        (
+            *("aeg-sas-token", "x-hub-signature", "x-hub-signature-256", "x-slack-signature"),
+            *("api-sign", "cb-access-sign", "kc-api-sign", "ok-access-sign", "x-bapi-sign"),
+        ),
+        SIGNATURE,
     ),
     "stripe-signature": SIGNATURE,
 }

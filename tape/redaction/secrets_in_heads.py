@@ -36,6 +36,8 @@ from .places import (
 
 _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
 
+_LEAST_CODE = 16
+"""Characters of the code of an OAuth grant; a shorter one is none that is opaque."""
 _BETWEEN = re.compile(rb"[\s,;=:\"']+")
 _LASTING = re.compile(rb"(?:token|key|secret|password)\Z")
 """Ends of the names of parameters that are the same in each request."""
@@ -137,7 +139,7 @@ class Heads:
                 return self._urls(value)
             return value, (), value
         if kind is _URL:
-            new, pairs = self.url(value)
+            new, pairs = self.url(value, codes=not in_request)
             kinds = tuple(dict.fromkeys(pair.kind for pair in pairs)) if new != value else ()
             return new, kinds, blank(value, pairs)
         if kind is _PROTOCOLS:
@@ -149,9 +151,12 @@ class Heads:
             new = self.placeholder(kind, value)
         return new, (kind,) if new != value else (), b""
 
-    def url(self, url: bytes) -> tuple[bytes, list[Pair]]:
-        """Replace the secrets of a URL or target; give what was replaced, in order."""
-        pairs = self.pairs(url)
+    def url(self, url: bytes, *, codes: bool = False) -> tuple[bytes, list[Pair]]:
+        """Replace the secrets of a URL or target; give what was replaced, in order.
+
+        codes: as for `pairs`.
+        """
+        pairs = self.pairs(url, codes=codes)
         parts: list[bytes] = []
         at = 0
         for pair in pairs:
@@ -165,8 +170,11 @@ class Heads:
             at = pair.at + pair.size
         return b"".join([*parts, url[at:]]), pairs
 
-    def pairs(self, url: bytes) -> list[Pair]:
-        """Find the secrets of a URL or target, in order."""
+    def pairs(self, url: bytes, *, codes: bool = False) -> list[Pair]:
+        """Find the secrets of a URL or target, in order.
+
+        codes: whether it sends a client somewhere, so that `code` beside `state` is the code of an OAuth grant.
+        """
         found: list[Pair] = []
         user = _USER.match(url)
         at = 0
@@ -177,17 +185,23 @@ class Heads:
         # Tokens stand in the fragment too: RFC 6749 section 4.2.2.
         pieces = _DELIMITER.split(url[at:])
         at += len(pieces[0])
+        codes = codes and {piece.partition(b"=")[0] for piece in pieces} >= {b"code", b"state"}
         for index in range(2, len(pieces), 2):
             piece, sign = pieces[index], pieces[index - 1]
             at += len(sign)
             name, _, value = piece.partition(b"=")
             plain = plain_name(name.decode("latin-1"))
             kind = self.query.get(plain) or self.query.get(bare_name(plain))
+            grant = codes and plain == "code" and len(value) >= _LEAST_CODE
+            if grant:
+                kind = TOKEN
             if (
                 kind
                 and value
                 and (
-                    kind == CONFIGURED or is_query_secret(bare_name(plain), value.decode("latin-1"))
+                    grant
+                    or kind == CONFIGURED
+                    or is_query_secret(bare_name(plain), value.decode("latin-1"))
                 )
             ):
                 alone = sign != b";" and pieces[index + 1 : index + 2] != [b";"]

@@ -190,8 +190,8 @@ def export_cases(folder: Path, *, full: bool) -> tuple[bytes, list[tuple[Made, s
     for case in read("formats")["cases"]:
         for number, made in enumerate(expand(case)):
             if full or not number:
-                for _, texts in stored_texts(made, read("formats")["positions"], full):
-                    found += [(made, text) for text in texts]
+                for _, kept in stored_texts(made, read("formats")["positions"], full):
+                    found += [(made, text) for text in kept]
     exchanges = [
         make_exchange(at, response=make_response(text)) for at, (_, text) in enumerate(found, 1)
     ]

@@ -246,6 +246,19 @@ FORMATS: tuple[Format, ...] = (
     _row("clickhouse", "4b1d", "A{38}"),
     _row("docusign-refresh", "aorAAA aoaAA", "B{100,500}"),
     # Anybody's
+    _row("bcrypt", "$2a$ $2b$ $2y$", r"D{2}\$[A-Za-z0-9./]{53}", family="password-hash"),
+    _row(
+        "sha-crypt",
+        "$5$ $6$",
+        r"(?:rounds=D{4,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{43,86}",
+        family="password-hash",
+    ),
+    _row(
+        "md5-crypt",
+        "$apr1$ $1$",
+        r"[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}",
+        family="password-hash",
+    ),
     _row("jwt", _TOKEN, r"B{2,2000}\.eyB{8,8000}\.B{16,2000}", "header"),
     _row(
         "jwe",

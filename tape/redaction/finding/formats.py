@@ -17,6 +17,9 @@ _MOST_HEAD = 16
 _LONGEST_KEY = 17 * 1024
 _KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
 _KEY_RUN = re.compile(rb"(?:\\+[nrt]|[\s\"'+>|]|[A-Za-z0-9+/=]|%0[AaDd]){64,16384}")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
+_RUN_BEFORE, _RUN_BEHIND = 64, 32
+"""Bytes of base64 around what only looks like a secret."""
 _BEGIN = re.compile(rb"BEGIN[A-Z0-9 ]{1,24}\Z")
 _PUTTY = re.compile(rb"Private-Lines: \d+((?:\\+[nrt]|[\s>|\d]|[A-Za-z0-9+/=])*)")
 
@@ -130,9 +133,24 @@ def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[byte
         return found
     for size in find_counts(data, start):
         found = pattern.match(data, start, start + size)
-        if found is not None and found.end() == start + size:
+        if (
+            found is not None
+            and found.end() == start + size
+            and not _is_in_base64(data, start, found.end())
+        ):
             return found
     return None
+
+
+def _is_in_base64(data: bytes, start: int, end: int) -> bool:
+    """Say whether a place is in the middle of a long run of base64, as of a picture: a letter before it is no length of a string."""
+    before, behind = data[max(0, start - _RUN_BEFORE) : start], data[end : end + _RUN_BEHIND]
+    return (
+        len(before) == _RUN_BEFORE
+        and len(behind) == _RUN_BEHIND
+        and _BASE64.fullmatch(before) is not None
+        and _BASE64.fullmatch(behind) is not None
+    )
 
 
 def _goes_on(data: bytes, end: int) -> bool:

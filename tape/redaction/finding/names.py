@@ -96,7 +96,7 @@ _HARMLESS = re.compile(
     r"page|next|prev|continu|cursor|sync|request|count|limit|max|min|num|total|eos|bos|pad|unk|sep|cls|mask|special|idempot|"
     r"publi[cs]|partition|sort|primary|foreign|cache|position|resume|upload|card|device|payment|lock|change|update|client(?:token|key$)|starting|output|action|"
     r"skip|marker|digestalg|authtype|keyname|token(?:id|type|count|s$|name|url|endpoint|address)|version|policy|algorithm|encrypted|"
-    r"thought|content|object|storage|index|lookup|hash(?!ed)|author|monkey|hotkey|keyboard|compass|bypass|pass(?:ed|ing|age|ive|port|enger)|"
+    r"websocketkey|thought|content|object|storage|index|lookup|hash(?!ed)|author|monkey|hotkey|keyboard|compass|bypass|pass(?:ed|ing|age|ive|port|enger)|"
     r"tokeniz|delimiter|etag|nextauth$"
 )
 _ENDS = (
@@ -105,6 +105,8 @@ _ENDS = (
     *("bearer", "auth", *_KEYS, "key", "keybase", "clientkey", "securitytoken", "appid"),
     *("sharedaccesskey", "binarysecuritytoken", "sessionid"),
 )
+_OWN = {"devicecode": TOKEN, "xamzsignature": SIGNATURE, "xgoogsignature": SIGNATURE}
+"""Names that a protocol has for what is a secret: a device code of OAuth, the signature of a form for an upload."""
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(
     rb"(?i)(?:proxy-)?authorization|(?:x|xi|dd|ocp|api|aeg|cf|private|job|deploy)-[a-z0-9-]*(?:key|token|secret|sign|auth)[a-z0-9-]*|"
@@ -135,6 +137,8 @@ def read_name(name: bytes) -> Place | None:
             plain = plain[: -len(suffix)]
     if plain.endswith(("tokens", "secrets", "passwords", "keys")):
         plain = plain[:-1]
+    if own := _OWN.get(plain):
+        return Place(plain, own, password=False, declared=True)
     if _HARMLESS.search(plain) or not plain.endswith(_ENDS):
         return None
     if plain in _BARE:
@@ -314,6 +318,9 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         long = b"_" in name or len(name) > 7
         if long and (line or _COMMAND_ENV.search(one.before)):
             return is_loose(value) if place.password else is_strong(value) or is_middle(value)
+    if one.before.endswith(b"$env:") and _CAPITALS.fullmatch(name) and b"_" in name:
+        # A variable of PowerShell, which is set with blanks and quotes.
+        return is_strong(value) or (place.password and is_middle(value))
     if _HEADER_NAME.fullmatch(name) and is_strong(value):
         return True
     if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):

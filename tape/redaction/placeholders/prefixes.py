@@ -3,6 +3,8 @@
 They are those of the table of formats, but for what is no name of an issuer there, and a few more.
 """
 
+import re
+
 from ..finding.format_table import FORMATS
 
 _NO_ISSUERS = frozenset(
@@ -28,12 +30,17 @@ PREFIXES: tuple[bytes, ...] = tuple(
 _BY_BEGINNING: dict[bytes, list[bytes]] = {}
 for _prefix in PREFIXES:
     _BY_BEGINNING.setdefault(_prefix[:2], []).append(_prefix)
+_COST = re.compile(rb"\$2[aby]\$[0-9]{2}\$|\$[56]\$rounds=[0-9]{4,9}\$")
+"""How a hash of a password begins that says what it costs: with another cost, who checks a password would take another time."""
 _LEAST = 12
 """Characters behind a prefix, so that no short secret is given away by its beginning."""
 
 
 def prefix_size(value: bytes) -> int:
     """Give the length of the longest known prefix of a value, 0 where it has none."""
+    cost = _COST.match(value) if value[:1] == b"$" else None
+    if cost is not None and len(value) - cost.end() >= _LEAST:
+        return cost.end()
     for prefix in _BY_BEGINNING.get(value[:2], ()):
         if value.startswith(prefix) and len(value) - len(prefix) >= _LEAST:
             return len(prefix)

@@ -4,7 +4,9 @@ import base64
 import gzip
 import json
 import re
+import string
 from collections.abc import Callable
+from random import Random
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -26,6 +28,7 @@ from playhead.tape.exchange import (
 from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.placeholders.placeholder import unescape
 from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import make_response
 
 KEY = "tk7Qm2+/Zp9x=Ab3_Lr-58fW0yC1vv"
 JSON = (b"content-type", b"application/json")
@@ -444,3 +447,59 @@ def test_a_run_of_backslashes_costs_no_more_than_its_length() -> None:
     for end in (b"x\\/", b'u"} password: ' + b"\\" * 15_000 + b"u"):
         body = b'{"password":"' + b"\\" * 15_000 + end + b"\\" * 1_000_000 + end
         assert len(redactor.text(body)) == len(body)
+
+
+def _token(draw: Random, size: int) -> bytes:
+    return b"EAAB" + "".join(draw.choices(string.ascii_letters + string.digits, k=size)).encode()
+
+
+def test_base64_of_a_picture_stays() -> None:
+    """A letter in it reads like the length of what is behind, which looks like a token; alone or in a binary format it is one."""
+    draw = Random(7)
+    token = _token(draw, 100)
+    picture = base64.b64encode(draw.randbytes(300)).rstrip(b"=")
+    letter = bytes([len(token)])
+    inside = b'{"data": "' + picture + letter + token + picture + b'"}'
+    assert Redactor(b"k").text(inside) == inside
+    for before, behind in ((b"\x12", b"\x1a\x02ok"), (b'"', b'"'), (b"\xd9", b"")):
+        text = before + letter + token + behind if before != b'"' else before + token + behind
+        assert token not in Redactor(b"k").text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+        b'{"device_code": "short", "x-amz-signature": "v4"}',
+        b"$6$ is SHA-512, $2y$ is bcrypt, $apr1$ is Apache's",
+        b'$env:APP_MODE = "development-with-a-long-name"',
+    ],
+)
+def test_what_only_has_the_name_of_a_secret_stays(text: bytes) -> None:
+    """Nonces, words and prefixes."""
+    assert Redactor(b"k").text(text) == text
+
+
+def test_the_cost_of_a_hash_stays() -> None:
+    """Who checks a password against a placeholder takes no other time."""
+    draw = Random(3)
+    body = "".join(draw.choices(string.ascii_letters + string.digits, k=53))
+    long = "".join(draw.choices(string.ascii_letters + string.digits, k=86))
+    for begin, rest in (("$2b$12$", body), ("$6$rounds=5000$", f"saltsalt${long}")):
+        kept = Redactor(b"k").text(f"bob:{begin}{rest}\n".encode()).decode()
+        assert kept.startswith(f"bob:{begin}")
+        assert len(kept) == len(f"bob:{begin}{rest}\n")
+        assert rest not in kept
+
+
+def test_the_code_of_a_grant_is_learned_from_where_it_is_sent() -> None:
+    """With its `state`; another `code` is no secret."""
+    code = "9b1c7e3f5a2d4c6e8f0a1b3c5d7e9f2a4b6c8d0e"
+    for state, kept in (("&state=s1", False), ("", True)):
+        redactor = Redactor(b"k")
+        where = f"https://app.test/cb?code={code}{state}".encode()
+        answer = make_response(b"", 302, headers=((b"location", where),))
+        new, places, _ = redactor.response(answer)
+        assert (code.encode() in new.headers[0][1]) is kept
+        assert bool(places) is not kept
+        assert (code.encode() in redactor.text(f"got {code}".encode())) is kept
