@@ -3,7 +3,7 @@
 It is a process of its own, in a process group of its own, told what to do over standard input:
 
     {"do": "load", "proxy": PORT | null, "upstream": PORT, "connections": N, "workload": NAME,
-     "blocks": [[NUMBER, ...], ...]}
+     "blocks": [[NUMBER, ...], ...], "own_keys": BOOL}
     {"do": "agent", "proxy": PORT | null, "upstream": PORT, "first": NUMBER}
     {"do": "ttfb", "routes": {NAME: PORT | null}, "upstream": PORT, "streams": N, "warm": N, "seed": N}
     {"do": "paced", "proxy": PORT | null, "upstream": PORT, "connections": N, "workloads": [NAME, ...],
@@ -176,6 +176,14 @@ async def load(told: dict[str, Any]) -> None:
         [(workloads.token(n), workloads.request(work, n, authority)) for n in block]
         for block in told["blocks"]
     ]
+    if told.get("own_keys"):
+        blocks = [
+            [
+                (token, wire.replace(workloads.KEY, workloads.own_key(token)))
+                for token, wire in block
+            ]
+            for block in blocks
+        ]
     async with asyncio.timeout(_CONNECT_S):
         lines = [await connect(told["proxy"], told["upstream"]) for _ in range(told["connections"])]
     talk.say({"ready": True})

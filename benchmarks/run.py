@@ -2,7 +2,7 @@
 
     uv run python benchmarks/run.py [PART...] [--rounds N] [--quick] [--markdown] ...
 
-Parts, all where none is named: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, match, nearest,
+Parts, all where none is named: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, beside, match, nearest,
 redact, encryption, store, archive, carry, delete, soak.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 
 import archiving
+import beside
 import bodies
 import carrying
 import chunks
@@ -51,6 +52,7 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "pace": pace.pace,
     "nagle": nagle.nagle,
     "bodies": bodies.bodies,
+    "beside": beside.beside,
     "match": matching.matching,
     "nearest": nearest.nearest,
     "redact": redact.redact,
@@ -71,6 +73,7 @@ _ROUNDS = {
     "pace": 3,
     "nagle": 3,
     "bodies": 1,
+    "beside": 5,
     "match": 5,
     "nearest": 20,
     "redact": 15,
