@@ -1,7 +1,7 @@
 """What it costs to look for secrets: megabytes a second, bodies of 60 KB, teaching a secret, hostile texts of one megabyte.
 
 Measured on the redactor alone, by CPU of the thread that asks, best of several times; 0, 40 and 512 secrets have been learned and
-compiled. Bodies of 60 KB: a chat, source code, random bytes, base64, a stream of events, and the sample traffic where it is there.
+compiled. Bodies of 60 KB: a chat, 30 requests of a conversation (each goes on where the one before ended), source code, random bytes, base64, a stream of events, and the sample traffic where it is there.
 """
 
 import base64
@@ -25,6 +25,7 @@ from playhead.tape.redaction.search import Kind
 LEARNED = (0, 40, 512)
 BAR_MB_S = {
     "chat": 1000,
+    "conversation": 1000,
     "source": 1000,
     "random": 1000,
     "base64": 1000,
@@ -60,7 +61,10 @@ def _speed(plan: Plan, later: ThreadPoolExecutor) -> Section:
         size = sum(map(len, bodies))
         kind = Kind(stream=name == "events")
         took_s = {
-            count: _best(max(5, plan.rounds), partial(_search_all, redactor, bodies, kind))
+            count: _best(
+                max(5, plan.rounds),
+                partial(_search_all, redactor, bodies, kind, goes_on=name == "conversation"),
+            )
             for count, redactor in redactors.items()
         }
         speed = {count: size / took / 1e6 for count, took in took_s.items()}
@@ -75,9 +79,9 @@ def _speed(plan: Plan, later: ThreadPoolExecutor) -> Section:
     return section
 
 
-def _search_all(redactor: Redactor, bodies: list[bytes], kind: Kind) -> None:
+def _search_all(redactor: Redactor, bodies: list[bytes], kind: Kind, *, goes_on: bool) -> None:
     for body in bodies:
-        redactor._search.search(body, kind)
+        redactor._search.search(body, kind, goes_on=goes_on)
 
 
 def _bodies() -> dict[str, list[bytes]]:
@@ -101,12 +105,21 @@ def _bodies() -> dict[str, list[bytes]]:
     traffic = [body for one in samples() for body in (one.asked, one.said) if body]
     return {
         "chat": chat,
+        "conversation": [_conversation(source[0], step) for step in range(30)],
         "source": source,
         "random": drawn,
         "base64": [base64.b64encode(one)[:_SIZE] for one in drawn],
         "events": events,
         "traffic": traffic,
     }
+
+
+def _conversation(text: bytes, step: int) -> bytes:
+    """Give the request of a step of a conversation: one message more than the one before."""
+    size = 2000
+    said = [text[at * size : (at + 1) * size].decode("latin-1") for at in range(len(text) // size)]
+    messages = [{"role": "user", "content": one} for one in (said * 2)[: 16 + step]]
+    return json.dumps({"model": "bench-1", "messages": messages}).encode()
 
 
 def _event(word: str) -> dict[str, object]:

@@ -49,6 +49,8 @@ class Learned:
         self._values: dict[bytes, None] = {}
         self._literals = Literals(_needles, self._values, later)
         self._all: tuple[bytes, ...] | None = ()
+        self.longest = 0
+        """Bytes of the longest way in which one of them may be written, or more."""
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -70,6 +72,7 @@ class Learned:
             or _TO_BE_FILLED.search(value)
         ):
             return
+        self.longest = max(self.longest, 2 * len(value))  # in hex
         self._values[value] = None
         self._literals.add(value)
         if len(self._values) > MAX_VALUES:

@@ -123,7 +123,7 @@ class Redactor:
         plain = undo_coding(came, b",".join(codings)) if codings else None
         body = came if plain is None else plain
         kind = _kind(request.headers)
-        searched = self._search.search(body, kind)
+        searched = self._search.search(body, kind, goes_on=True)
         if codings and plain is None:
             searched = self._find_coded(came, codings, kind) or searched
         if searched is None:

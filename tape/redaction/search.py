@@ -34,6 +34,7 @@ from .finding.personal import PersonalData
 from .learned import Learned, Match, write_match
 from .placeholders.placeholder import Placeholders, rewrite, unescape
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
+from .resumed import LEAST, Resumed
 
 SHORTEST = len(b"://:x@")
 """Bytes below which a text holds no secret, unless a configuration says so."""
@@ -130,14 +131,24 @@ class Search:
         kinds = [kind for rule in rules for kind in rule.pii]
         self._personal = PersonalData(kinds) if kinds else None
         self._finder = finder()
+        self._resumed = Resumed(self._finder, learned)
         self.configured = bool(names or self._patterns or kinds)
         """Whether a configuration has places of its own: of them nothing is known."""
 
-    def search(self, data: bytes, kind: Kind = _PLAIN) -> Searched | None:
-        """Give a text without its secrets, or None where it holds none."""
-        looked = self._finder.look(data)
+    def search(self, data: bytes, kind: Kind = _PLAIN, *, goes_on: bool = False) -> Searched | None:
+        """Give a text without its secrets, or None where it holds none.
+
+        goes_on: whether it may begin as an earlier text did, as the requests of a conversation do.
+        """
         plain = kind in _PLAINEST and not self.configured
-        if looked is None and plain and self._learned.is_clean(data):
+        clean = None
+        if goes_on and plain and len(data) >= LEAST:
+            looked, clean = self._resumed.look(data)
+        else:
+            looked = self._finder.look(data)
+            if looked is None and plain and self._learned.is_clean(data):
+                return None
+        if looked is None and clean is not None:
             return None
         edits: list[_Edit] = []
         context = Context(
@@ -171,7 +182,10 @@ class Search:
                     self._spread(view, data, found, edits)
         searched = len(data)
         if self._learned:
-            searched = self._find_learned(data, views, edits, final=kind.final)
+            known_clean = clean is not None and clean is self._learned.values
+            searched = self._find_learned(
+                data, views, edits, final=kind.final, known_clean=known_clean
+            )
         if searched < len(whole):
             edits.append(self._leave_out(whole, searched, edits))
         return self._apply(whole, edits) if edits else None
@@ -291,10 +305,19 @@ class Search:
             at += size
 
     def _find_learned(
-        self, data: bytes, views: list["_View"], edits: list[_Edit], *, final: bool
+        self,
+        data: bytes,
+        views: list["_View"],
+        edits: list[_Edit],
+        *,
+        final: bool,
+        known_clean: bool,
     ) -> int:
-        """Find what was learned; give how much was searched."""
-        matches, searched = self._learned.find(data)
+        """Find what was learned; give how much was searched.
+
+        known_clean: whether the text itself has none of it.
+        """
+        matches, searched = ([], len(data)) if known_clean else self._learned.find(data)
         for match in matches:
             start, end, new = self._written(data, match)
             # Padding says how long it was, and nothing else.

@@ -48,7 +48,7 @@ class Looked(NamedTuple):
     """Where a secret may be in a text."""
 
     places: list[tuple[int, int]]
-    """End and number of a head, in the order of the ends."""
+    """End and number of a head, in rising order."""
     searched: int
     """Bytes of the text that were searched."""
     escaped: bool
@@ -99,6 +99,7 @@ class Finder:
             return None
         marks, reversed_at = self._marks, self._reversed
         places = [hit for hit in hits.found if hit[1] < marks and hit[1] != reversed_at]
+        places.sort()  # of those that end together each engine gives another one first
         if len(places) == len(hits.found):
             return Looked(places, hits.searched, escaped=False)
         escaped = any(which >= marks for _, which in hits.found)
