@@ -334,7 +334,10 @@ class Decide:
         recorded, problem = None, "it is missing"
         try:
             recorded = pending.recorded = open_run.store.find_exchange(open_run.tape, seq)
+            if recorded is not None and open_run.keeps_originals:
+                open_run.store.find_originals(open_run.tape, recorded)
         except LogCorrupt as error:
+            recorded = pending.recorded = None
             problem = str(error)
         if recorded is None:
             pending.unreadable = True

@@ -292,9 +292,9 @@ async def test_rekey_encrypts_them_anew_or_drops_them(tmp_path: Path) -> None:
 
 
 async def test_verify_names_originals_that_do_not_fit(tmp_path: Path) -> None:
-    """A row that was put in another's place, and one that was changed."""
+    """A row that is in another's place; a replay refuses what needs it, and says why."""
     config = _config(tmp_path)
-    await _record(config)
+    url, _ = await _record(config)
     assert _command(tmp_path, "verify").return_value in (0, None)
     with open_store(config) as store:
         database, run = store._database, store.get_run("r")
@@ -309,3 +309,13 @@ async def test_verify_names_originals_that_do_not_fit(tmp_path: Path) -> None:
     done = _command(tmp_path, "verify")
     assert done.return_value == 1
     assert "its originals: they are those of another exchange" in done.output
+    async with running_engine(config) as running, aiohttp.ClientSession() as session:
+        running.play()
+        seen = []
+        for path in ("/login", "/zipped"):
+            async with session.post(url + path, proxy=running.url_for("r")) as answer:
+                seen.append((answer.status, "its originals" in await answer.text()))
+        await running.end("r@1")
+        receipt = build(running.store, running.store.get_run("r@1"))
+    assert seen == [(200, False), (424, True)]
+    assert not receipt.faithful
