@@ -46,8 +46,8 @@ _ASSIGN = (
     + _V
     + "{8}"
 )
-_MAP = _NAME + "s?" + _Q + "{0,2}\\s{0,2}:\\s{0,4}\\{"
-"""Without the member behind it: what nearly all JSON has would be tried at each place."""
+_MAP = _NAME + "s?" + _Q + "{0,2}\\s{0,2}:\\s{0,4}[{\\[]"
+"""Without what is in it: what nearly all JSON has would be tried at each place."""
 _ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + _V + "{8}"
 _PLIST = _NAME + "</key>(?:\\s|\\\\n){0,8}<string>" + _V + "{8}"
 _YAML = _NAME + "(?:\\s|\\\\n){1,12}value: [\"']?" + _V + "{8}"
@@ -160,15 +160,37 @@ def read_name(name: bytes) -> Place | None:
     return Place(plain, kind, password=password, declared=declared)
 
 
-def _find_assigned(context: Context, end: int, strings: Strings) -> Found | None:
-    """Look at `NAME = VALUE` in any spelling."""
-    return _assigned(context, end - 8, strings)
+def _find_assigned(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
+    """Look at `NAME = VALUE` in any spelling, and at the items of a list in YAML behind the first one."""
+    found = _assigned(context, end - 8, strings)
+    if found is None or not _FIRST_ITEM.search(context.data, max(0, found.start - 48), found.start):
+        return found
+    items, at = [found], found.end + (context.data[found.end : found.end + 1] in (b'"', b"'"))
+    for _ in range(_MOST_ITEMS):
+        item = _NEXT_ITEM.match(context.data, at, found.start + _LIST_BYTES)
+        if item is None:
+            break
+        if is_strong(item[1]):
+            items.append(found._replace(start=item.start(1), end=item.end(1)))
+        at = item.end()
+    return items
 
 
 _MAP_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(\\*[\"'])\s*:\s*\{\Z")
 _MAP_MEMBER = re.compile(
     rb"\s{0,16}(\\*[\"'])[A-Za-z0-9_-]{1,20}\1\s{0,2}:\s{0,2}\1([^\"'\\\s]{8,4096})\1"
 )
+_LIST_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(\\*[\"'])\s*:\s*\[\Z")
+_ITEM = re.compile(
+    rb"(?:\s|\\n){0,16}(?:(\\*[\"'])([^\"'\\\s]{1,4096})\1|\{[^{}\[\]]{0,400}\}|[A-Za-z0-9.+-]{1,40})(?:\s|\\n){0,16}([,\]])"
+)
+_FIRST_ITEM = re.compile(rb"(?:\n|\\n)[ \t]{0,40}- [\"']?\Z")
+_NEXT_ITEM = re.compile(
+    rb"(?:\r?\n|\\n)[ \t]{0,40}- [\"']?([^\s\"'\\,#:]{1,4096})[\"']?(?=\s|\\n|\Z)"
+)
+_MOST_ITEMS = 64
+_LIST_BYTES = 8192
+"""Of a list of secrets, how much is looked at."""
 _ATTRIBUTE_NAME = re.compile(
     rb"([A-Za-z0-9_.-]{1,80})\\*[\"']\s+(?:value|content)=(\\*[\"'])\Z", re.IGNORECASE
 )
@@ -196,6 +218,37 @@ def _find_behind(pattern: re.Pattern[bytes], *, member: bool, word: bytes = b"")
         return _plain_value(data, start, is_middle if place.password else is_strong)
 
     return find
+
+
+def _find_in_list(context: Context, end: int, strings: Strings) -> list[Found] | None:
+    """Look at the items of a list whose name says what is in it: `"api_keys": ["...", "..."]`."""
+    data = context.data
+    read = _LIST_NAME.search(data, max(0, end - 100), end)
+    place = read_name(read[1]) if read else None
+    if read is None or place is None:
+        return None
+    if strings.is_prompt(read.start(), len(read[2]) - 1, member=True):
+        return None
+    found: list[Found] = []
+    at, last = end, end + _LIST_BYTES
+    for _ in range(_MOST_ITEMS):
+        item = _ITEM.match(data, at, last)
+        if item is None:
+            break
+        value = item[2]
+        if value and (is_strong(value) or (place.password and is_middle(value))):
+            found.append(Found(item.start(2), item.end(2), place.kind, learn=True))
+        if item[3] == b"]":
+            break
+        at = item.end()
+    strings.judged = True
+    return found or None
+
+
+def _find_inside(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
+    """Look at a list or an object whose name says what is in it."""
+    find = _find_in_list if context.data[end - 1 : end] == b"[" else _find_in_map
+    return find(context, end, strings)
 
 
 def _find_in_map(context: Context, end: int, strings: Strings) -> Found | None:
@@ -662,7 +715,7 @@ Confirm = Callable[[Context, int, Strings], Found | list[Found] | None]
 NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_ASSIGN, caseless=True), _find_assigned),
     (Head(_SHORT, caseless=True), _find_short),
-    (Head(_MAP, caseless=True), _find_in_map),
+    (Head(_MAP, caseless=True), _find_inside),
     (Head(_ATTRIBUTE, caseless=True), _find_behind(_ATTRIBUTE_NAME, member=False)),
     (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
     (Head(_YAML, caseless=True), _find_behind(_YAML_NAME, member=False)),

@@ -503,3 +503,31 @@ def test_the_code_of_a_grant_is_learned_from_where_it_is_sent() -> None:
         assert (code.encode() in new.headers[0][1]) is kept
         assert bool(places) is not kept
         assert (code.encode() in redactor.text(f"got {code}".encode())) is kept
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{{"api_keys": ["{}", "{}", "{}"]}}',
+        '{{"tokens":[{{"id": 1, "on": true}}, null, "{}", "short", "{}","{}"]}}',
+        "api_keys:\n  - {}\n  - '{}'\n  - {}\nother: x\n",
+        '{{"args": "{{\\"secrets\\": [\\"{}\\", \\"{}\\", \\"{}\\"]}}"}}',
+    ],
+)
+def test_each_item_of_a_list_of_secrets_is_found(form: str) -> None:
+    """Not only the first one."""
+    draw = Random(5)
+    keys = ["".join(draw.choices(string.ascii_letters + string.digits, k=24)) for _ in range(3)]
+    text = form.format(*keys)
+    kept = Redactor(b"k").text(text.encode()).decode()
+    assert len(kept) == len(text)
+    assert not [key for key in keys if key in kept], kept
+
+
+def test_other_items_of_a_list_stay() -> None:
+    """Words, numbers and names beside secrets; a list that has another name."""
+    key = "kT5dv7Qm2pZ9xAb3LrfW0yC1"
+    text = f'{{"api_keys": ["{key}", "production", 12345678, "eu-west-1"], "ids": ["a1b2c3d4e5f6a7b8c9d0"]}}'
+    kept = Redactor(b"k").text(text.encode()).decode()
+    assert kept.replace(kept[15:39], key) == text
+    assert key not in kept
