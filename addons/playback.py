@@ -25,6 +25,7 @@ from ..tape.exchange import (
     VerdictKind,
 )
 from ..tape.matching.agreement import Drift
+from ..tape.matching.profile_use import ProfileUse, find_profile_use, have_other_conditions
 from ..tape.playback.delivery import is_terminal
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action
@@ -130,6 +131,8 @@ class Playback:
             ):
                 match = "exact"
         more: dict[str, Any] = {}
+        if match == "canonical" and (found := _find_profile(pending, request, exchange)):
+            match, more["profile"] = found
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
         if verdict is VerdictKind.SERVED:
@@ -259,6 +262,23 @@ def _rests_on_ignored(open_run: OpenRun, request: Request, recorded: Exchange) -
         recorded.request, request, open_run.shipped_rules, kind, hidden, _MOST_IGNORED
     )
     return any(is_content(one, kind) for one in found)
+
+
+def _find_profile(
+    pending: PendingExchange, request: Request, recorded: Exchange
+) -> tuple[str, list[Any]] | None:
+    """Say by what of its client's profile a request is the recorded one; None where it is so without."""
+    rules, kind = pending.open_run.rules, pending.request_class
+    profile = rules.profiles.find(request.headers)
+    if profile is None:
+        return None
+    use = find_profile_use(recorded.request, request, rules, kind)
+    if use is not None:
+        return "profile", use.to_row()
+    unconditional = rules.of(request, kind).masks.unconditional
+    if unconditional and have_other_conditions(recorded.request, request):
+        return "unconditional", ProfileUse(profile.name, profile.version, ()).to_row()
+    return None
 
 
 def _alike(pending: PendingExchange) -> Iterator[Seq]:

@@ -13,10 +13,12 @@ import time
 from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from mitmproxy import connection, http
 
 from ..store import RunInfo, StoreError, StoreUnwritable
+from ..tape.canonical.client_profiles import find_product
 from ..tape.diff.divergence_types import Divergence
 from ..tape.exchange import (
     Close,
@@ -30,10 +32,12 @@ from ..tape.exchange import (
     RawMessage,
     RawWebSocketSummary,
     RedactedText,
+    RequestClass,
     Seq,
     VerdictKind,
     WebSocketMessage,
 )
+from ..tape.matching.profile_use import ProfileUse, find_message_use
 from ..tape.matching.replaced_values import Changed
 from ..tape.playback.websocket import (
     ABRUPT,
@@ -191,7 +195,7 @@ class WebSocketPlayer(WebSocket):
         assert pending.request is not None
         self._pending = pending
         self._pace = open_run.config.playback.pace
-        self._masks = open_run.rules.of(pending.request).masks.json
+        self._masks = open_run.rules.of(pending.request, pending.request_class).masks
         self._tape = tape
         self._raw = raw
         self._set(exchange)
@@ -201,9 +205,10 @@ class WebSocketPlayer(WebSocket):
         self._broken = ""
         self._closed: tuple[int, str] | None = None
         self._unheard = self._ended = False
-        self._told: dict[str, bool] = {}
-        """For the receipt: whether redaction `replaced` a value in a message that was sent, or was sent `as_recorded`, and a match
-        rests on a `kind_alone`."""
+        self._told: dict[str, Any] = {}
+        """For the receipt: whether redaction `replaced` a value in a message that was sent, or was sent `as_recorded`, whether a
+        match rests on a `kind_alone`, and on what of the client's `profile`."""
+        self._profile: ProfileUse | None = None
 
     # ---- what the layer asks -------------------------------------------------------------------
 
@@ -277,6 +282,18 @@ class WebSocketPlayer(WebSocket):
         self._begun = True
         return self._stray is None
 
+    def _note_profile(self, recorded: bytes, heard: bytes) -> None:
+        """Note what a message owes to the profile of its client."""
+        request = self._pending.request
+        if request is None:
+            return
+        rules, kind = self._pending.open_run.rules, self._pending.request_class
+        use = find_message_use(request, recorded, heard, rules, kind)
+        if use is not None:
+            known = self._profile.places if self._profile is not None else ()
+            self._profile = use._replace(places=tuple(dict.fromkeys((*known, *use.places))))
+            self._told["profile"] = self._profile.to_row()
+
     def _find_changed(self, recorded: Message, heard: Message) -> Sequence[Changed]:
         """Find the replaced values of a message that are not those of the recorded one."""
         request = self._pending.request
@@ -335,7 +352,13 @@ class WebSocketPlayer(WebSocket):
         self.exchange = exchange
         read = partial(self._pending.open_run.store.messages, self._tape, exchange.seq)
         self._cursor = MessageCursor(
-            read, exchange, self._pace, self._masks, self._arrived, self._find_changed
+            read,
+            exchange,
+            self._pace,
+            self._masks,
+            self._arrived,
+            self._find_changed,
+            self._note_profile,
         )
 
     def become(self, other: Exchange) -> None:
@@ -390,6 +413,7 @@ class WebSocketPlayer(WebSocket):
         try:
             found = await asyncio.to_thread(self._explain)
             if found is not None:
+                self._note_unprofiled()
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
@@ -397,6 +421,16 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)
         finally:
             pending.finish()
+
+    def _note_unprofiled(self) -> None:
+        """Note the client of a model call that diverged, where it has no profile."""
+        pending = self._pending
+        if pending.request is None or pending.request_class is not RequestClass.INFERENCE:
+            return
+        fields = pending.request.headers
+        product = find_product(fields).decode("ascii", "replace")
+        if product and pending.open_run.rules.profiles.find(fields) is None:
+            self._told["unprofiled"] = product
 
     def _explain(self) -> Divergence | None:
         seq, tape_seq, request = self._pending.seq, self.exchange.seq, self._pending.request

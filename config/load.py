@@ -20,6 +20,7 @@ from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .match_pattern import Match
+from .profiles.shipped import shipped_profiles
 from .safe_json_schema import BadSchema, compile_schema
 from .schema import (
     CONFIG_VERSION,
@@ -363,6 +364,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "contracts",
             "model_contracts",
             "ignore",
+            "profiles_off",
             "redact",
             "redact_off",
             "secrets",
@@ -401,6 +403,7 @@ def _config(value: Value, base: Path | None) -> Config:
         model_contracts=fields.parsed("model_contracts", _model_violation, default.model_contracts),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
+        profiles_off=fields.texts("profiles_off", _parse_profile, ""),
         redact=fields.section("redact", _redact_rules, ()),
         redact_off=fields.each("redact_off", _keep_rule),
         secrets=Secrets(fields.parsed("secrets", choice(*Secrets), default.secrets.value)),
@@ -803,6 +806,10 @@ def _ignore_rule(value: Value) -> IgnoreRule:
     if value.is_mapping and all(place.blank for place in places):
         value.fault("names no place; expected one of json, header, query, form, regex")
     return rule
+
+
+def _parse_profile(text: str) -> str:
+    return choice(*(profile.name for profile in shipped_profiles()))(text)
 
 
 def _redact_rule(value: Value) -> RedactRule:

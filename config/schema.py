@@ -453,6 +453,8 @@ class Config:
     """Of answers of models, by what the request declares; None leaves them unread."""
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
+    profiles_off: tuple[str, ...] = ()
+    """Names of client profiles under which nothing is left out."""
     redact: tuple[RedactRule, ...] = ()
     redact_off: tuple[KeepRule, ...] = ()
     secrets: Secrets = Secrets.REPLACED

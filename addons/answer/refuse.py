@@ -16,7 +16,8 @@ from mitmproxy import http
 from ...config import Mode
 from ...store import Record, StoreError, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
-from ...tape.diff.divergence_types import Divergence
+from ...tape.canonical.client_profiles import find_product
+from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
 from ...tape.policy.decide import CONTRACTS, LIMITS, Action
 from ...tape.policy.refusal import (
@@ -86,6 +87,8 @@ class Refuse:
             fields = refusal_headers(reason, request, divergence)
             flow.response = make_answer(REFUSAL_STATUS, fields, body)
             verdict = VerdictKind.REFUSED
+        if divergence is not None and (product := _find_unprofiled(pending, request, divergence)):
+            more["unprofiled"] = product
         note_verdict(pending, request, verdict, reason, **more)
         if pending.effect is not None:
             pending.effect.seen = True
@@ -146,6 +149,17 @@ class Refuse:
         except StoreUnwritable as error:
             # It is refused in any case.
             open_run.gap.note(str(error), exchanges=1)
+
+
+def _find_unprofiled(pending: PendingExchange, request: Request, divergence: Divergence) -> str:
+    """Give the product of a client without a profile whose model call is not on the tape; else nothing."""
+    if pending.request_class is not RequestClass.INFERENCE:
+        return ""
+    if divergence.kind not in (DivergenceKind.CHANGED, DivergenceKind.UNEXPECTED):
+        return ""
+    if pending.open_run.rules.profiles.find(request.headers) is not None:
+        return ""
+    return find_product(request.headers).decode("ascii", "replace")
 
 
 def refusal(

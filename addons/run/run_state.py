@@ -42,9 +42,10 @@ from ...tape.exchange import (
 )
 from ...tape.headers.shipped_lists import DECISIVE_NAMES
 from ...tape.matching.agreement import Agreement, without_conditions
-from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
+from ...tape.matching.cursor import Cursor, Exhausted, Hit, Rank, Unknown
 from ...tape.matching.index import reclassify
 from ...tape.matching.json_rpc_ids import IdRewriting
+from ...tape.matching.profile_use import have_other_conditions
 from ...tape.policy.decide import Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
@@ -64,6 +65,10 @@ if TYPE_CHECKING:
     from .pending_exchange import PendingExchange
 
 _OK = 200
+_CONDITION = 100
+"""More than any other reason to prefer a recorded request."""
+_NO_ANSWER = 2
+"""An answer without a body to a read that has seen something else."""
 _PAUSE_S = 0.0005
 _PREPARED = 20_000
 """Exchanges of a tape up to which what explains a miss is read before there is one."""
@@ -207,7 +212,7 @@ class OpenRun:
     @cached_property
     def shipped_rules(self) -> Rules:
         """The rules without those of the configuration's `ignore`."""
-        return compile_rules((), thread_time, self.rules.fields)
+        return compile_rules((), thread_time, self.rules.fields, self.rules.profiles.all)
 
     @property
     def named(self) -> bool:
@@ -314,6 +319,10 @@ class OpenRun:
         if self.cursor is None or request is None:
             return fingerprint, Unknown()
         rank = self.agreement.ranking(request)
+        if self.rules.of(request, request_class).masks.unconditional:
+            return fingerprint, self._find_unconditional(
+                self.cursor, request, request_class, fingerprint, rank, repeat=repeat
+            )
         found = self.cursor.find(fingerprint, request_class, repeat=repeat, rank=rank)
         if not isinstance(found, Unknown) or (headers := without_conditions(request)) is None:
             return fingerprint, found
@@ -327,6 +336,33 @@ class OpenRun:
             if answer is not None and answer.status == _OK:
                 return other, hit
         return fingerprint, found
+
+    def _find_unconditional(
+        self,
+        cursor: Cursor,
+        request: Request,
+        request_class: RequestClass,
+        fingerprint: Fingerprint,
+        rank: Rank,
+        *,
+        repeat: bool,
+    ) -> Hit | Exhausted | Unknown:
+        """Find what answers a read whose conditions do not count: one with the same, or an answer in full."""
+
+        def rank_condition(seq: Seq) -> int:
+            return _CONDITION * self._condition_rank(request, seq) + rank(seq)
+
+        found = cursor.find(fingerprint, request_class, repeat=repeat, rank=rank_condition)
+        if isinstance(found, Hit) and self._condition_rank(request, found.seq) == _NO_ANSWER:
+            return Unknown()
+        return found
+
+    def _condition_rank(self, request: Request, seq: Seq) -> int:
+        recorded = self.read_recorded(seq)
+        if recorded is None or not have_other_conditions(recorded.request, request):
+            return 0
+        answer = recorded.response
+        return 1 if answer is not None and answer.status == _OK else _NO_ANSWER
 
     def find_known(self, raw: bytes) -> Fingerprint | None:
         """Find the fingerprint of a request whose bytes are on the tape, by their hash."""

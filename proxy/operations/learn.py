@@ -1,6 +1,7 @@
 """`playhead learn`: compare two recordings of the same task."""
 
 from ...config import Config
+from ...config.profiles.shipped import find_profiles
 from ...store import StoreError
 from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.learn import Lesson, learn
@@ -29,4 +30,5 @@ def learn_from(config: Config, first: str, second: str) -> Lesson:
                 progress,
                 config.classes,
                 find_field_rules(config),
+                find_profiles(config.profiles_off),
             )

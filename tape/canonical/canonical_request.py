@@ -9,8 +9,8 @@ Rules:
    (`headers/counted_fields.py`), and the body by its type: JSON as a value (`canonical/json.py`), a form as its pairs in order,
    multipart without its boundary and those inside it, anything else as bytes. A request of class `telemetry` counts by method
    and URL without its query alone.
-3. Masks come from declared rules only: the shipped ones below and those of the configuration. A masked or
-   secret place counts by being there.
+3. Masks come from declared rules only: the shipped ones below, those of the configuration, and those of the profile of the
+   client that asks. A masked or secret place counts by being there. Of an effect no profile leaves anything out.
 4. A body that is broken, too large or nested too deep counts as bytes: no body makes this raise.
 5. Whatever `canonical` reads before it parses stands in `raw_key` too, so equal keys mean equal forms
    under the same rules, and bytes seen before need no parsing.
@@ -24,7 +24,7 @@ noise, marks in the place of ids of runs that are linked, what trailers say of h
 a field names for a gateway, without the secrets of a query in a field; version 9 has the boundary of a multipart body that
 readers may read in several ways; version 10 has every `upgrade` but an offer of HTTP/2, and not the names of blocks
 (`block_names.py`); version 11 has marks in the place of numbers that were replaced; version 12 has marks in the place of secrets in
-header fields that count (`header_places.py`).
+header fields that count (`header_places.py`); version 13 has what the profile of a client leaves out (`client_profiles.py`).
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -42,6 +42,8 @@ from urllib.parse import quote_plus, unquote_plus, unquote_to_bytes
 from blake3 import blake3
 
 from ...config.match_pattern import parse_match
+from ...config.profiles.profile import Profile
+from ...config.profiles.shipped import find_profiles
 from ...config.schema import Config, IgnoreRule
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...config.values import parse_json_path
@@ -56,7 +58,7 @@ from ..headers.counted_fields import (
     count_fields,
     places_without_noise,
 )
-from ..headers.shipped_lists import HOSTS_OF_MEMBERS
+from ..headers.shipped_lists import HOSTS_OF_MEMBERS, NEW_CONDITIONS
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.header_places import is_marked, mark_header_places
@@ -65,13 +67,14 @@ from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
 from .block_names import find_block_names, without_block_names
+from .client_profiles import NO_PROFILES, ClientProfiles, compile_profiles, find_product
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 12
+CANONICAL_VERSION = 13
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -161,6 +164,13 @@ class Masks(NamedTuple):
     query: frozenset[str] = frozenset()
     form: frozenset[str] = frozenset()
     regex: patterns.Patterns = ()
+    placed: tuple[patterns.Placed, ...] = ()
+    """What the profile of the client leaves out of a JSON body."""
+    unconditional: bool = False
+    """Whether its profile has an answer in full answer a GET with other conditions."""
+
+
+NO_MASKS = Masks()
 
 
 class Endpoint(NamedTuple):
@@ -189,8 +199,8 @@ class Rules:
     digest: bytes
     """16 bytes over the rules and the version of the canonical form: an index made under another digest
     has to be made again."""
-    endpoint: Callable[[str, str, str, int, str], Endpoint] = field(compare=False, repr=False)
-    """By method, scheme, host, port and path; remembered for the endpoints asked last."""
+    endpoint: Callable[[str, str, str, int, str, str], Endpoint] = field(compare=False, repr=False)
+    """By method, scheme, host, port, path and name of the client's profile; remembered for the endpoints asked last."""
     by_target: bool = field(compare=False, repr=False, default=False)
     """A rule looks at the query, so `endpoint` wants the target instead of the path."""
     searched: patterns.Patterns = field(compare=False, repr=False, default=())
@@ -198,10 +208,22 @@ class Rules:
     fields: FieldRules = SHIPPED_FIELDS
     """What each header field is."""
 
-    def of(self, request: Request) -> Endpoint:
-        """Give what the rules say of a request."""
+    profiles: ClientProfiles = NO_PROFILES
+    """Of the clients that are known."""
+
+    def of(self, request: Request, request_class: RequestClass = RequestClass.READ) -> Endpoint:
+        """Give what the rules say of a request.
+
+        request_class: of an effect no profile says anything.
+        """
+        client = ""
+        if self.profiles and request_class is not RequestClass.EFFECT:
+            found = self.profiles.find(request.headers)
+            client = found.name if found is not None else ""
         place = request.target if self.by_target else request.target.partition("?")[0]
-        return self.endpoint(request.method, request.scheme, request.host, request.port, place)
+        return self.endpoint(
+            request.method, request.scheme, request.host, request.port, place, client
+        )
 
 
 class Canonical(NamedTuple):
@@ -227,11 +249,13 @@ def compile_rules(
     config_ignore: tuple[IgnoreRule, ...] = (),
     clock: patterns.Clock | None = None,
     fields: FieldRules = SHIPPED_FIELDS,
+    profiles: Sequence[Profile] = (),
 ) -> Rules:
     """Give the shipped rules with a configuration's own.
 
     clock: limits how long patterns look at one request.
     fields: what each header field is (`find_field_rules`).
+    profiles: of the clients that are known.
     Raises: ValueError for a JSON path or a pattern that is none; a loaded configuration holds only good ones.
     """
     ignore = (*DEFAULT_IGNORE, *config_ignore)
@@ -250,10 +274,15 @@ def compile_rules(
         for rule in ignore
     )
 
-    def look_up(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+    clients = compile_profiles(profiles, clock)
+
+    def look_up(
+        method: str, scheme: str, host: str, port: int, place: str, client: str
+    ) -> Endpoint:
         found = [
             masks for match, masks in compiled if match.matches(method, scheme, host, port, place)
         ]
+        placed, unconditional = clients.of(client, (method, scheme, host, port, place))
         regex = tuple(dict.fromkeys(pattern for masks in found for pattern in masks.regex))
         path = _normal(place.partition("?")[0])
         return Endpoint(
@@ -265,34 +294,42 @@ def compile_rules(
                 frozenset(name for masks in found for name in masks.query),
                 frozenset(name for masks in found for name in masks.form),
                 regex,
+                placed,
+                unconditional,
             ),
         )
 
     remembered = lru_cache(maxsize=4096)(look_up)
 
-    def endpoint(method: str, scheme: str, host: str, port: int, place: str) -> Endpoint:
+    def endpoint(
+        method: str, scheme: str, host: str, port: int, place: str, client: str
+    ) -> Endpoint:
         # A long path is seldom asked for twice, and thousands of them are much to hold.
         find = remembered if len(place) <= _LONG_PLACE else look_up
-        return find(method, scheme, host, port, place)
+        return find(method, scheme, host, port, place, client)
 
     told = [(r.match.text, r.json, r.header, r.query, r.form, r.regex) for r in ignore]
     places = sorted(fields.secret), sorted(fields.kept)
+    known = f" {clients.told!r}" if profiles else ""
     digest = blake2b(
-        f"{CANONICAL_VERSION} {told!r} {places!r}".encode("utf-8", "surrogatepass"), digest_size=16
+        f"{CANONICAL_VERSION} {told!r} {places!r}{known}".encode("utf-8", "surrogatepass"),
+        digest_size=16,
     )
     return Rules(
         ignore,
         digest.digest(),
         endpoint,
-        any("?" in rule.match.path for rule in ignore),
-        tuple(made.values()),
+        any("?" in rule.match.path for rule in ignore) or clients.by_target,
+        (*made.values(), *clients.patterns),
         fields,
+        clients,
     )
 
 
 def rules_of(config: Config, clock: patterns.Clock | None = None) -> Rules:
     """Give the rules of a configuration. Raises: ValueError, as `compile_rules`."""
-    return compile_rules(config.ignore, clock, find_field_rules(config))
+    profiles = find_profiles(config.profiles_off)
+    return compile_rules(config.ignore, clock, find_field_rules(config), profiles)
 
 
 def find_field_rules(config: Config) -> FieldRules:
@@ -332,7 +369,7 @@ def canonical(
     blocks = find_block_names(request)
     if blocks is not None:
         request = without_block_names(request)
-    endpoint = rules.of(request)
+    endpoint = rules.of(request, request_class)
     authority, path, masks = endpoint
     scheme, names = request.scheme.lower(), names_of(request)
     if request_class is RequestClass.TELEMETRY:
@@ -360,7 +397,8 @@ def canonical(
             else value.strip(),
         )
         for name, value in fields.counted
-        if coded or name != b"content-encoding" or value == MASKED
+        if (coded or name != b"content-encoding" or value == MASKED)
+        and not (masks.unconditional and name in NEW_CONDITIONS)
     )
     if request.trailers:
         headers += _count_trailers(request, rules.fields, masks.header)
@@ -418,6 +456,7 @@ def raw_key(request: Request, request_class: RequestClass) -> bytes:
     request = compared(request)
     told = [
         request_class.encode(),
+        find_product(request.headers),
         request.method.encode("utf-8", "surrogatepass"),
         request.scheme.encode("utf-8", "surrogatepass"),
         request.host.encode("utf-8", "surrogatepass"),
@@ -668,24 +707,51 @@ def _reading(tree: Any, exact: bool) -> Reduced:
 
 
 def _reading_of(masks: Masks) -> Reading:
-    if not masks.regex:
+    if not masks.regex and not masks.placed:
         return _reading
 
     def reading(tree: Any, exact: bool) -> Reduced:
         places, swaps = _reading(tree, exact)
-        return Reduced(places, patterns.find_swaps(tree, exact, masks.regex, swaps))
+        found = patterns.find_swaps(tree, exact, masks.regex, swaps, masks.placed)
+        return Reduced(places, found)
 
     return reading
 
 
-def body_tree(request: Request, rules: Rules) -> object:
+def message_form(data: bytes, masks: Masks) -> bytes:
+    """Give the form under which the text of a WebSocket's message is compared with another.
+
+    More counts in it than in a body: what is JSON-RPC or GraphQL counts as it is. What is no JSON is a text.
+    """
+    try:
+        if not masks.regex and not masks.placed:
+            return canonical_json(data, masks.json)
+        return canonical_json(data, masks.json, _message_reading(masks))
+    except (ValueError, RecursionError):
+        return MARKER.encode() + _bytes(data, masks)[1]
+
+
+def _message_reading(masks: Masks) -> Reading:
+    def reading(tree: Any, exact: bool) -> Reduced:
+        return Reduced((), patterns.find_swaps(tree, exact, masks.regex, (), masks.placed))
+
+    return reading
+
+
+def body_tree(
+    request: Request, rules: Rules, request_class: RequestClass = RequestClass.READ
+) -> object:
     """Give a request's JSON body as it is compared, for people to be shown.
 
     Raises: ValueError where it is no JSON, RecursionError where it is nested too deep.
     """
-    masks = rules.of(request).masks
-    body = _without_linked(open_body(request)[0], fields_of(request, rules).linked)
-    return json_tree(body.decode(), masks.json, _reading_of(masks))
+    masks = rules.of(request, request_class).masks
+    return json_tree(counted_body(request, rules).decode(), masks.json, _reading_of(masks))
+
+
+def counted_body(request: Request, rules: Rules) -> bytes:
+    """Give a request's body with its codings undone where they can be, and without the ids of the run in its head."""
+    return _without_linked(open_body(request)[0], fields_of(request, rules).linked)
 
 
 def _form(body: bytes, masks: Masks) -> list[str]:

@@ -14,7 +14,7 @@ of one key, and writes a negative zero as 0; both are noticed by the length, or 
 minus signs, of which text and form must hold the same number. Then, and where an escape spoils the count or
 half a surrogate pair or a `NaN` is too much for it, a slower exact reader takes over; both write the same form
 for the same value. Rules 3 and 4 leave `=[...]` and `*` in the form, and `*[...]` for a string of which parts are
-masked, with what is left of it; no JSON text could hold these. In the exact reader's tree numbers, and the markers
+masked, with what is left of it, and `*#[...]` for a number; no JSON text could hold these. In the exact reader's tree numbers, and the markers
 for rules 3 and 4, are strings that begin with NUL; a string of the text that does so gets a marker of its own.
 
 What else does not count in the JSON of some protocol is said by a `Reading`: it looks at the tree that is there
@@ -60,6 +60,8 @@ class Parts(NamedTuple):
     """What is left of a string whose parts are masked: one more than were masked."""
 
     left: tuple[str, ...]
+    is_number: bool = False
+    """It was a number, of whose text parts are masked; it is no string then."""
 
 
 class Reduced(NamedTuple):
@@ -157,7 +159,9 @@ def _swap_quick(tree: Any, swap: Swap, hidden: _Hidden) -> Any:
         # A comma goes with it; which one does not matter to a count.
         hidden.append((b",%b:%b" % (_write(key), _write(holder.pop(key))), b""))
         return tree
-    put = msgspec.Raw(b"*" + _write(value.left)) if isinstance(value, Parts) else value
+    put: Any = value
+    if isinstance(value, Parts):
+        put = msgspec.Raw((b"*#" if value.is_number else b"*") + _write(value.left))
     hidden.append((_write(tree if holder is None else holder[key]), _write(put)))
     if holder is None:
         return put
@@ -171,7 +175,8 @@ def _swap_exact(tree: Any, swap: Swap) -> Any:
         del holder[key]
         return tree
     if isinstance(value, Parts):
-        put = f"{_PARTS}[{','.join(map(_string, value.left))}]"
+        number = "#" if value.is_number else ""
+        put = f"{_PARTS}{number}[{','.join(map(_string, value.left))}]"
     else:
         put = _TEXT + value if value[:1] == "\x00" else value
     if holder is None:
@@ -233,6 +238,17 @@ def light_tree(text: str) -> object:
     return cast(object, _decode(text))
 
 
+def quick_tree(data: bytes) -> object:
+    """Parse JSON as quickly as can be; of a key that stands twice the last value is kept, numbers stay as they are written.
+
+    Raises: ValueError where it is no JSON, or is nested too deep.
+    """
+    try:
+        return _read(data)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+
+
 def is_number(value: object) -> bool:
     """Say whether a part of a tree is a number."""
     return isinstance(value, str) and value[:1] == "\x00" and value[1:2] not in ("*", "=", "'", "~")
@@ -251,7 +267,8 @@ def _show(value: object, depth: int) -> str:
             if value == MASKED:
                 return "(masked)"
             if value[:2] == _PARTS:
-                return json.dumps("(masked)".join(json.loads(value[2:])), ensure_ascii=False)
+                told = "(masked)".join(json.loads(value[2:].removeprefix("#")))
+                return told if value[2:3] == "#" else json.dumps(told, ensure_ascii=False)
             return json.dumps(value.removeprefix(_TEXT), ensure_ascii=False)
         case dict() | list() if depth > MAX_DEPTH:
             return "..."
@@ -316,6 +333,17 @@ def text_of(value: Any, exact: bool) -> str | None:
     if not exact or value[:1] != "\x00":
         return value
     return value[2:] if value[:2] == _TEXT else None
+
+
+def number_of(value: Any, exact: bool) -> str | None:
+    """Give how a number in a tree is written, or None for what is none."""
+    if isinstance(value, _Number):
+        return value[1:]
+    if exact:
+        return None
+    if type(value) is int:
+        return str(value)
+    return bytes(value).decode() if isinstance(value, msgspec.Raw) else None
 
 
 def _mask(value: Any, path: JsonPath, at: int, mark: Any, hidden: _Hidden | None) -> Any:

@@ -7,16 +7,19 @@ and what a text says is never taken for one.
 Patterns are searched as written, in texts as a person would read them, escapes and encodings undone; but in a path as
 it is sent, where an encoded slash is none.
 
+A *placed* pattern, of a client profile, looks at one place of a JSON body alone, and masks its group there. At such a place
+a number is looked at by its text, and stays a number: `1` is never taken for `"1"`.
+
 Bounded: one search takes time by the length of the text alone (RE2), but it may read on to the end of the text for
 each thing it finds. A pattern that takes more than `LIMIT_S` of one request masks nothing in it, and nothing in the
 rest of the run: requests then differ that would have been the same, and the run says why.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ...config.values import compile_regex
-from .json import MAX_DEPTH, Parts, Swap, text_of
+from .json import MAX_DEPTH, JsonPath, Parts, Swap, is_twice, number_of, text_of
 
 LIMIT_S = 1.0
 """Longest that the patterns look at one request, in seconds of their thread: how busy the machine is does not count."""
@@ -32,23 +35,57 @@ def _no_clock() -> float:
 class Pattern:
     """One pattern of a run."""
 
-    __slots__ = ("clock", "find", "group", "ran_out", "text")
+    __slots__ = ("_compiled", "clock", "ran_out", "text")
 
     def __init__(self, text: str, clock: Clock | None = None) -> None:
         """Compile it.
 
         Raises: ValueError for one that is none.
         """
-        compiled = compile_regex(text)
+        self._compiled: Any = compile_regex(text)
         self.text = text
         self.clock = clock or _no_clock
-        self.find = compiled.finditer
-        self.group = min(1, compiled.groups)
         self.ran_out = False
         """It took too long once, and masks nothing any more."""
 
+    @classmethod
+    def later(cls, text: str, clock: Clock | None = None) -> "Pattern":
+        """Make one that is known to be sound, and compile it when it is first searched."""
+        made = cls.__new__(cls)
+        made._compiled, made.text, made.clock, made.ran_out = None, text, clock or _no_clock, False
+        return made
+
+    def find(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Give where its group, or the whole of it, is in a text, one after another."""
+        if self._compiled is None:
+            self._compiled = compile_regex(self.text)
+        group = min(1, self._compiled.groups)
+        return (found.span(group) for found in self._compiled.finditer(text))
+
 
 Patterns = tuple[Pattern, ...]
+
+
+class Placed(NamedTuple):
+    """A pattern that looks at one place of a JSON body."""
+
+    path: JsonPath
+    pattern: Pattern
+    text: str
+    """The path as a profile has it."""
+
+
+class PlacedText(NamedTuple):
+    """A text or number of a JSON tree at which placed patterns look."""
+
+    holder: Any
+    key: Any
+    value: str
+    """The text, or how the number is written."""
+    is_number: bool
+    placed: tuple[Placed, ...]
+    trail: tuple[str | int, ...]
+    """Where it is: names and indices from the root."""
 
 
 def slow(patterns: Patterns) -> list[str]:
@@ -97,8 +134,7 @@ def what_is_left(text: str, patterns: Patterns, deadline: float | None = None) -
 
 def _spans(text: bytes, pattern: Pattern, deadline: float) -> list[tuple[int, int]]:
     spans = []
-    for found in pattern.find(text):
-        start, end = found.span(pattern.group)
+    for start, end in pattern.find(text):
         if start < end:
             spans.append((start, end))
         if pattern.clock() > deadline:
@@ -120,7 +156,11 @@ def mask_bytes(body: bytes, patterns: Patterns, deadline: float | None = None) -
 
 
 def find_swaps(
-    tree: Any, exact: bool, patterns: Patterns, before: Sequence[Swap]
+    tree: Any,
+    exact: bool,
+    patterns: Patterns,
+    before: Sequence[Swap],
+    placed: Sequence[Placed] = (),
 ) -> tuple[Swap, ...]:
     """Give what is compared as something else in a JSON tree.
 
@@ -129,15 +169,75 @@ def find_swaps(
     """
     known = {(id(swap.holder), swap.key): swap.value for swap in before}
     found = dict(zip(known, before, strict=True))
-    deadline = until(patterns)
+    deadline = until((*patterns, *(one.pattern for one in placed)))
     left_out = frozenset(place for place, value in known.items() if value is None)
-    for holder, key, value in _strings(tree, exact, left_out):
+    for one in find_placed(tree, exact, placed, left_out):
+        own = tuple([each.pattern for each in one.placed])
+        own = own if one.is_number else (*patterns, *own)
+        text = known.get((id(one.holder), one.key), one.value)
+        left = what_is_left(text, own, deadline) if isinstance(text, str) else ()
+        if len(left) > 1:
+            parts = Parts(left, one.is_number)
+            found[id(one.holder), one.key] = Swap(one.holder, one.key, parts)
+    for holder, key, value in _strings(tree, exact, left_out) if patterns else ():
         text = known.get((id(holder), key), value)
-        if isinstance(text, str):
+        if isinstance(text, str) and not _is_parts(found.get((id(holder), key))):
             left = what_is_left(text, patterns, deadline)
             if len(left) > 1:
                 found[id(holder), key] = Swap(holder, key, Parts(left))
     return tuple(found.values())
+
+
+def _is_parts(swap: Swap | None) -> bool:
+    return swap is not None and isinstance(swap.value, Parts)
+
+
+def find_placed(
+    tree: Any,
+    exact: bool,
+    placed: Iterable[Placed],
+    left_out: frozenset[tuple[int, Any]] = frozenset(),
+) -> list[PlacedText]:
+    """Give the texts and numbers of a JSON tree at which placed patterns look, each with all that do."""
+    found: dict[tuple[int, Any], PlacedText] = {}
+    for one in placed:
+        for trail, holder, value in _at(tree, exact, one.path, left_out):
+            number = number_of(value, exact)
+            text = text_of(value, exact) if number is None else number
+            key = trail[-1]
+            if text is not None:
+                known = found.get((id(holder), key))
+                more = (*known.placed, one) if known is not None else (one,)
+                found[id(holder), key] = PlacedText(
+                    holder, key, text, number is not None, more, trail
+                )
+    return list(found.values())
+
+
+def _at(
+    tree: Any, exact: bool, path: JsonPath, left_out: frozenset[tuple[int, Any]]
+) -> list[tuple[tuple[str | int, ...], Any, Any]]:
+    """Give what a path leads to: where that is, what holds it, and itself."""
+    found: list[tuple[tuple[str | int, ...], Any, Any]] = [((), None, tree)]
+    for step in path:
+        found = [
+            ((*trail, key), value, value[key])
+            for trail, _, value in found
+            for key in _steps(value, step, exact)
+            if (id(value), key) not in left_out
+        ]
+    return found
+
+
+def _steps(value: Any, step: str | int | None, exact: bool) -> Iterable[Any]:
+    if exact and is_twice(value):
+        return ()  # which of the values a server reads is not known: all of them count
+    if isinstance(value, dict):
+        return tuple(value) if step is None else (step,) if step in value else ()
+    if isinstance(value, list):
+        places = range(len(value))
+        return places if step is None else (step,) if step in places else ()
+    return ()
 
 
 def _strings(

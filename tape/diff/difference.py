@@ -60,7 +60,7 @@ def differences(
     old = canonical(recorded, request_class, rules, redacted_query)
     new = canonical(asked, request_class, rules, redacted_query)
     found: list[Difference] = []
-    for one in _differences(recorded, asked, old, new, rules, redacted_query):
+    for one in _differences(recorded, asked, old, new, rules, request_class, redacted_query):
         if len(found) >= limit:
             break
         found.append(one)
@@ -82,6 +82,7 @@ def _differences(
     old: Canonical,
     new: Canonical,
     rules: Rules,
+    request_class: RequestClass,
     redacted_query: frozenset[str],
 ) -> Iterator[Difference]:
     for place, one, other in (
@@ -108,7 +109,7 @@ def _differences(
         if trailers != new_trailers:
             yield from _named("trailer", trailers, new_trailers)
     if old.body != new.body or old.kind != new.kind:
-        yield from _body_differences(recorded, asked, old, new, rules)
+        yield from _body_differences(recorded, asked, old, new, rules, request_class)
 
 
 def _show_hosts(old: Canonical, new: Canonical) -> tuple[str, str]:
@@ -206,11 +207,16 @@ def _show_names(pairs: _Pairs) -> str:
 
 
 def _body_differences(
-    recorded: Request, asked: Request, old: Canonical, new: Canonical, rules: Rules
+    recorded: Request,
+    asked: Request,
+    old: Canonical,
+    new: Canonical,
+    rules: Rules,
+    request_class: RequestClass,
 ) -> Iterator[Difference]:
     if old.kind is new.kind is BodyKind.JSON:
         try:
-            first, second = (body_tree(one, rules) for one in (recorded, asked))
+            first, second = (body_tree(one, rules, request_class) for one in (recorded, asked))
             yield from _tree_differences(first, second, "$", 0)
         except (ValueError, RecursionError):
             # Deeper than the exact reader goes: the canonical texts are all there is.

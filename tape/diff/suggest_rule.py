@@ -49,7 +49,8 @@ def propose_rule(
     rule = IgnoreRule(match, **{key: tuple(names) for key, names in places.items()})
     # Bounded as the rules are.
     clock = rules.searched[0].clock if rules.searched else None
-    more = compile_rules((*rules.ignore[len(DEFAULT_IGNORE) :], rule), clock, rules.fields)
+    own = rules.ignore[len(DEFAULT_IGNORE) :]
+    more = compile_rules((*own, rule), clock, rules.fields, rules.profiles.all)
     old, new = (
         canonical(without_block_names(request), request_class, more, redacted_query)
         for request in (recorded, asked)

@@ -24,8 +24,8 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import NamedTuple
 
-from ..canonical.canonical_request import MAX_PARSED, Rules
-from ..canonical.json import JsonPath, canonical_json
+from ..canonical.canonical_request import MAX_PARSED, NO_MASKS, Masks, Rules, message_form
+from ..canonical.client_profiles import agent_fields
 from ..diff.difference import differences
 from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
 from ..exchange import (
@@ -48,6 +48,10 @@ Read = Callable[[int], Iterator[Message]]
 
 FindChanged = Callable[[Message, Message], Sequence[Changed]]
 """Gives the places of a recorded message in which one of now has another replaced value."""
+
+
+NoteMasked = Callable[[bytes, bytes], None]
+"""Told of a recorded message and the one that came for it, where they are the same but for what does not count."""
 
 
 def _find_none(recorded: Message, heard: Message) -> tuple[Changed, ...]:
@@ -109,13 +113,14 @@ class MessageCursor:
         read: Read,
         exchange: Exchange,
         pace: float,
-        masks: Sequence[JsonPath],
+        masks: Masks,
         arrived: Callable[[range], bool],
         find_changed: FindChanged = _find_none,
+        note_masked: NoteMasked = lambda _recorded, _heard: None,
     ) -> None:
         """Begin with the handshake's answer.
 
-        masks: places in JSON that do not count.
+        masks: what does not count in a message.
         arrived: says whether the tape's exchanges with these seqs have been asked for again.
         """
         assert exchange.response is not None
@@ -131,6 +136,7 @@ class MessageCursor:
         self._masks = masks
         self._arrived = arrived
         self._find_changed = find_changed
+        self._note_masked = note_masked
         self._messages = read(-1)
         self._number = 0
         self._next = next(self._messages, None)
@@ -260,7 +266,11 @@ class MessageCursor:
         if recorded is None or not is_alike(recorded, heard, self._masks):
             return stray
         changed = tuple(self._find_changed(recorded, heard))
-        return stray._replace(changed=changed) if changed else None
+        if changed:
+            return stray._replace(changed=changed)
+        if (was := mark_message(recorded)) != stray.data:
+            self._note_masked(was, stray.data)
+        return None
 
 
 def find_first(messages: Iterator[Message]) -> Message | None:
@@ -269,23 +279,20 @@ def find_first(messages: Iterator[Message]) -> Message | None:
     return first if first is not None and first.from_client else None
 
 
-def is_alike(recorded: Message, heard: Message, masks: Sequence[JsonPath] = ()) -> bool:
+def is_alike(recorded: Message, heard: Message, masks: Masks = NO_MASKS) -> bool:
     """Say whether two messages count as the same, but for the values that redaction replaced."""
     return recorded.kind is heard.kind and is_same(
         heard.kind, mark_message(recorded), mark_message(heard), masks
     )
 
 
-def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Sequence[JsonPath] = ()) -> bool:
+def is_same(kind: MessageKind, one: bytes, other: bytes, masks: Masks = NO_MASKS) -> bool:
     """Say whether two messages of a kind count as the same."""
     if one == other:
         return True
     if kind is not MessageKind.TEXT or max(len(one), len(other)) > MAX_PARSED:
         return False
-    try:
-        return canonical_json(one, masks) == canonical_json(other, masks)
-    except (ValueError, RecursionError):
-        return False
+    return message_form(one, masks) == message_form(other, masks)
 
 
 # ---- what differs ------------------------------------------------------------------------------
@@ -295,21 +302,29 @@ _BYTES = ((b"content-type", b"application/octet-stream"),)
 
 
 def as_request(request: Request, data: bytes, headers: Headers = _JSON) -> Request:
-    """Give a message as the body of a request to the same place, which is how it is compared.
+    """Give a message as the body of a request of the same client to the same place, which is how it is compared.
 
     request: the handshake's.
     """
-    return replace(request, headers=headers, body=data)
+    return replace(request, headers=(*headers, *agent_fields(request.headers)), body=data)
 
 
 def message_differences(
-    request: Request, kind: MessageKind, old: bytes, new: bytes, rules: Rules
+    request: Request,
+    kind: MessageKind,
+    old: bytes,
+    new: bytes,
+    rules: Rules,
+    request_class: RequestClass = RequestClass.READ,
 ) -> tuple[Difference, ...]:
-    """Find where two messages of a kind differ; places are those of a body."""
+    """Find where two messages of a kind differ; places are those of a body.
+
+    request, request_class: of the handshake.
+    """
     # As bytes where JSON says nothing: of a message more counts than of a body, as its JSON-RPC id.
     for headers in (_JSON, _BYTES) if kind is MessageKind.TEXT else (_BYTES,):
         recorded, asked = (as_request(request, data, headers) for data in (old, new))
-        found = differences(recorded, asked, rules)
+        found = differences(recorded, asked, rules, request_class)
         if told := tuple(one for one in found if one.place.startswith("body")):
             return told
     return ()

@@ -175,6 +175,8 @@ MAY: dict[str, _Is] = {
     "taken": _row(_int, _int),
     "late": _flag,
     "ignored_content": _flag,
+    "profile": _row(_text, _int, _each(_text)),
+    "unprofiled": _text,
     "stdout": _row(_text, _int),
     "files": _map_of(_text),
     "compare": _each(_text),

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 from ...config import IgnoreRule, parse_match
+from ...config.profiles.profile import Profile
 from ...config.schema import Classes
 from ...config.values import parse_header_name, parse_json_path, parse_parameter
 from ...store import RunInfo, Store
@@ -160,12 +161,13 @@ def learn(
     progress: Progress = lambda _done, _of: None,
     classes: Classes = Classes(),  # noqa: B008, frozen
     fields: FieldRules = SHIPPED_FIELDS,
+    profiles: Sequence[Profile] = (),
 ) -> Lesson:
     """Compare two sealed recordings under the rules of now. Blocking; reads both once, and partners again.
 
     Raises: LogCorrupt.
     """
-    rules = compile_rules(ignore, thread_time, fields)
+    rules = compile_rules(ignore, thread_time, fields, profiles)
     tapes = (
         _Tape(store, first, rules, redactor, classes),
         _Tape(store, second, rules, redactor, classes),
@@ -190,7 +192,7 @@ def learn(
     _mark_flows(tapes, seen)
     places = _judge(tapes, seen)
     proposed = _rules_of(places)
-    after = compile_rules((*ignore, *proposed), thread_time, fields)
+    after = compile_rules((*ignore, *proposed), thread_time, fields, profiles)
     differed = changed | strayed
     matching = sum(
         tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)
@@ -353,7 +355,8 @@ def _have_same_messages(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules
 def _strays(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> Iterator[Pair]:
     if pair[0] not in tapes[0].websockets or pair[1] not in tapes[1].websockets:
         return iter(())
-    masks = rules.of(tapes[0].exchange(pair[0]).request).masks.json
+    handshake = tapes[0].exchange(pair[0])
+    masks = rules.of(handshake.request, handshake.request_class).masks
     return find_strays(tapes[0].messages(pair[0]), tapes[1].messages(pair[1]), masks)
 
 
@@ -369,7 +372,8 @@ def _observe_messages(
             yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s)
             continue
         old, new = first.message, second.message
-        for found in message_differences(one.request, old.kind, old.data, new.data, rules):
+        kind = one.request_class
+        for found in message_differences(one.request, old.kind, old.data, new.data, rules, kind):
             yield _Observation(
                 pair,
                 whence,

@@ -34,6 +34,7 @@ from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
 from .attempts import NOTHING, NOTHING_REMEDY, Findings, Side, find_attempts, find_bypassed
 from .effects import Effect, Ledger
+from .profile_rows import ProfileRows
 from .remedies import bypass_remedy
 from .unmatched_rules import Hints, split_place, ways_of
 
@@ -205,7 +206,9 @@ class Receipt:
     requests: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
-    """Served answers by how they matched: `exact`, `canonical`, `drifted`, `repeated`."""
+    """Served answers by how they matched: `exact`, `canonical`, `profile`, `unconditional`, `drifted`, `repeated`."""
+    profiles: ProfileRows = field(default_factory=ProfileRows)
+    """What was served by profiles of clients, and which clients have none."""
     model_drift: list[OptIn] = field(default_factory=list)
     drifted: list[dict[str, Any]] = field(default_factory=list)
     """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
@@ -401,7 +404,7 @@ class Receipt:
                 name: self.counts[name]
                 for name in ("recorded", "served", "stubbed", "live", "refused", "unused")
             },
-            "matched": dict(self.matched),
+            "matched": dict(+self.matched),
             "model_drift": [
                 {"allowed": one.allowed, "served": one.served, "seqs": one.seqs}
                 for one in self.model_drift
@@ -417,6 +420,8 @@ class Receipt:
             "secrets_as_recorded": {"answers": self.answers_as_recorded, "seqs": self.as_recorded},
             "ignored_content": self.ignored_content,
             "late": self.late,
+            "profiles": [asdict(row) for row in self.profiles.rows.values()],
+            "unprofiled": list(self.profiles.unprofiled),
             "headers_differ": dict(sorted(self.headers_differ.items())),
             "protocols_differ": dict(sorted(self.protocols_differ.items())),
             "credentials_merged": dict(sorted(self.credentials_merged.items())),
@@ -583,6 +588,9 @@ class _Fold:
                     receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
                 self._replaced(data)
                 receipt.kind_alone += bool(data.get("kind_alone"))
+                if (was := receipt.profiles.noted(data)) and receipt.matched[was]:
+                    receipt.matched[was] -= 1
+                    receipt.matched["profile"] += 1
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
@@ -628,6 +636,7 @@ class _Fold:
         self._claims(data)
         receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
+        receipt.profiles.verdict(data)
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
         if not telemetry and not data.get("again"):
             self.asked.append(data["seq"])

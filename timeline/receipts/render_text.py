@@ -311,7 +311,8 @@ def render_receipt(receipt: Receipt) -> str:
         lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}{_standing(receipt)}")
         if receipt.ended.command or receipt.recorded.command:
             lines += _commands(receipt)
-        how = plain(", ".join(f"{count} {name}" for name, count in sorted(receipt.matched.items())))
+        matched = sorted((+receipt.matched).items())
+        how = plain(", ".join(f"{count} {_how(count, name)}" for name, count in matched))
         lines.append(
             f"served {counts['served']}{f' ({how})' if how else ''}, stubbed {counts['stubbed']}, "
             f"live {counts['live']}, refused {counts['refused']}, unused {counts['unused']}, "
@@ -469,11 +470,24 @@ def _ended(ended: Ended) -> str:
     return f"{plain(shlex.join(ended.command), 100)}{how}" if ended.command else "none"
 
 
+def _how(count: int, match: str) -> str:
+    """Name a way in which answers matched."""
+    if match == "profile":
+        return "by profile"
+    return f"unconditional answer{'s' * (count != 1)}" if match == "unconditional" else match
+
+
 def _beside(receipt: Receipt) -> list[str]:
     """Say what differed and was reported alone."""
     lines = [
         f"{'refused' if row['extra'] else 'not asked for'}, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks from a thread)"
         for row in receipt.background
+    ]
+    lines += [plain(str(row)) for row in receipt.profiles.rows.values()]
+    lines += [
+        f"no profile for the client {plain(product, 60)}: record it twice, then `playhead learn FIRST SECOND --profile NAME`"
+        " proposes one"
+        for product in receipt.profiles.unprofiled
     ]
     if receipt.headers_differ:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.headers_differ.items()))

@@ -590,7 +590,7 @@ def test_what_the_rules_say_of_a_long_path_is_not_remembered() -> None:
     """Thousands of them would be much to hold; a short one is looked up once."""
 
     def twice(path: str) -> bool:
-        first, second = (RULES.endpoint("GET", "https", "a.test", 443, path) for _ in range(2))
+        first, second = (RULES.endpoint("GET", "https", "a.test", 443, path, "") for _ in range(2))
         assert first == second
         return first is second
 

@@ -77,7 +77,7 @@ def cursor_of(
     def read(after: int) -> Iterator[Message]:
         return iter(messages[after + 1 :])
 
-    cursor = MessageCursor(read, exchange, pace, RULES.of(exchange.request).masks.json, arrived)
+    cursor = MessageCursor(read, exchange, pace, RULES.of(exchange.request).masks, arrived)
     cursor.begin(0)
     return cursor
 
@@ -334,7 +334,7 @@ def test_messages_count_as_their_kind_says(
     kind: MessageKind, one: bytes, other: bytes, same: bool
 ) -> None:
     """JSON in text as a value, without what a rule leaves out; anything else as bytes."""
-    masks = RULES.of(make_exchange().request).masks.json
+    masks = RULES.of(make_exchange().request).masks
     assert is_same(kind, one, other, masks) is same
 
 

@@ -344,7 +344,7 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
     assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
     (rule,) = lesson.rules
     assert rule.json == ("$.mark", "$.parts[0].id")
-    masks = compile_rules(lesson.rules).of(make_request(REALTIME)).masks.json
+    masks = compile_rules(lesson.rules).of(make_request(REALTIME)).masks
     for one, other in zip(says(Random(1)), says(Random(2)), strict=True):
         if one.from_client:
             assert is_same(one.kind, one.data, other.data, masks)

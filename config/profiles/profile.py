@@ -1,0 +1,253 @@
+"""A profile: which parts of a client's requests are made anew each time, and why that is known.
+
+    profile: claude-code            # as the file is called
+    version: 1                      # higher with every change
+    client: Claude Code
+    recognise:
+      user_agent: [claude-cli]      # products that its user-agent begins with
+    places:
+      - match: POST *://*/*v1/messages
+        json: $.system[*].text
+        regex: '^x-anthropic-billing-header:.* cch=([0-9a-f]{5});'
+        reason: five hex digits that are new in each run
+        client_version: 2.1.197
+        recordings: [a of 2026-11-24, b of 2026-11-24]
+    unconditional:                  # reads whose answer in full answers them whatever their condition is
+      - match: GET https://api.anthropic.com/api/claude_code/settings
+        reason: ...
+        client_version: ...
+        recordings: [..., ...]
+
+Rules:
+
+1. A place is a JSON path with a pattern that has one group: what the group finds is left out, and nothing else.
+2. A pattern that also finds something in plain text hides content, and is a fault.
+3. What decides what a request does is never left out: a member that overrides the method, or that makes two effects one.
+4. Each entry says why, for which version of the client, and which two recordings need it.
+
+Every fault is reported at once, with its place. Pure: text in, profile out.
+"""
+
+from dataclasses import dataclass, field
+
+from ..document import Faults, Fields, Value, parse_document
+from ..match_pattern import Match, parse_match
+from ..values import check_json_path, check_regex, compile_regex, parse_json_path, parse_pattern
+from ..values import show as shown
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why an entry is there."""
+
+    reason: str
+    client_version: str
+    recordings: tuple[str, ...]
+    """Two recordings that differ there."""
+
+
+_NO_EVIDENCE = Evidence("", "", ())
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePlace:
+    """Part of a value that does not count."""
+
+    match: Match
+    json: str
+    regex: str
+    evidence: Evidence = _NO_EVIDENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Unconditional:
+    """Reads whose answer in full answers them whatever `if-none-match` or `if-modified-since` says."""
+
+    match: Match
+    evidence: Evidence = _NO_EVIDENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known of one client."""
+
+    name: str
+    version: int
+    client: str
+    """As people call it."""
+    products: tuple[str, ...]
+    """That its `user-agent` begins with, in lower case, without a version."""
+    places: tuple[ProfilePlace, ...] = ()
+    unconditional: tuple[Unconditional, ...] = ()
+    text: str = field(default="", compare=False, repr=False)
+    """The file."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+PROFILE_NAME = "a name of lower-case letters, digits and hyphens, as claude-code"
+_MOST_VERSION = 999_999
+_NO_MATCH = parse_match("GET http://none.invalid/")
+_PROSE = (
+    "Refund order 4711 of alice@example.com: 250.00 EUR, and delete /srv/data/report-2026.csv!",
+    "rm -rf build && git commit -m 'fix the parser' # see issue 12",
+    '{"amount": 120, "currency": "usd", "note": "paid twice"}',
+    "true",
+    "gpt-5-mini",
+    "42",
+)
+"""Content: what finds anything in it is too wide. Each stands alone, and as a line among others."""
+_DECIDING = ("_method", "idempotency", "clienttoken", "clientrequesttoken", "creatorrequestid")
+"""Beginnings of names of members that decide what a request does, in lower case without signs."""
+_SIGNS = str.maketrans("", "", "-_")
+
+
+def parse_profile(text: str, name: str) -> Profile:
+    """Read a profile.
+
+    name: of its file, for the places of faults.
+    Raises: ConfigError with every fault.
+    """
+    faults = Faults(name)
+    value = parse_document(text, faults)
+    if value is None:
+        faults.add(0, 0, "", "is empty; expected a profile")
+        faults.raise_any()
+        raise AssertionError(name)
+    made = _profile(value, text)
+    faults.raise_any()
+    return made
+
+
+def _profile(value: Value, text: str) -> Profile:
+    fields = value.fields("profile", "version", "client", "recognise", "places", "unconditional")
+    missing = "missing; expected {}".format
+    nothing: tuple[str, ...] = ()
+    profile = Profile(
+        name=fields.required("profile", _parse_name, missing(PROFILE_NAME), ""),
+        version=fields.required("version", _parse_number, missing("a number, as 1"), 0),
+        client=fields.required("client", _parse_line, missing("what people call it"), ""),
+        products=fields.section("recognise", _products, nothing),
+        places=fields.each("places", _place),
+        unconditional=fields.each("unconditional", _unconditional),
+        text=text,
+    )
+    if not profile.products and (
+        "recognise" not in fields.given or fields.given["recognise"].blank
+    ):
+        value.missing("recognise", "missing; expected {user_agent: [claude-cli]}")
+    if value.is_mapping and not profile.places and not profile.unconditional:
+        value.fault("says nothing; expected places or unconditional")
+    return profile
+
+
+def _products(value: Value) -> tuple[str, ...]:
+    fields = value.fields("user_agent")
+    found = fields.texts("user_agent", _parse_product, "")
+    if not found:
+        value.missing("user_agent", "missing; expected products, as [claude-cli]")
+    return found
+
+
+def _place(value: Value) -> ProfilePlace:
+    fields = value.fields("match", "json", "regex", *_EVIDENCE)
+    place = ProfilePlace(
+        match=_match(fields),
+        json=fields.required("json", _parse_path, "missing; expected a JSON path", ""),
+        regex=fields.required("regex", _parse_narrow, _NO_REGEX, ""),
+        evidence=_evidence(fields),
+    )
+    return place
+
+
+def _unconditional(value: Value) -> Unconditional:
+    fields = value.fields("match", *_EVIDENCE)
+    entry = Unconditional(_match(fields), _evidence(fields))
+    if entry.match is not _NO_MATCH and entry.match.methods != {"GET"}:
+        fields.given["match"].fault("is no read; expected GET and nothing else")
+    return entry
+
+
+_EVIDENCE = ("reason", "client_version", "recordings")
+_NO_REGEX = "missing; expected a pattern with a group around what is new each time: the rest of the value counts"
+
+
+def _evidence(fields: Fields) -> Evidence:
+    recordings = fields.texts("recordings", _parse_line, "")
+    if len(set(recordings)) < 2:
+        where = fields.given.get("recordings", fields.value)
+        where.fault("expected two recordings that differ here, as [ID, ID]")
+    return Evidence(
+        fields.required("reason", _parse_line, "missing; expected why it is new each time", ""),
+        fields.required(
+            "client_version", _parse_line, "missing; expected the version that was run", ""
+        ),
+        recordings,
+    )
+
+
+def _match(fields: Fields) -> Match:
+    missing = "missing; expected a match pattern, as 'POST *://*/*v1/messages'"
+    match = fields.required("match", parse_pattern, missing, _NO_MATCH)
+    if match is not _NO_MATCH and match.path.strip("*/") == "":
+        fields.given["match"].fault("names no endpoint; expected a path, as /v1/messages")
+    return match
+
+
+def _parse_name(text: str) -> str:
+    if text and text.strip("-") == text and set(text) <= set(_LETTERS):
+        return text
+    raise ValueError(f"{shown(text)} is no name; expected {PROFILE_NAME}")
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
+
+
+def _parse_number(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _MOST_VERSION:
+        return int(text)
+    raise ValueError(f"{shown(text)} is no version; expected a number from 1, as 3")
+
+
+def _parse_line(text: str) -> str:
+    line = " ".join(text.split())
+    if line and line.isprintable():
+        return line
+    raise ValueError("is empty or not printable; expected text")
+
+
+def _parse_product(text: str) -> str:
+    if text and text.isascii() and text.isprintable() and not set(text) & set(" /"):
+        return text.lower()
+    raise ValueError(
+        f"{shown(text)} is no product; expected a word without its version, as claude-cli"
+    )
+
+
+def _parse_path(text: str) -> str:
+    for step in parse_json_path(text):
+        name = step.lower() if isinstance(step, str) else ""
+        if name.startswith("_method") or name.translate(_SIGNS).startswith(_DECIDING):
+            raise ValueError(
+                f"{shown(text)} hides {shown(str(step))}, which live, gate and effect rules go by; remove it"
+            )
+    return check_json_path(text)
+
+
+def _parse_narrow(text: str) -> str:
+    """Parse a pattern that finds a token, and nothing in content."""
+    compiled = compile_regex(check_regex(text))
+    if compiled.groups != 1:
+        count = "no group" if not compiled.groups else f"{compiled.groups} groups"
+        raise ValueError(
+            f"{shown(text)} has {count}; expected one, around what is new each time: the rest counts"
+        )
+    for prose in (*_PROSE, "\n".join(_PROSE)):
+        found = compiled.search(prose.encode())
+        if found is not None:
+            raise ValueError(
+                f"{shown(text)} would hide content: it finds {shown(found[1].decode())} in plain text; expected the"
+                " form of the value, or the text around it"
+            )
+    return text

@@ -1,0 +1,114 @@
+"""What the profile of a client leaves out of its requests.
+
+Rules:
+
+1. A client is known by the product that its `user-agent` begins with, and by the endpoint: each place of a profile names one.
+   Both are parts of the request, so an index can always be made again from what was recorded.
+2. A place is a value of a JSON body. What the pattern's group finds there does not count; the text around it does, and so
+   does a value of another form.
+3. Of an effect nothing is left out, whichever client asks.
+4. The rules of a configuration are searched first; a place that they mask is theirs.
+
+`matching/profile_use.py` says which places a request needed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...config.match_pattern import Match
+from ...config.profiles.profile import Profile
+from ...config.values import parse_json_path
+from ..exchange import Headers
+from .masks import Clock, Pattern, Patterns, Placed
+
+_AGENT = b"user-agent"
+_MOST_PRODUCT = 64
+
+
+def find_product(headers: Headers) -> bytes:
+    """Find the product that a `user-agent` begins with, in lower case: `claude-cli` of `claude-cli/2.1`; empty where there is none."""
+    for name, value in headers:
+        if len(name) == len(_AGENT) and name.lower() == _AGENT:
+            first = value.split(None, 1)[:1]
+            return first[0].partition(b"/")[0][:_MOST_PRODUCT].lower() if first else b""
+    return b""
+
+
+def agent_fields(headers: Headers) -> Headers:
+    """Give the fields of a head by which a client is known."""
+    return tuple([field for field in headers if field[0].lower() == _AGENT])
+
+
+_Place = tuple[str, str, str, int, str]
+"""Method, scheme, host, port, and path or target."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProfiles:
+    """The profiles under which requests are compared; made by `compile_profiles`."""
+
+    by_product: dict[bytes, Profile] = field(default_factory=dict)
+    places: dict[str, tuple[tuple[Match, Placed], ...]] = field(default_factory=dict)
+    """By name of the profile."""
+    patterns: Patterns = ()
+
+    def __bool__(self) -> bool:
+        """Say whether any client is known."""
+        return bool(self.by_product)
+
+    @property
+    def all(self) -> tuple[Profile, ...]:
+        """The profiles, each once."""
+        return tuple({one.name: one for one in self.by_product.values()}.values())
+
+    @property
+    def by_target(self) -> bool:
+        """Whether a pattern looks at the query."""
+        matches = [match for places in self.places.values() for match, _ in places]
+        matches += [entry.match for one in self.all for entry in one.unconditional]
+        return any("?" in match.path for match in matches)
+
+    @property
+    def told(self) -> list[Any]:
+        """All that has an index made again when it changes."""
+        return [
+            (
+                *(one.name, one.version, one.products),
+                [(place.match.text, place.json, place.regex) for place in one.places],
+                [entry.match.text for entry in one.unconditional],
+            )
+            for one in sorted(self.all, key=str)
+        ]
+
+    def find(self, headers: Headers) -> Profile | None:
+        """Find the profile of the client that sent a request with these header fields."""
+        return self.by_product.get(find_product(headers))
+
+    def of(self, name: str, asked: _Place) -> tuple[tuple[Placed, ...], bool]:
+        """Give the places that a profile leaves out of a request, and whether its conditions count for nothing."""
+        if not name:
+            return (), False
+        placed = tuple([one for match, one in self.places[name] if match.matches(*asked)])
+        profile = next(one for one in self.all if one.name == name)
+        return placed, any(entry.match.matches(*asked) for entry in profile.unconditional)
+
+
+NO_PROFILES = ClientProfiles()
+
+
+def compile_profiles(profiles: Sequence[Profile], clock: Clock | None = None) -> ClientProfiles:
+    """Bring profiles into the form in which requests are compared; patterns are compiled once a client of theirs asks."""
+    made: dict[str, Pattern] = {}
+    places: dict[str, tuple[tuple[Match, Placed], ...]] = {}
+    for profile in profiles:
+        found = []
+        for place in profile.places:
+            pattern = made.get(place.regex)
+            if pattern is None:
+                pattern = made[place.regex] = Pattern.later(place.regex, clock)
+            placed = Placed(parse_json_path(place.json), pattern, place.json)
+            found.append((place.match, placed))
+        places[profile.name] = tuple(found)
+    by_product = {product.encode(): one for one in profiles for product in one.products}
+    return ClientProfiles(by_product, places, tuple(made.values()))

@@ -1,0 +1,132 @@
+"""Profiles of clients: what is read, and what is a fault at load."""
+
+from itertools import pairwise
+
+import pytest
+
+from playhead.config import ConfigError, loads
+from playhead.config.profiles.profile import Profile, parse_profile
+from playhead.config.profiles.shipped import find_profiles, shipped_profiles
+
+EVIDENCE = "reason: new in each run, client_version: 1.0, recordings: [a, b]"
+HEAD = "profile: some-cli\nversion: 3\nclient: Some CLI\nrecognise: {user_agent: [Some-CLI]}\n"
+PLACE = f"{{match: POST *://*/v1/chat, json: $.id, regex: '^([0-9a-f]{{8}})$', {EVIDENCE}}}"
+SOUND = f"{HEAD}places:\n  - {PLACE}\n"
+
+
+def read(text: str) -> Profile:
+    return parse_profile(text, "some-cli.yaml")
+
+
+def test_a_profile_is_read() -> None:
+    """Products lose their case; a place keeps its evidence."""
+    profile = read(f"{SOUND}unconditional:\n  - {{match: GET *://*/v1/me, {EVIDENCE}}}\n")
+    assert (str(profile), profile.client, profile.products) == (
+        "some-cli 3",
+        "Some CLI",
+        ("some-cli",),
+    )
+    (place,) = profile.places
+    assert (place.json, place.regex) == ("$.id", "^([0-9a-f]{8})$")
+    assert place.evidence.recordings == ("a", "b")
+    assert profile.unconditional[0].match.text == "GET *://*/v1/me"
+
+
+def place(**keys: str) -> str:
+    """A profile with one place, in which some keys are others."""
+    found = {
+        "match": "POST *://*/v1/chat",
+        "json": "$.id",
+        "regex": "^([0-9a-f]{8})$",
+        "reason": "new",
+        "client_version": "1.0",
+        "recordings": "[a, b]",
+    } | keys
+    rows = [
+        f"    {key}: {value if value.startswith('[') else repr(value)}\n"
+        for key, value in found.items()
+        if value
+    ]
+    return f"{HEAD}places:\n  -\n{''.join(rows)}"
+
+
+FAULTS = [
+    # what is not there
+    ("", ":1:1: is empty"),
+    ("{}", ": profile: missing"),
+    (HEAD, "says nothing; expected places or unconditional"),
+    (SOUND.replace("recognise: {user_agent: [Some-CLI]}\n", ""), ": recognise: missing"),
+    (SOUND.replace("[Some-CLI]", "[]"), "user_agent: missing"),
+    (place(regex=""), ": places[0].regex: missing; expected a pattern with a group"),
+    (place(json=""), ": places[0].json: missing"),
+    (place(reason=""), ": places[0].reason: missing"),
+    (place(client_version=""), ": places[0].client_version: missing"),
+    (place(recordings="[a]"), ":11:17: places[0].recordings: expected two recordings that differ"),
+    (place(recordings="[a, a]"), "expected two recordings that differ"),
+    # what is none
+    (
+        SOUND.replace("some-cli\n", "Some CLI\n"),
+        "is no name; expected a name of lower-case letters",
+    ),
+    (SOUND.replace("version: 3", "version: three"), ":2:10: version: 'three' is no version"),
+    (SOUND.replace("version: 3", "version: 0"), "'0' is no version"),
+    (SOUND.replace("Some-CLI]", "Some-CLI/1.0]"), "is no product; expected a word without"),
+    (SOUND + "refusal: 424\n", "unknown key"),
+    (place(json="id"), "is no JSON path"),
+    (place(match="v1/chat"), "is no match pattern"),
+    (place(match="*://*"), "names no endpoint; expected a path"),
+    (place(match="*://*/*"), "names no endpoint; expected a path"),
+    (place(regex="(["), "is no regular expression"),
+    # what hides too much
+    (place(regex="^[0-9a-f]{8}$"), "has no group; expected one"),
+    (place(regex="^([0-9a-f]{4})([0-9a-f]{4})$"), "has 2 groups; expected one"),
+    (place(regex="(.*)"), "would hide content: it finds 'Refund order 4711"),
+    (place(regex="([0-9]+)"), "would hide content: it finds '4711'"),
+    (place(regex=r"(\S+)$"), "would hide content"),
+    (place(regex="([a-z]+)"), "would hide content"),
+    # what live, gate and effect rules go by
+    (place(json="$._method"), "which live, gate and effect rules go by"),
+    (place(json="$['_METHOD']"), "which live, gate and effect rules go by"),
+    (place(json="$.items[0].idempotency_key"), "which live, gate and effect rules go by"),
+    (place(json="$.ClientToken"), "which live, gate and effect rules go by"),
+    # a condition of what is no read
+    (
+        f"{HEAD}unconditional:\n  - {{match: POST *://*/v1/me, {EVIDENCE}}}\n",
+        ": unconditional[0].match: is no read; expected GET and nothing else",
+    ),
+    (f"{HEAD}unconditional:\n  - {{match: '*://*/v1/me', {EVIDENCE}}}\n", "is no read"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), FAULTS)
+def test_what_is_a_fault_at_load(text: str, said: str) -> None:
+    """A profile that is not sound says where and why, and hides nothing."""
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("some-cli.yaml:")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """In the order of the file."""
+    with pytest.raises(ConfigError) as caught:
+        read(place(regex="(.*)", json="$._method", reason=""))
+    lines = [int(fault.where.split(":")[1]) for fault in caught.value.faults]
+    assert len(lines) == 3
+    assert all(first <= second for first, second in pairwise(lines))
+
+
+def test_a_configuration_turns_profiles_off_by_name() -> None:
+    """A name that is none is a fault, so a mistyped one does not leave a profile on."""
+    for profile in shipped_profiles():
+        config = loads(f"profiles_off: [{profile.name}]")
+        assert config.profiles_off == (profile.name,)
+        assert profile not in find_profiles(config.profiles_off)
+    with pytest.raises(ConfigError, match=r"profiles_off\[0\]: unknown value 'claude'"):
+        loads("profiles_off: [claude]")
+
+
+def test_each_shipped_profile_is_the_only_one_for_its_products() -> None:
+    """A client has one profile; its file is called as the profile is."""
+    products = [product for one in shipped_profiles() for product in one.products]
+    assert len(products) == len(set(products))
