@@ -302,7 +302,9 @@ class WebSocketPlayer(WebSocket):
         old, new = (
             replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)
         )
-        changed, alone = self._pending.open_run.agreement.find_changed_values(old, new)
+        changed, alone = self._pending.open_run.agreement.find_changed_values(
+            old, new, self._pending.request_class
+        )
         if alone:
             self._told["kind_alone"] = True
         return changed

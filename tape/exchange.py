@@ -113,6 +113,8 @@ class Spilled:
 
 UNSEARCHED = "unsearched"
 """Kind of what was not searched for secrets and so is not kept; the keyed hash of the bytes follows behind a colon."""
+ANOTHER = f"{UNSEARCHED}:another"
+"""A kind that no value has, and that is compared: with it in a place, a request is another one where that place counts."""
 
 
 UNLOADABLE = "key that cannot be loaded"

@@ -20,9 +20,11 @@
 
 Rules:
 
-1. A place is a JSON path with a pattern that has one group: what the group finds is left out, and nothing else.
+1. A place is a JSON path, or the name of a header field, with a pattern that has one group: what the group finds is left out,
+   and nothing else.
 2. A pattern that also finds something in plain text hides content, and is a fault.
-3. What decides what a request does is never left out: a member that overrides the method, or that makes two effects one.
+3. What decides what a request does is never left out: a member or field that names a host, method or path, that says who
+   asks, or that makes two effects one. Live, gate and effect rules go by these.
 4. Each entry says why, for which version of the client, and which two recordings need it.
 
 Every fault is reported at once, with its place. Pure: text in, profile out.
@@ -32,7 +34,14 @@ from dataclasses import dataclass, field
 
 from ..document import Faults, Fields, Value, parse_document
 from ..match_pattern import Match, parse_match
-from ..values import check_json_path, check_regex, compile_regex, parse_json_path, parse_pattern
+from ..values import (
+    check_json_path,
+    check_regex,
+    compile_regex,
+    parse_header_name,
+    parse_json_path,
+    parse_pattern,
+)
 from ..values import show as shown
 
 
@@ -55,8 +64,16 @@ class ProfilePlace:
 
     match: Match
     json: str
+    """JSON path; empty where it is a header field."""
     regex: str
     evidence: Evidence = _NO_EVIDENCE
+    header: str = ""
+    """Lower case."""
+
+    @property
+    def text(self) -> str:
+        """What it is, for people."""
+        return self.json or f"header {self.header}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,35 @@ _PROSE = (
 """Content: what finds anything in it is too wide. Each stands alone, and as a line among others."""
 _DECIDING = ("_method", "idempotency", "clienttoken", "clientrequesttoken", "creatorrequestid")
 """Beginnings of names of members that decide what a request does, in lower case without signs."""
+_DECIDING_FIELDS = (
+    *("method", "url", "uri", "path", "host", "target", "route", "scheme", "proto", "port", "dest"),
+    *(
+        "origin",
+        "query",
+        "override",
+        "rewrite",
+        "forward",
+        "backend",
+        "upstream",
+        "server",
+        "dry-run",
+    ),
+    *(
+        "key",
+        "token",
+        "auth",
+        "cookie",
+        "secret",
+        "idempot",
+        "tenant",
+        "account",
+        "org",
+        "user",
+        "role",
+    ),
+    *("amz", "goog", "-ms-", "version", "copy", "range", "lease"),
+)
+"""Words in names of header fields that may name a host, method, path, person or resource."""
 _SIGNS = str.maketrans("", "", "-_")
 
 
@@ -151,13 +197,16 @@ def _products(value: Value) -> tuple[str, ...]:
 
 
 def _place(value: Value) -> ProfilePlace:
-    fields = value.fields("match", "json", "regex", *_EVIDENCE)
+    fields = value.fields("match", "json", "header", "regex", *_EVIDENCE)
     place = ProfilePlace(
         match=_match(fields),
-        json=fields.required("json", _parse_path, "missing; expected a JSON path", ""),
+        json=fields.parsed("json", _parse_path, ""),
         regex=fields.required("regex", _parse_narrow, _NO_REGEX, ""),
         evidence=_evidence(fields),
+        header=fields.parsed("header", _parse_header, ""),
     )
+    if value.is_mapping and ("json" in fields.given) is ("header" in fields.given):
+        value.fault("expected exactly one of json, header")
     return place
 
 
@@ -233,6 +282,15 @@ def _parse_path(text: str) -> str:
                 f"{shown(text)} hides {shown(str(step))}, which live, gate and effect rules go by; remove it"
             )
     return check_json_path(text)
+
+
+def _parse_header(text: str) -> str:
+    name = parse_header_name(text).lower()
+    if not name.startswith("x-") or any(word in name for word in _DECIDING_FIELDS):
+        raise ValueError(
+            f"{shown(text)} may decide what a request does, which live, gate and effect rules go by; remove it"
+        )
+    return name
 
 
 def _parse_narrow(text: str) -> str:

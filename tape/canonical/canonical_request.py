@@ -47,7 +47,7 @@ from ...config.profiles.shipped import find_profiles
 from ...config.schema import Config, IgnoreRule
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...config.values import parse_json_path
-from ..exchange import Fingerprint, Headers, HttpRequest, Request, RequestClass
+from ..exchange import ANOTHER, Fingerprint, Headers, HttpRequest, Request, RequestClass
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import (
     MASKED,
@@ -62,12 +62,19 @@ from ..headers.shipped_lists import HOSTS_OF_MEMBERS, NEW_CONDITIONS
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.header_places import is_marked, mark_header_places
-from ..redaction.places import is_credential, kind_of_header
+from ..redaction.places import SECRET, is_credential, kind_of_header
 from ..redaction.redactor import query_kind
 from . import graphql
 from . import masks as patterns
 from .block_names import find_block_names, without_block_names
-from .client_profiles import NO_PROFILES, ClientProfiles, compile_profiles, find_product
+from .client_profiles import (
+    NO_PROFILES,
+    ClientProfiles,
+    PlacedField,
+    compile_profiles,
+    find_product,
+    mask_field,
+)
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .multipart_delimiters import is_plain_boundary, replace_delimiters
@@ -166,6 +173,8 @@ class Masks(NamedTuple):
     regex: patterns.Patterns = ()
     placed: tuple[patterns.Placed, ...] = ()
     """What the profile of the client leaves out of a JSON body."""
+    fields: tuple[PlacedField, ...] = ()
+    """The same of header fields."""
     unconditional: bool = False
     """Whether its profile has an answer in full answer a GET with other conditions."""
 
@@ -274,7 +283,7 @@ def compile_rules(
         for rule in ignore
     )
 
-    clients = compile_profiles(profiles, clock)
+    clients = compile_profiles(profiles, clock, (SECRET, ANOTHER))
 
     def look_up(
         method: str, scheme: str, host: str, port: int, place: str, client: str
@@ -282,7 +291,7 @@ def compile_rules(
         found = [
             masks for match, masks in compiled if match.matches(method, scheme, host, port, place)
         ]
-        placed, unconditional = clients.of(client, (method, scheme, host, port, place))
+        left_out = clients.of(client, (method, scheme, host, port, place))
         regex = tuple(dict.fromkeys(pattern for masks in found for pattern in masks.regex))
         path = _normal(place.partition("?")[0])
         return Endpoint(
@@ -294,8 +303,7 @@ def compile_rules(
                 frozenset(name for masks in found for name in masks.query),
                 frozenset(name for masks in found for name in masks.form),
                 regex,
-                placed,
-                unconditional,
+                *left_out,
             ),
         )
 
@@ -394,7 +402,7 @@ def canonical(
             name,
             parse_content_type(value).form
             if alone and name == b"content-type" and value != MASKED
-            else value.strip(),
+            else mask_field(value.strip(), name, masks.fields),
         )
         for name, value in fields.counted
         if (coded or name != b"content-encoding" or value == MASKED)

@@ -4,23 +4,25 @@ Rules:
 
 1. A client is known by the product that its `user-agent` begins with, and by the endpoint: each place of a profile names one.
    Both are parts of the request, so an index can always be made again from what was recorded.
-2. A place is a value of a JSON body. What the pattern's group finds there does not count; the text around it does, and so
+2. A place is a value of a JSON body, or a header field. What the pattern's group finds there does not count; the text around it does, and so
    does a value of another form.
+   A token that redaction has replaced does not count either.
 3. Of an effect nothing is left out, whichever client asks.
 4. The rules of a configuration are searched first; a place that they mask is theirs.
 
 `matching/profile_use.py` says which places a request needed.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...config.match_pattern import Match
 from ...config.profiles.profile import Profile
 from ...config.values import parse_json_path
 from ..exchange import Headers
-from .masks import Clock, Pattern, Patterns, Placed
+from .masks import Clock, Pattern, Patterns, Placed, mask_bytes
 
 _AGENT = b"user-agent"
 _MOST_PRODUCT = 64
@@ -44,12 +46,39 @@ _Place = tuple[str, str, str, int, str]
 """Method, scheme, host, port, and path or target."""
 
 
+class PlacedField(NamedTuple):
+    """A pattern that looks at the values of one header field."""
+
+    name: bytes
+    """Lower case."""
+    pattern: Pattern
+    text: str
+    """As people know it."""
+
+
+class LeftOut(NamedTuple):
+    """What a profile leaves out of a request."""
+
+    placed: tuple[Placed, ...] = ()
+    fields: tuple[PlacedField, ...] = ()
+    unconditional: bool = False
+    """Its conditions count for nothing."""
+
+
+def mask_field(value: bytes, name: bytes, fields: Sequence[PlacedField]) -> bytes:
+    """Give the value of a header field as it counts; a mark, which begins with NUL, stays."""
+    patterns = tuple([one.pattern for one in fields if one.name == name])
+    if not patterns or value.startswith(b"\x00"):
+        return value
+    return mask_bytes(value, patterns)
+
+
 @dataclass(frozen=True, slots=True)
 class ClientProfiles:
     """The profiles under which requests are compared; made by `compile_profiles`."""
 
     by_product: dict[bytes, Profile] = field(default_factory=dict)
-    places: dict[str, tuple[tuple[Match, Placed], ...]] = field(default_factory=dict)
+    places: dict[str, tuple[tuple[Match, Placed | PlacedField], ...]] = field(default_factory=dict)
     """By name of the profile."""
     patterns: Patterns = ()
 
@@ -75,7 +104,7 @@ class ClientProfiles:
         return [
             (
                 *(one.name, one.version, one.products),
-                [(place.match.text, place.json, place.regex) for place in one.places],
+                [(place.match.text, place.text, place.regex) for place in one.places],
                 [entry.match.text for entry in one.unconditional],
             )
             for one in sorted(self.all, key=str)
@@ -85,30 +114,70 @@ class ClientProfiles:
         """Find the profile of the client that sent a request with these header fields."""
         return self.by_product.get(find_product(headers))
 
-    def of(self, name: str, asked: _Place) -> tuple[tuple[Placed, ...], bool]:
-        """Give the places that a profile leaves out of a request, and whether its conditions count for nothing."""
+    def of(self, name: str, asked: _Place) -> LeftOut:
+        """Give what a profile leaves out of a request."""
         if not name:
-            return (), False
-        placed = tuple([one for match, one in self.places[name] if match.matches(*asked)])
+            return LeftOut()
+        found = [one for match, one in self.places[name] if match.matches(*asked)]
         profile = next(one for one in self.all if one.name == name)
-        return placed, any(entry.match.matches(*asked) for entry in profile.unconditional)
+        return LeftOut(
+            tuple([one for one in found if isinstance(one, Placed)]),
+            tuple([one for one in found if isinstance(one, PlacedField)]),
+            any(entry.match.matches(*asked) for entry in profile.unconditional),
+        )
+
+
+def _with_replaced(regex: str, replaced: Sequence[str]) -> str:
+    """Give a pattern whose only group also finds what stands in the place of a value that redaction has replaced."""
+    marks = "".join(rf"|\x00\({re.escape(kind)}\)" for kind in replaced)
+    begins, depth, in_class = -1, 0, False
+    at = 0
+    while at < len(regex):
+        sign = regex[at]
+        if sign == "\\":
+            at += 1
+        elif in_class:
+            in_class = sign != "]"
+        elif sign == "[":
+            in_class = True
+            # A bracket that is the first in a class is one of its characters.
+            at += 2 if regex.startswith("[^]", at) else 1 if regex.startswith("[]", at) else 0
+        elif sign == "(":
+            if begins < 0 and not regex.startswith("(?", at):
+                begins, depth = at, 0
+            depth += 1
+        elif sign == ")":
+            depth -= 1
+            if begins >= 0 and depth == 0:
+                return f"{regex[: begins + 1]}{regex[begins + 1 : at]}{marks}{regex[at:]}"
+        at += 1
+    return regex
 
 
 NO_PROFILES = ClientProfiles()
 
 
-def compile_profiles(profiles: Sequence[Profile], clock: Clock | None = None) -> ClientProfiles:
-    """Bring profiles into the form in which requests are compared; patterns are compiled once a client of theirs asks."""
+def compile_profiles(
+    profiles: Sequence[Profile], clock: Clock | None = None, replaced: Sequence[str] = ()
+) -> ClientProfiles:
+    """Bring profiles into the form in which requests are compared; patterns are compiled once a client of theirs asks.
+
+    replaced: kinds of secrets, as `redaction/compare_placeholders.py` writes them in the place of a value.
+    """
     made: dict[str, Pattern] = {}
-    places: dict[str, tuple[tuple[Match, Placed], ...]] = {}
+    places: dict[str, tuple[tuple[Match, Placed | PlacedField], ...]] = {}
     for profile in profiles:
-        found = []
+        found: list[tuple[Match, Placed | PlacedField]] = []
         for place in profile.places:
             pattern = made.get(place.regex)
             if pattern is None:
-                pattern = made[place.regex] = Pattern.later(place.regex, clock)
-            placed = Placed(parse_json_path(place.json), pattern, place.json)
-            found.append((place.match, placed))
+                found_too = _with_replaced(place.regex, replaced)
+                pattern = made[place.regex] = Pattern.later(found_too, clock)
+            if place.header:
+                one: Placed | PlacedField = PlacedField(place.header.encode(), pattern, place.text)
+            else:
+                one = Placed(parse_json_path(place.json), pattern, place.text)
+            found.append((place.match, one))
         places[profile.name] = tuple(found)
     by_product = {product.encode(): one for one in profiles for product in one.products}
     return ClientProfiles(by_product, places, tuple(made.values()))

@@ -17,7 +17,7 @@ from ..canonical.canonical_request import (
 )
 from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
-from ..exchange import BODY, HEADER, UNSEARCHED, Exchange, Headers, Request, RequestClass, Seq
+from ..exchange import ANOTHER, BODY, HEADER, Exchange, Headers, Request, RequestClass, Seq
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
@@ -27,8 +27,6 @@ from .plain_answers import PlainAnswers
 from .replaced_values import Changed, Replaced, ReplacedValues
 from .sent_blocks import SentBlocks
 
-_ANOTHER = f"{UNSEARCHED}:another"
-"""A kind that is compared, as others are not."""
 _MOST = 4096
 """Recorded requests whose fields are remembered."""
 
@@ -206,18 +204,19 @@ class Agreement:
         wrong = self._disagreements(agrees, old, alike)[1]
         if old.inner:
             inner = self._find_inner(request).linked
-            wrong += self._find_mistaken(request, old.inner, inner)
-            wrong += self._find_merged(request, old.inner, inner, alike)
-            unseen = self._not_masked(request, self._inner.find_unseen(old.inner, inner))
+            kind = recorded.request_class
+            wrong += self._find_mistaken(request, kind, old.inner, inner)
+            wrong += self._find_merged(request, kind, old.inner, inner, alike)
+            unseen = self._not_masked(request, kind, self._inner.find_unseen(old.inner, inner))
             wrong += self._find_invented(unseen, recorded.seq)
-            split = self._not_masked(request, self._inner.find_split(old.inner, inner))
+            split = self._not_masked(request, kind, self._inner.find_split(old.inner, inner))
             wrong += [_drift(pair, _SPLIT) for pair in split]
         wrong += self._find_invented(agrees.unseen, recorded.seq)
         if old.replaced:
             now = self._find_inner(request).replaced
             rotated = _pair_places(old.linked, new.linked)
             for place, what in self._replaced.find_changed(old.replaced, now, rotated):
-                if not self._is_masked(request, place):
+                if not self._is_masked(request, recorded.request_class, place):
                     shown = Difference(place, "(replaced)", "(replaced)")
                     wrong.append(Drift(f"its {place} {what}", shown))
         for difference in self._blocks.find_mistaken(request, recorded.request):
@@ -225,16 +224,17 @@ class Agreement:
         return wrong
 
     def find_changed_values(
-        self, recorded: Request, present: Request
+        self, recorded: Request, present: Request, request_class: RequestClass
     ) -> tuple[list[Changed], bool]:
         """Find the replaced values of a message that are not the recorded ones, and remember those of one that has none.
 
         recorded, present: messages as bodies of requests.
+        request_class: of the handshake.
         Returns: the places; and whether the match rests on what a value is, and not on the value.
         """
         old, new = (read_inner(one, self._find).replaced for one in (recorded, present))
         found = self._replaced.find_changed(old, new)
-        changed = [one for one in found if not self._is_masked(present, one.place)]
+        changed = [one for one in found if not self._is_masked(present, request_class, one.place)]
         return changed, not changed and self._replaced.note(old, new)
 
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
@@ -243,11 +243,15 @@ class Agreement:
         return not inner or self._inner.agree(inner, self._find_inner(request).linked)
 
     def _find_mistaken(
-        self, request: Request, recorded: tuple[Linked, ...], present: tuple[Linked, ...]
+        self,
+        request: Request,
+        kind: RequestClass,
+        recorded: tuple[Linked, ...],
+        present: tuple[Linked, ...],
     ) -> Iterator[Drift]:
         """Give the places outside of header fields with a key of the tape that is recorded elsewhere."""
         for place in self._inner.find_mistaken(recorded, present):
-            if not self._is_masked(request, place):
+            if not self._is_masked(request, kind, place):
                 shown = _show_place(place)
                 told = f"its {shown} has another secret than the one that is recorded there"
                 yield Drift(told, Difference(shown, "(recorded)", "(another)"))
@@ -255,6 +259,7 @@ class Agreement:
     def _find_merged(
         self,
         request: Request,
+        kind: RequestClass,
         recorded: tuple[Linked, ...],
         present: tuple[Linked, ...],
         alike: Callable[[], Iterable[Seq]],
@@ -263,7 +268,7 @@ class Agreement:
         for place in self._inner.find_merged(recorded, present):
             then = {one.value for one in recorded if one.place == place}
             others = (self._find_beside(seq) for seq in alike())
-            if not self._is_masked(request, place) and any(
+            if not self._is_masked(request, kind, place) and any(
                 other is None or {o.value for o in other.inner if o.place == place} != then
                 for other in others
             ):
@@ -278,20 +283,22 @@ class Agreement:
             if credential and self._plain.say(old.value, seq):
                 yield _drift((old, new), _INVENTED)
 
-    def _not_masked(self, request: Request, pairs: Iterable[Pair]) -> list[Pair]:
-        return [pair for pair in pairs if not self._is_masked(request, pair[0].place)]
+    def _not_masked(
+        self, request: Request, kind: RequestClass, pairs: Iterable[Pair]
+    ) -> list[Pair]:
+        return [pair for pair in pairs if not self._is_masked(request, kind, pair[0].place)]
 
-    def _is_masked(self, request: Request, place: str) -> bool:
-        masks = self._rules.of(request).masks
+    def _is_masked(self, request: Request, kind: RequestClass, place: str) -> bool:
+        masks = self._rules.of(request, kind).masks
         part, _, name = place.partition(" ")
         if part == HEADER.strip():
             return not counts_secrets_of(request, name, self._rules)
         if part in ("body", "form"):
-            masked = bool(masks.json or masks.form or masks.regex)
-            return masked and self._is_masked_inside(request, place)
+            masked = bool(masks.json or masks.form or masks.regex or masks.placed)
+            return masked and self._is_masked_inside(request, kind, place)
         return name in masks.query
 
-    def _is_masked_inside(self, request: Request, place: str) -> bool:
+    def _is_masked_inside(self, request: Request, kind: RequestClass, place: str) -> bool:
         """Say whether a place of a body does not count: the request is the same with something else there."""
         inside = [one for one in request.secrets if one.part == BODY]
         wanted = place.partition("#")[0]
@@ -299,10 +306,10 @@ class Agreement:
         at = [found[0].partition("#")[0] == wanted for found in self._find(request)]
         other = {one for one, is_there in zip(inside, at, strict=False) if is_there}
         changed = tuple(
-            one._replace(kind=_ANOTHER) if one in other else one for one in request.secrets
+            one._replace(kind=ANOTHER) if one in other else one for one in request.secrets
         )
         forms = (
-            canonical(one, RequestClass.EFFECT, self._rules)
+            canonical(one, kind, self._rules)
             for one in (request, replace(request, secrets=changed))
         )
         return bool(other) and len(set(forms)) == 1

@@ -1,13 +1,13 @@
 """What a match owes to the profile of its client: places at which two requests differ, and that the profile leaves out.
 
 A request that needed its profile is not `exact`, and not `canonical` either: the receipt says by which profile it matched, and
-at which places. What a rule of the configuration leaves out already is not the profile's doing.
+at which places. Values that redaction replaced are compared by their placeholders here. What a rule of the configuration leaves out already is not the profile's doing.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..canonical.canonical_request import MAX_PARSED, Masks, Rules, compared, counted_body
+from ..canonical.canonical_request import MAX_PARSED, Masks, Rules, counted_body
 from ..canonical.json import JsonPath, quick_tree
 from ..canonical.masks import Pattern, PlacedText, find_placed, what_is_left
 from ..exchange import Request, RequestClass
@@ -20,7 +20,7 @@ class ProfileUse(NamedTuple):
     name: str
     version: int
     places: tuple[str, ...]
-    """JSON paths as the profile has them, in its order."""
+    """Header fields and JSON paths as the profile has them, in its order."""
 
     def to_row(self) -> list[Any]:
         """Give it as the log has it."""
@@ -31,13 +31,18 @@ def find_profile_use(
     recorded: Request, asked: Request, rules: Rules, request_class: RequestClass
 ) -> ProfileUse | None:
     """Say which places two requests that are the same question owe to a profile; None where they owe nothing."""
-    if recorded.spilled is not None or asked.spilled is not None or recorded.body == asked.body:
-        return None
     masks = rules.of(asked, request_class).masks
-    if not masks.placed:
-        return None
-    old, new = (counted_body(compared(one), rules) for one in (recorded, asked))
-    return _use(asked, _find_used(old, new, masks), rules)
+    used = [
+        one.text
+        for one in masks.fields
+        if _fields(recorded, one.name) != _fields(asked, one.name) and one.name not in masks.header
+    ]
+    used = list(dict.fromkeys(used))
+    large = recorded.spilled is not None or asked.spilled is not None
+    if masks.placed and not large and recorded.body != asked.body:
+        old, new = (counted_body(one, rules) for one in (recorded, asked))
+        used += _find_used(old, new, masks)
+    return _use(asked, used, rules)
 
 
 def find_message_use(
@@ -53,6 +58,10 @@ def find_message_use(
 def have_other_conditions(recorded: Request, asked: Request) -> bool:
     """Say whether two reads differ in what they have already seen."""
     return any(recorded.header(name) != asked.header(name) for name in NEW_CONDITIONS)
+
+
+def _fields(request: Request, name: bytes) -> list[bytes]:
+    return [value for field, value in request.headers if field.lower() == name]
 
 
 def _use(request: Request, places: Sequence[str], rules: Rules) -> ProfileUse | None:

@@ -268,8 +268,8 @@ class MessageCursor:
         changed = tuple(self._find_changed(recorded, heard))
         if changed:
             return stray._replace(changed=changed)
-        if (was := mark_message(recorded)) != stray.data:
-            self._note_masked(was, stray.data)
+        if recorded.data != heard.data:
+            self._note_masked(recorded.data, heard.data)
         return None
 
 

@@ -32,6 +32,10 @@ def test_a_profile_is_read() -> None:
     assert profile.unconditional[0].match.text == "GET *://*/v1/me"
 
 
+def quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
 def place(**keys: str) -> str:
     """A profile with one place, in which some keys are others."""
     found = {
@@ -43,7 +47,7 @@ def place(**keys: str) -> str:
         "recordings": "[a, b]",
     } | keys
     rows = [
-        f"    {key}: {value if value.startswith('[') else repr(value)}\n"
+        f"    {key}: {value if value.startswith('[') else "'" + value + "'"}\n"
         for key, value in found.items()
         if value
     ]
@@ -61,7 +65,7 @@ FAULTS = [
     (place(json=""), ": places[0].json: missing"),
     (place(reason=""), ": places[0].reason: missing"),
     (place(client_version=""), ": places[0].client_version: missing"),
-    (place(recordings="[a]"), ":11:17: places[0].recordings: expected two recordings that differ"),
+    (place(recordings="[a]"), ":12:17: places[0].recordings: expected two recordings that differ"),
     (place(recordings="[a, a]"), "expected two recordings that differ"),
     # what is none
     (
