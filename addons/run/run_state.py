@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from .pending_exchange import PendingExchange
 
 _OK = 200
+_WHOLE = (_OK, 404)
+"""Answers that a read has whatever its condition is: what was there, or that nothing is there. Source: RFC 9110 section 13.2.1."""
 _CONDITION = 100
 """More than any other reason to prefer a recorded request."""
 _NO_ANSWER = 2
@@ -362,7 +364,7 @@ class OpenRun:
         if recorded is None or not have_other_conditions(recorded.request, request):
             return 0
         answer = recorded.response
-        return 1 if answer is not None and answer.status == _OK else _NO_ANSWER
+        return 1 if answer is not None and answer.status in _WHOLE else _NO_ANSWER
 
     def find_known(self, raw: bytes) -> Fingerprint | None:
         """Find the fingerprint of a request whose bytes are on the tape, by their hash."""

@@ -21,6 +21,7 @@ COMMANDS: tuple[click.Command, ...] = (
         inspect.contracts,
         inspect.policy,
         inspect.learn,
+        inspect.profiles,
         inspect.reindex,
     ),
     approvals.gates,

@@ -232,6 +232,50 @@ def learn(
 
 @click.command()
 @options("config", "store", "json")
+@click.argument("what", type=click.Choice(["list", "show", "test"]), default="list")
+@click.argument("names", nargs=-1, metavar="[NAME | RUN [OTHER]]")
+def profiles(
+    config_file: Path | None, store: str | None, as_json: bool, what: str, names: tuple[str, ...]
+) -> int:
+    """List the profiles of clients, show one, or test them on recordings. Exits with 1 if two recordings differ elsewhere."""
+    from ...config.profiles.shipped import shipped_profiles
+    from ...timeline.learning.try_profiles import list_profiles, render_profiles, render_trials
+    from ..operations.learn import try_profiles
+
+    config = reading(config_file, store)
+    if what == "test":
+        if len(names) not in (1, 2):
+            raise click.UsageError(
+                "expected one recording, or two of the same task: profiles test RUN [OTHER]"
+            )
+        trials = (
+            try_profiles(config, *names)
+            if len(names) == 2
+            else try_profiles(config, names[0], None)
+        )
+        if as_json:
+            print_json([trial.to_json() for trial in trials])
+        else:
+            click.echo(render_trials(trials, two=len(names) == 2))
+        return 1 if any(trial.still for trial in trials) else 0
+    known = {one.name: one for one in shipped_profiles()}
+    if what == "show":
+        if len(names) != 1 or names[0] not in known:
+            raise click.UsageError(f"expected the name of a profile: {', '.join(known)}")
+        click.echo(known[names[0]].text, nl=False)
+        return 0
+    if names:
+        raise click.UsageError("`profiles list` takes no names")
+    rows = list_profiles(config)
+    if as_json:
+        print_json(rows)
+    else:
+        click.echo(render_profiles(rows))
+    return 0
+
+
+@click.command()
+@options("config", "store", "json")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
 @click.argument("run")
 def reindex(

@@ -121,6 +121,8 @@ class Lesson:
     only_second: tuple[Partnerless, ...]
     places: tuple[Place, ...]
     rules: tuple[IgnoreRule, ...]
+    pairs: tuple[tuple[Seq, Seq], ...] = ()
+    """The aligned ones."""
 
     def to_json(self) -> dict[str, Any]:
         """Give the lesson as JSON types; `docs/commands.md` describes them."""
@@ -211,6 +213,7 @@ def learn(
         only_second=tuple(map(tapes[1].partnerless, found.only_second)),
         places=tuple(places),
         rules=proposed,
+        pairs=tuple(found.pairs),
     )
 
 
