@@ -143,7 +143,8 @@ _DECIDING_FIELDS = (
         "user",
         "role",
     ),
-    *("amz", "goog", "-ms-", "version", "copy", "range", "lease"),
+    *("amz", "goog", "-ms-", "version", "copy", "range", "lease", "mailbox", "opaque", "database"),
+    *("namespace", "scope", "contract", "if-", "api", "region", "project", "locale", "language"),
 )
 """Words in names of header fields that may name a host, method, path, person or resource."""
 _SIGNS = str.maketrans("", "", "-_")

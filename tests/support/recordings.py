@@ -9,14 +9,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from playhead.config import IgnoreRule
+from playhead.config import Config, IgnoreRule
 from playhead.store import Record, RunInfo, Store
 from playhead.tape.canonical.canonical_request import (
     CANONICAL_VERSION,
     canonical,
-    compile_rules,
     fingerprint,
     raw_key,
+    rules_of,
 )
 from playhead.tape.exchange import Message, Request, RequestClass, Response, WebSocketSummary
 
@@ -47,7 +47,7 @@ def record_run(
 
     websockets: messages of those that became a WebSocket, by seq.
     """
-    rules = compile_rules(ignore)
+    rules = rules_of(Config(ignore=ignore))
 
     async def write() -> RunInfo:
         told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}

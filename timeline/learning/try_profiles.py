@@ -16,15 +16,14 @@ from ...config import Config
 from ...config.profiles.profile import Profile
 from ...config.profiles.shipped import find_profiles, shipped_profiles
 from ...store import RunInfo, Store
-from ...tape.canonical.canonical_request import Rules, counted_body, find_field_rules, rules_of
+from ...tape.canonical.canonical_request import Rules, counted_body, rules_of
 from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import find_placed, what_is_left
 from ...tape.exchange import Exchange, Message, Request, RequestClass, Seq
 from ...tape.matching.index import reclassify
 from ...tape.matching.profile_use import ProfileUse, find_message_use, find_profile_use
-from ...tape.redaction.redactor import Redactor
 from ..receipts.render_text import plain, table
-from .learn import FLOWS, Lesson, Progress, learn
+from .learn import FLOWS, Lesson
 
 _ROWS = 30
 _NOT_ASKED = (RequestClass.EFFECT, RequestClass.TELEMETRY)
@@ -75,23 +74,14 @@ def try_on_one(store: Store, run: RunInfo, config: Config) -> list[Trial]:
 
 
 def try_on_two(
-    store: Store,
-    first: RunInfo,
-    second: RunInfo,
-    config: Config,
-    redactor: Redactor,
-    progress: Progress = lambda _done, _of: None,
+    store: Store, first: RunInfo, second: RunInfo, config: Config, lesson: Lesson
 ) -> list[Trial]:
-    """Compare two recordings of one task under the profiles. Blocking; reads both, and partners again.
+    """Compare two recordings of one task under the profiles. Blocking; reads partners again.
 
+    lesson: what `learn` says of them, under the same profiles.
     Raises: LogCorrupt.
     """
     rules = rules_of(config, thread_time)
-    profiles = find_profiles(config.profiles_off)
-    fields = find_field_rules(config)
-    lesson = learn(
-        store, first, second, config.ignore, redactor, progress, config.classes, fields, profiles
-    )
     trials: dict[str, Trial] = {}
     clients: dict[Seq, str] = {}
     for pair in lesson.pairs:

@@ -7,6 +7,7 @@ import pytest
 from playhead.config import ConfigError, loads
 from playhead.config.profiles.profile import Profile, parse_profile
 from playhead.config.profiles.shipped import find_profiles, shipped_profiles
+from playhead.tape.headers.shipped_lists import DECISIVE_NAMES
 
 EVIDENCE = "reason: new in each run, client_version: 1.0, recordings: [a, b]"
 HEAD = "profile: some-cli\nversion: 3\nclient: Some CLI\nrecognise: {user_agent: [Some-CLI]}\n"
@@ -47,7 +48,7 @@ def place(**keys: str) -> str:
         "recordings": "[a, b]",
     } | keys
     rows = [
-        f"    {key}: {value if value.startswith('[') else "'" + value + "'"}\n"
+        f"    {key}: {value if value.startswith('[') else quoted(value)}\n"
         for key, value in found.items()
         if value
     ]
@@ -62,7 +63,8 @@ FAULTS = [
     (SOUND.replace("recognise: {user_agent: [Some-CLI]}\n", ""), ": recognise: missing"),
     (SOUND.replace("[Some-CLI]", "[]"), "user_agent: missing"),
     (place(regex=""), ": places[0].regex: missing; expected a pattern with a group"),
-    (place(json=""), ": places[0].json: missing"),
+    (place(json=""), ": places[0]: expected exactly one of json, header"),
+    (place(header="x-id"), ": places[0]: expected exactly one of json, header"),
     (place(reason=""), ": places[0].reason: missing"),
     (place(client_version=""), ": places[0].client_version: missing"),
     (place(recordings="[a]"), ":12:17: places[0].recordings: expected two recordings that differ"),
@@ -93,6 +95,14 @@ FAULTS = [
     (place(json="$['_METHOD']"), "which live, gate and effect rules go by"),
     (place(json="$.items[0].idempotency_key"), "which live, gate and effect rules go by"),
     (place(json="$.ClientToken"), "which live, gate and effect rules go by"),
+    *(
+        (place(json="", header=name), "which live, gate and effect rules go by")
+        for name in (
+            *("host", "authorization", "cookie", "content-type", "accept", "range", "user-agent"),
+            *("x-http-method-override", "x-original-url", "x-forwarded-host", "x-upstream-path"),
+            *("idempotency-key", "x-idempotency-key", "x-api-key", "x-tenant-id", "x-amz-target"),
+        )
+    ),
     # a condition of what is no read
     (
         f"{HEAD}unconditional:\n  - {{match: POST *://*/v1/me, {EVIDENCE}}}\n",
@@ -109,6 +119,13 @@ def test_what_is_a_fault_at_load(text: str, said: str) -> None:
         read(text)
     assert said in str(caught.value)
     assert str(caught.value).startswith("some-cli.yaml:")
+
+
+@pytest.mark.parametrize("name", sorted(name.decode() for name in DECISIVE_NAMES))
+def test_no_field_that_is_known_to_mean_something_is_left_out(name: str) -> None:
+    """None of those that name tenants, resources, roles, versions or conditions."""
+    with pytest.raises(ConfigError, match="which live, gate and effect rules go by"):
+        read(place(json="", header=name))
 
 
 def test_all_faults_are_told_at_once() -> None:
