@@ -84,6 +84,7 @@ from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts import receipt
 from playhead.timeline.receipts.effects import Effect
 from playhead.timeline.receipts.exchange_rows import _row
+from playhead.timeline.receipts.profile_rows import ProfileRow
 from playhead.timeline.receipts.receipt import Ended, GateRow, InjectedRow, LimitsRow, OptIn
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -286,6 +287,7 @@ def _receipt() -> Receipt:
     made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
     made.contracts.append(CONTRACT)
     made.model_drift.append(OptIn("m=n", 1, [1]))
+    made.profiles.rows["a"] = ProfileRow("a", 1)
     made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
     made.limits = LimitsRow(dict.fromkeys(("calls", "tokens", "usd", "repeats")))
     made.limits.reached.append({"limit": "calls", "seq": 1, "reason": "x", "at_ns": 1})

@@ -26,6 +26,7 @@ from playhead.tape.policy.approval_decision import Ruling
 from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts.effects import Effect
+from playhead.timeline.receipts.profile_rows import ProfileRow, ProfileRows
 from playhead.timeline.receipts.receipt import (
     GapRow,
     GateRow,
@@ -116,6 +117,7 @@ def _receipt() -> set[str]:
         contracts=[ContractRow(1, "request", "", True, False, 1, [], [])],
         gaps=[GapRow(0, 1, "")],
         model_drift=[OptIn("a=b")],
+        profiles=ProfileRows({"a": ProfileRow("a", 1)}),
         root={"kind": "changed", "seq": 2},
         limits=LimitsRow(dict(limits)),
     )

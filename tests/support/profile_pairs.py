@@ -80,17 +80,17 @@ def make(store: Path, first: str, second: str) -> list[dict[str, Any]]:
             fields = {
                 each.name for each in rules.of(other.request, RequestClass.INFERENCE).masks.fields
             }
-            asked = [one.request.body], [other.request.body]
             message = one.websocket is not None
+            asked = [[one.request.body], [other.request.body]]
             if message:
-                asked = tuple(
+                asked = [
                     [
                         each.data
                         for each in opened.messages(run, exchange.seq, -1)
                         if each.from_client
                     ]
                     for run, exchange in zip(runs, (one, other), strict=True)
-                )
+                ]
             for old, new in zip(*asked, strict=True):
                 body = _cut(json.loads(old), json.loads(new))
                 request = one.request

@@ -1,0 +1,263 @@
+"""Profiles of clients through the real proxy: what is served, how it is told, and what is refused."""
+
+import json
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from playhead.config import Classes, Config, IgnoreRule, Mode, parse_match
+from playhead.config.profiles.profile import Profile, Unconditional
+from playhead.tape.canonical import canonical_request
+from playhead.tape.exchange import Request
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.profile_pairs import Pair, pairs
+from playhead.tests.support.story import Call, recorded
+from playhead.tests.support.websocket import WebsocketOrigin
+from playhead.timeline import Receipt, build, render_receipt
+
+PAIRS = {pair.name.split()[0]: pair for pair in pairs()}
+"""Of each client the last."""
+CLAUDE, CODEX = PAIRS["claude-code"], PAIRS["codex"]
+SETTINGS = "GET /v1/settings"
+SOME = Profile(
+    "some-cli",
+    2,
+    "Some CLI",
+    ("some-cli",),
+    unconditional=(Unconditional(parse_match("GET *://*/v1/settings")),),
+)
+
+
+def call(request: Request, agent: str = "") -> Call:
+    given = {name.decode(): value.decode() for name, value in request.headers}
+    fields = {name: value for name, value in given.items() if name.lower() != "content-type"}
+    if agent:
+        fields["User-Agent"] = agent
+        fields = {name: value for name, value in fields.items() if name != "user-agent"}
+    return Call(f"{request.method} {request.target}", request.body, headers=fields)
+
+
+def changed(request: Request, old: bytes, new: bytes) -> Call:
+    assert old in request.body
+    asked = call(request)
+    return Call(asked.what, request.body.replace(old, new, 1), headers=asked.headers)
+
+
+def line(receipt: Receipt, begins: str) -> str:
+    return next((one for one in render_receipt(receipt).splitlines() if one.startswith(begins)), "")
+
+
+@pytest.mark.parametrize(
+    "pair", [pair for pair in PAIRS.values() if not pair.message], ids=lambda pair: pair.name
+)
+async def test_a_client_with_a_profile_is_served(pair: Pair, store_dir: Path) -> None:
+    """Its next run asks with other tokens; the match is called `profile`, and the replay is faithful."""
+    async with recorded(store_dir, [call(pair.recorded)]) as story:
+        (said,) = await story.play([call(pair.asked)])
+        receipt = await story.end()
+        (again,) = await story.play([call(pair.recorded)])
+        exact = await story.end()
+    assert (said.status, again.status) == (200, 200)
+    assert (receipt.faithful, dict(receipt.matched)) == (True, {"profile": 1})
+    assert (exact.faithful, dict(exact.matched), line(exact, "profile ")) == (
+        True,
+        {"exact": 1},
+        "",
+    )
+    name = pair.name.split()[0]
+    (row,) = receipt.to_json()["profiles"]
+    assert (row["profile"], row["requests"]) == (name, 1)
+    count = len(row["places"])
+    places = f"{count} place{'s' * (count != 1)}"
+    assert line(receipt, "profile ") == f"profile {name} {row['version']}: {places} in 1 request"
+    assert "1 by profile" in line(receipt, "served ")
+
+
+async def test_what_stands_beside_a_token_is_refused(store_dir: Path) -> None:
+    """A billing header with another version, and a message with another word."""
+    version = changed(CLAUDE.asked, b"cc_entrypoint=sdk-cli", b"cc_entrypoint=cli")
+    word = changed(CLAUDE.asked, b"one apple", b"two apples")
+    async with recorded(store_dir, [call(CLAUDE.recorded)]) as story:
+        said = await story.play([version, word])
+        receipt = await story.end()
+    assert [one.status for one in said] == [424, 424]
+    assert said[0].divergence["differences"][0]["place"] == "body $.system[0].text"
+    assert receipt.to_json()["unprofiled"] == []
+
+
+async def test_a_profile_that_is_off_leaves_nothing_out(store_dir: Path) -> None:
+    """And a tape whose index was made without it is indexed anew where it is on."""
+    off = {"profiles_off": ("claude-code",)}
+    async with recorded(store_dir, [call(CLAUDE.recorded)], recording=off) as story:
+        (said,) = await story.play([call(CLAUDE.asked)])
+        refused = await story.end()
+        story.running.change(profiles_off=())
+        (served,) = await story.play([call(CLAUDE.asked)])
+        receipt = await story.end()
+    assert (said.status, served.status) == (424, 200)
+    assert refused.faithful is False
+    assert dict(receipt.matched) == {"profile": 1}
+
+
+async def test_rules_of_the_configuration_win(store_dir: Path) -> None:
+    """What they ignore is not the profile's doing; what they make an effect is compared whole."""
+    fields = ("x-claude-code-prompt-id", "x-claude-code-prev-tool-durations")
+    ignore = IgnoreRule(
+        parse_match("*://*"), json=("$.system", "$.metadata.user_id"), header=fields
+    )
+    async with recorded(store_dir, [call(CLAUDE.recorded)], ignore=(ignore,)) as story:
+        (said,) = await story.play([call(CLAUDE.asked)])
+        receipt = await story.end()
+        effect = Classes(effect=(parse_match("POST *://*/v1/messages"),))
+        story.running.change(ignore=(), classes=effect)
+        (refused,) = await story.play([call(CLAUDE.asked)])
+        await story.end()
+    assert said.status == 200
+    assert dict(receipt.matched) == {"canonical": 1}
+    assert receipt.to_json()["profiles"] == []
+    assert refused.headers.get("x-playhead", "").startswith(("stubbed", "refused")) or (
+        refused.status == 424
+    )
+
+
+async def test_a_client_without_a_profile_is_told_of(store_dir: Path) -> None:
+    """In one line, and only where a model call diverged."""
+    other = call(CLAUDE.recorded, "other-cli/1.0"), call(CLAUDE.asked, "other-cli/2.0")
+    read = Call("GET /items", headers={"User-Agent": "reader/1"})
+    changed = Call("GET /items?more=1", headers={"User-Agent": "reader/1"})
+    async with recorded(store_dir, [other[0], read]) as story:
+        said = await story.play([other[1], other[1], changed])
+        receipt = await story.end()
+    assert [one.status for one in said] == [424, 424, 424]
+    assert receipt.to_json()["unprofiled"] == ["other-cli"]
+    assert "playhead learn" in line(receipt, "no profile for the client other-cli:")
+
+
+# ---- reads with a condition --------------------------------------------------------------------
+
+CONDITIONS: list[tuple[str | None, int, str | None, int, str]] = [
+    # recorded with, answered, asked with -> status, how it matched
+    (None, 200, '"a"', 200, "unconditional"),
+    ('"a"', 200, None, 200, "unconditional"),
+    ('"a"', 200, '"b"', 200, "unconditional"),
+    (None, 404, '"a"', 404, "unconditional"),
+    ('"a"', 200, '"a"', 200, "exact"),
+    ('"a"', 304, '"a"', 304, "exact"),
+    ('"a"', 304, None, 424, ""),
+    ('"a"', 304, '"b"', 424, ""),
+    (None, 500, '"a"', 424, ""),
+]
+
+
+def conditional(condition: str | None, status: int = 200, agent: str = "Some-CLI/1") -> Call:
+    fields = {"User-Agent": agent, **({"If-None-Match": condition} if condition else {})}
+    return Call(SETTINGS, answer={"a": 1}, headers=fields, status=status)
+
+
+@pytest.mark.parametrize(("then", "status", "now", "got", "match"), CONDITIONS)
+async def test_an_answer_in_full_answers_whatever_the_condition(
+    then: str | None,
+    status: int,
+    now: str | None,
+    got: int,
+    match: str,
+    store_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a read that the client's profile names; what was not answered in full answers the same condition alone."""
+    monkeypatch.setattr(canonical_request, "find_profiles", lambda _: (SOME,))
+    async with recorded(store_dir, [conditional(then, status)]) as story:
+        (said,) = await story.play([conditional(now)])
+        receipt = await story.end()
+    assert said.status == got
+    assert dict(receipt.matched) == ({match: 1} if match else {})
+    unconditional = "profile some-cli 2: 1 unconditional answer"
+    assert line(receipt, "profile ") == (unconditional if match == "unconditional" else "")
+
+
+async def test_the_same_condition_goes_first(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several answers a read is given the one to its own condition."""
+    monkeypatch.setattr(canonical_request, "find_profiles", lambda _: (SOME,))
+    tape = [conditional(None), conditional('"a"', 304)]
+    async with recorded(store_dir, tape) as story:
+        said = await story.play([conditional('"a"'), conditional(None)])
+        receipt = await story.end()
+    assert [one.status for one in said] == [304, 200]
+    assert dict(receipt.matched) == {"exact": 2}
+
+
+async def test_a_condition_counts_for_another_client(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that was recorded with a condition and comes without is another one."""
+    monkeypatch.setattr(canonical_request, "find_profiles", lambda _: (SOME,))
+    async with recorded(store_dir, [conditional('"a"', agent="curl/8")]) as story:
+        (said,) = await story.play([conditional(None, agent="curl/8")])
+        await story.end()
+    assert said.status == 424
+
+
+# ---- WebSockets --------------------------------------------------------------------------------
+
+
+async def talk(running: Running, url: str, text: str) -> str:
+    """Say one thing as Codex does; give what was heard, or how it was closed."""
+    fields = {"User-Agent": "codex_exec/0.169.0"}
+    async with (
+        aiohttp.ClientSession(headers=fields) as session,
+        session.ws_connect(url, proxy=running.url_for("r")) as one,
+    ):
+        await one.send_str(text)
+        got = await one.receive()
+        await one.close(code=1000)
+        return str(got.data)
+
+
+async def replayed(store: Path, recorded: str, played: str, **config: object) -> Receipt:
+    with WebsocketOrigin({}) as origin:
+        url = f"{origin.url}/v1/responses"
+        async with running_engine(Config(mode=Mode.RECORD, store=store)) as running:
+            await talk(running, url, recorded)
+            await running.end("r")
+            origin.stop()
+            running.play()
+            running.change(**config)
+            await talk(running, url, played)
+            await running.end("r@1")
+            return build(running.store, running.store.get_run("r@1"))
+
+
+async def test_messages_of_a_client_with_a_profile_are_served(store_dir: Path) -> None:
+    """A message that needs the profile makes its WebSocket one that matched by it, once."""
+    recorded, asked = CODEX.recorded.body.decode(), CODEX.asked.body.decode()
+    receipt = await replayed(store_dir, recorded, asked)
+    assert (receipt.faithful, dict(+receipt.matched)) == (True, {"profile": 1})
+    (row,) = receipt.to_json()["profiles"]
+    assert (row["profile"], row["requests"]) == ("codex", 1)
+    assert "$.input[*].output[*].text" in row["places"]
+    assert "exact" not in line(receipt, "served ")
+
+
+async def test_a_message_with_another_result_is_refused(store_dir: Path) -> None:
+    """The duration of a tool does not count, what it has said does."""
+    recorded, asked = CODEX.recorded.body.decode(), json.loads(CODEX.asked.body)
+    asked["input"][0]["output"][1]["text"] += " "
+    receipt = await replayed(store_dir, recorded, json.dumps(asked))
+    assert receipt.faithful is False
+    (place,) = [one["place"] for one in receipt.divergences[0]["differences"]]
+    assert place == "message[0].$.input[0].output[1].text"
+    assert receipt.to_json()["unprofiled"] == []
+
+
+async def test_a_pattern_of_the_configuration_looks_at_messages(store_dir: Path) -> None:
+    """`regex` of `ignore`, in JSON and in texts."""
+    rule = IgnoreRule(parse_match("*://*"), regex=("id-([0-9]+)",))
+    receipt = await replayed(store_dir, '{"a": "id-1"}', '{"a": "id-2"}', ignore=(rule,))
+    assert receipt.faithful is True
+    receipt = await replayed(store_dir / "text", "my id-1", "my id-2", ignore=(rule,))
+    assert receipt.faithful is True
+    receipt = await replayed(store_dir / "other", "my id-1", "an id-1", ignore=(rule,))
+    assert receipt.faithful is False
