@@ -1,0 +1,126 @@
+"""`playhead profiles`: what is listed, shown and tried."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from playhead.config.profiles.shipped import shipped_profiles
+from playhead.proxy.cli import cli
+from playhead.store import Store
+from playhead.tape.exchange import Message, MessageKind, Request
+from playhead.tests.support.exchanges import make_response
+from playhead.tests.support.profile_pairs import Pair, pairs
+from playhead.tests.support.recordings import record_run
+
+PAIRS = pairs()
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["profiles", *map(str, words)])
+
+
+def mine(client: str) -> list[Pair]:
+    return [pair for pair in PAIRS if pair.name.split()[0] == client]
+
+
+def record(store: Path, client: str) -> None:
+    """Record what a client asked twice, as runs `one` and `two`."""
+    with Store.open(store) as opened:
+        for name, side in (("one", "recorded"), ("two", "asked")):
+            asked: list[Request] = [getattr(pair, side) for pair in mine(client)]
+            if mine(client)[0].message:
+                said = [Message(0, True, MessageKind.TEXT, one.body) for one in asked]
+                handshake = replace(asked[0], body=b"")
+                record_run(opened, name, [(handshake, make_response())], websockets={1: said})
+            else:
+                record_run(opened, name, [(one, make_response()) for one in asked])
+
+
+def test_all_are_listed() -> None:
+    """As a table, and as JSON; one that the configuration turns off is marked."""
+    rows = json.loads(run("--json").stdout)
+    assert [row["profile"] for row in rows] == [one.name for one in shipped_profiles()]
+    assert not any(row["off"] for row in rows)
+    shown = run("list").stdout.splitlines()
+    assert len(shown) == 1 + len(rows)
+    assert shown[1].split()[:2] == [rows[0]["profile"], str(rows[0]["version"])]
+
+
+def test_one_that_is_off_is_marked(tmp_path: Path) -> None:
+    """The configuration says so."""
+    file = tmp_path / "playhead.yaml"
+    file.write_text("profiles_off: [codex]\n")
+    rows = json.loads(run("--json", "-c", file).stdout)
+    assert [row["profile"] for row in rows if row["off"]] == ["codex"]
+
+
+def test_one_is_shown_as_it_is() -> None:
+    """Its file, with each reason."""
+    for profile in shipped_profiles():
+        assert run("show", profile.name).stdout == profile.text
+
+
+@pytest.mark.parametrize("client", [one.name for one in shipped_profiles()])
+def test_each_is_tried_on_two_recordings(client: str, tmp_path: Path) -> None:
+    """All its places differ, and nothing else does."""
+    record(tmp_path, client)
+    done = run("test", "one", "two", "--store", tmp_path, "--json")
+    (trial,) = json.loads(done.stdout)
+    assert (done.exit_code, trial["profile"], trial["without"], trial["still"]) == (
+        0,
+        client,
+        [],
+        [],
+    )
+    places = {
+        place.text for one in shipped_profiles() if one.name == client for place in one.places
+    }
+    assert set(trial["places"]) == places
+    told = run("test", "one", "two", "--store", tmp_path).stdout
+    assert "all that differs in model calls and reads is left out" in told
+    (alone,) = json.loads(run("test", "one", "--store", tmp_path, "--json").stdout)
+    assert set(alone["places"]) == places
+
+
+def test_what_is_not_left_out_is_listed(tmp_path: Path) -> None:
+    """It ends with 1 then."""
+    record(tmp_path, "gemini-cli")
+    with Store.open(tmp_path) as opened:
+        asked = [pair.asked for pair in mine("gemini-cli")]
+        other = [replace(one, body=one.body.replace(b"apple", b"pear")) for one in asked]
+        record_run(opened, "three", [(one, make_response()) for one in other])
+    words = ["profiles", "test", "one", "three", "--store", str(tmp_path)]
+    done = CliRunner().invoke(cli, words, standalone_mode=False)
+    assert done.return_value == 1
+    assert "NOT LEFT OUT  body $.contents" in done.stdout
+
+
+def test_a_recording_of_other_clients_says_so(tmp_path: Path) -> None:
+    """Nothing is tried then."""
+    with Store.open(tmp_path) as opened:
+        request = replace(PAIRS[0].recorded, headers=((b"user-agent", b"curl/8"),))
+        record_run(opened, "one", [(request, make_response())])
+    assert run("test", "one", "--store", tmp_path).stdout.startswith(
+        "no request is that of a client"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show",), "expected the name of a profile: claude-code"),
+        (("show", "nobody"), "expected the name of a profile: claude-code"),
+        (("test",), "expected one recording, or two"),
+        (("test", "a", "b", "c"), "expected one recording, or two"),
+        (("list", "a"), "takes no names"),
+        (("drop",), "'drop' is not one of"),
+    ],
+)
+def test_wrong_words_are_told(words: tuple[str, ...], said: str) -> None:
+    """What was expected, without a traceback."""
+    done = run(*words)
+    assert done.exit_code == 2
+    assert said in done.output
