@@ -30,9 +30,10 @@ Rules:
 Every fault is reported at once, with its place. Pure: text in, profile out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..document import Faults, Fields, Value, parse_document
+from ..document import Faults, Fields, Value, parse_document, parse_shipped
 from ..match_pattern import Match, parse_match
 from ..values import (
     check_json_path,
@@ -157,17 +158,30 @@ def parse_profile(text: str, name: str) -> Profile:
     Raises: ConfigError with every fault.
     """
     faults = Faults(name)
-    value = parse_document(text, faults)
+    return _read(parse_document(text, faults), text, faults, _parse_narrow)
+
+
+def parse_shipped_profile(text: str, name: str) -> Profile:
+    """Read a profile that is shipped, whose patterns were looked at before: compiling them is not for a start.
+
+    Raises: ConfigError with every other fault.
+    """
+    faults = Faults(name)
+    return _read(parse_shipped(text, faults), text, faults, str)
+
+
+_ParseRegex = Callable[[str], str]
+
+
+def _read(value: Value | None, text: str, faults: Faults, parse_regex: _ParseRegex) -> Profile:
     if value is None:
         faults.add(0, 0, "", "is empty; expected a profile")
-        faults.raise_any()
-        raise AssertionError(name)
-    made = _profile(value, text)
+    made = Profile("", 0, "", ()) if value is None else _profile(value, text, parse_regex)
     faults.raise_any()
     return made
 
 
-def _profile(value: Value, text: str) -> Profile:
+def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     fields = value.fields("profile", "version", "client", "recognise", "places", "unconditional")
     missing = "missing; expected {}".format
     nothing: tuple[str, ...] = ()
@@ -176,7 +190,7 @@ def _profile(value: Value, text: str) -> Profile:
         version=fields.required("version", _parse_number, missing("a number, as 1"), 0),
         client=fields.required("client", _parse_line, missing("what people call it"), ""),
         products=fields.section("recognise", _products, nothing),
-        places=fields.each("places", _place),
+        places=fields.each("places", lambda given: _place(given, parse_regex)),
         unconditional=fields.each("unconditional", _unconditional),
         text=text,
     )
@@ -197,12 +211,12 @@ def _products(value: Value) -> tuple[str, ...]:
     return found
 
 
-def _place(value: Value) -> ProfilePlace:
+def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
     fields = value.fields("match", "json", "header", "regex", *_EVIDENCE)
     place = ProfilePlace(
         match=_match(fields),
         json=fields.parsed("json", _parse_path, ""),
-        regex=fields.required("regex", _parse_narrow, _NO_REGEX, ""),
+        regex=fields.required("regex", parse_regex, _NO_REGEX, ""),
         evidence=_evidence(fields),
         header=fields.parsed("header", _parse_header, ""),
     )

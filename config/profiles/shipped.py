@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from .profile import Profile, parse_profile
+from .profile import Profile, parse_shipped_profile
 
 _FOLDER = Path(__file__).parent
 
@@ -15,7 +15,7 @@ def shipped_profiles() -> tuple[Profile, ...]:
     Raises: ConfigError, where one is not what was shipped.
     """
     found = sorted(_FOLDER.glob("*.yaml"))
-    return tuple([parse_profile(path.read_text("utf-8"), str(path)) for path in found])
+    return tuple([parse_shipped_profile(path.read_text("utf-8"), str(path)) for path in found])
 
 
 def find_profiles(off: tuple[str, ...]) -> tuple[Profile, ...]:

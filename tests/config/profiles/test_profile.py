@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from playhead.config import ConfigError, loads
-from playhead.config.profiles.profile import Profile, parse_profile
+from playhead.config.profiles.profile import Profile, parse_profile, parse_shipped_profile
 from playhead.config.profiles.shipped import find_profiles, shipped_profiles
 from playhead.tape.headers.shipped_lists import DECISIVE_NAMES
 
@@ -145,6 +145,28 @@ def test_a_configuration_turns_profiles_off_by_name() -> None:
         assert profile not in find_profiles(config.profiles_off)
     with pytest.raises(ConfigError, match=r"profiles_off\[0\]: unknown value 'claude'"):
         loads("profiles_off: [claude]")
+
+
+def test_each_shipped_profile_is_sound() -> None:
+    """Read with all checks it is the same."""
+    for profile in shipped_profiles():
+        assert parse_profile(profile.text, f"{profile.name}.yaml") == profile
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ":1:1: is empty"),
+        ("a: [", ":1:5: not YAML"),
+        (HEAD, "says nothing"),
+        ("[]", "expected a mapping"),
+    ],
+)
+def test_a_shipped_file_that_is_broken_says_so(text: str, said: str) -> None:
+    """As any other."""
+    with pytest.raises(ConfigError) as caught:
+        parse_shipped_profile(text, "some-cli.yaml")
+    assert said in str(caught.value)
 
 
 def test_each_shipped_profile_is_the_only_one_for_its_products() -> None:
