@@ -461,6 +461,7 @@ COMMANDS = [
     (("gates",), 2),
     (("verify", "--secrets"), 2),
     (("learn", "a", "b"), 2),
+    (("profiles", "test", "r"), 2),
     (("reindex", "r"), 2),
     (("policy", "--with", "FILE", "r"), 2),
     (("rekey", "--decrypt"), 2),
