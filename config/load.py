@@ -20,6 +20,7 @@ from .contradictions import Said, find_contradictions, find_hidden
 from .document import MAX_BYTES, Entry, Faults, Fields, Value, parse_document
 from .errors import ConfigError, Fault
 from .match_pattern import Match
+from .profiles.profile_file import read_profile
 from .profiles.shipped import shipped_profiles
 from .safe_json_schema import BadSchema, compile_schema
 from .schema import (
@@ -46,6 +47,7 @@ from .schema import (
     OnFull,
     OnViolation,
     Playback,
+    ProfileFile,
     ReadRule,
     RedactRule,
     Retention,
@@ -104,6 +106,7 @@ FLAGS = (
 
 _NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault, so that reading goes on; never in a Config that is returned."""
+_NO_PROFILE = ProfileFile("", "")
 _NO_DRIFT = ModelDrift("", "")
 """The same for one of these."""
 _PLAYBACK = tuple(field.name for field in dataclasses.fields(Playback))
@@ -364,6 +367,7 @@ def _config(value: Value, base: Path | None) -> Config:
             "contracts",
             "model_contracts",
             "ignore",
+            "profiles",
             "profiles_off",
             "redact",
             "redact_off",
@@ -403,6 +407,7 @@ def _config(value: Value, base: Path | None) -> Config:
         model_contracts=fields.parsed("model_contracts", _model_violation, default.model_contracts),
         sink=fields.section("sink", lambda given: _sink(given, base), default.sink),
         ignore=fields.each("ignore", _ignore_rule),
+        profiles=fields.texts("profiles", lambda text: _read_profile(text, base), _NO_PROFILE),
         profiles_off=fields.texts("profiles_off", _parse_profile, ""),
         redact=fields.section("redact", _redact_rules, ()),
         redact_off=fields.each("redact_off", _keep_rule),
@@ -806,6 +811,11 @@ def _ignore_rule(value: Value) -> IgnoreRule:
     if value.is_mapping and all(place.blank for place in places):
         value.fault("names no place; expected one of json, header, query, form, regex")
     return rule
+
+
+def _read_profile(text: str, base: Path | None) -> ProfileFile:
+    path = _based(base, parse_place(text))
+    return ProfileFile(str(path), read_profile(path))
 
 
 def _parse_profile(text: str) -> str:

@@ -294,6 +294,15 @@ class IgnoreRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileFile:
+    """The profile of a client in a file of the user's own, as it was when the configuration was read."""
+
+    path: str
+    text: str
+    """Sound: it was read before."""
+
+
+@dataclass(frozen=True, slots=True)
 class RedactRule:
     """A further place that holds a secret: exactly one of these is set."""
 
@@ -453,6 +462,7 @@ class Config:
     """Of answers of models, by what the request declares; None leaves them unread."""
     sink: Sink = field(default_factory=Sink)
     ignore: tuple[IgnoreRule, ...] = ()
+    profiles: tuple[ProfileFile, ...] = ()
     profiles_off: tuple[str, ...] = ()
     """Names of client profiles under which nothing is left out."""
     redact: tuple[RedactRule, ...] = ()

@@ -3,6 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
+from ..schema import ProfileFile
 from .profile import Profile, parse_shipped_profile
 
 _FOLDER = Path(__file__).parent
@@ -18,6 +19,12 @@ def shipped_profiles() -> tuple[Profile, ...]:
     return tuple([parse_shipped_profile(path.read_text("utf-8"), str(path)) for path in found])
 
 
-def find_profiles(off: tuple[str, ...]) -> tuple[Profile, ...]:
-    """Give those that a configuration has not turned off."""
-    return tuple([one for one in shipped_profiles() if one.name not in off])
+@lru_cache(maxsize=16)
+def find_profiles(off: tuple[str, ...], files: tuple[ProfileFile, ...] = ()) -> tuple[Profile, ...]:
+    """Give those that a configuration has not turned off, and its own behind them.
+
+    files: its own; one of them takes the place of a shipped one of its name.
+    """
+    own = tuple([parse_shipped_profile(one.text, one.path) for one in files])
+    names = {*off, *(one.name for one in own)}
+    return (*(one for one in shipped_profiles() if one.name not in names), *own)

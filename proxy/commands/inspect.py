@@ -238,7 +238,7 @@ def profiles(
     config_file: Path | None, store: str | None, as_json: bool, what: str, names: tuple[str, ...]
 ) -> int:
     """List the profiles of clients, show one, or test them on recordings. Exits with 1 if two recordings differ elsewhere."""
-    from ...config.profiles.shipped import shipped_profiles
+    from ...config.profiles.shipped import find_profiles
     from ...timeline.learning.try_profiles import list_profiles, render_profiles, render_trials
     from ..operations.learn import try_profiles
 
@@ -258,7 +258,7 @@ def profiles(
         else:
             click.echo(render_trials(trials, two=len(names) == 2))
         return 1 if any(trial.still for trial in trials) else 0
-    known = {one.name: one for one in shipped_profiles()}
+    known = {one.name: one for one in find_profiles((), config.profiles)}
     if what == "show":
         if len(names) != 1 or names[0] not in known:
             raise click.UsageError(f"expected the name of a profile: {', '.join(known)}")

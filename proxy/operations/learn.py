@@ -54,5 +54,5 @@ def _learn(store: Store, config: Config, runs: tuple[RunInfo, RunInfo]) -> Lesso
             progress,
             config.classes,
             find_field_rules(config),
-            find_profiles(config.profiles_off),
+            find_profiles(config.profiles_off, config.profiles),
         )

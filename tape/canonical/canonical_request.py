@@ -336,7 +336,7 @@ def compile_rules(
 
 def rules_of(config: Config, clock: patterns.Clock | None = None) -> Rules:
     """Give the rules of a configuration. Raises: ValueError, as `compile_rules`."""
-    profiles = find_profiles(config.profiles_off)
+    profiles = find_profiles(config.profiles_off, config.profiles)
     return compile_rules(config.ignore, clock, find_field_rules(config), profiles)
 
 

@@ -72,6 +72,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "upstream_encoding",
         "live_max",
         "model_contracts",
+        "profiles",  # a file that is not there
         "secrets",
         "sink",
         "sandbox",

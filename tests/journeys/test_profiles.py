@@ -166,7 +166,7 @@ async def test_an_answer_in_full_answers_whatever_the_condition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of a read that the client's profile names; what was not answered in full answers the same condition alone."""
-    monkeypatch.setattr(canonical_request, "find_profiles", lambda _: (SOME,))
+    monkeypatch.setattr(canonical_request, "find_profiles", lambda *_: (SOME,))
     async with recorded(store_dir, [conditional(then, status)]) as story:
         (said,) = await story.play([conditional(now)])
         receipt = await story.end()
@@ -180,7 +180,7 @@ async def test_the_same_condition_goes_first(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of several answers a read is given the one to its own condition."""
-    monkeypatch.setattr(canonical_request, "find_profiles", lambda _: (SOME,))
+    monkeypatch.setattr(canonical_request, "find_profiles", lambda *_: (SOME,))
     tape = [conditional(None), conditional('"a"', 304)]
     async with recorded(store_dir, tape) as story:
         said = await story.play([conditional('"a"'), conditional(None)])
@@ -193,7 +193,7 @@ async def test_a_condition_counts_for_another_client(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that was recorded with a condition and comes without is another one."""
-    monkeypatch.setattr(canonical_request, "find_profiles", lambda _: (SOME,))
+    monkeypatch.setattr(canonical_request, "find_profiles", lambda *_: (SOME,))
     async with recorded(store_dir, [conditional('"a"', agent="curl/8")]) as story:
         (said,) = await story.play([conditional(None, agent="curl/8")])
         await story.end()

@@ -102,7 +102,7 @@ def try_on_two(
 
 
 def _finish(trials: dict[str, Trial], config: Config) -> list[Trial]:
-    profiles = {one.name: one for one in find_profiles(config.profiles_off)}
+    profiles = {one.name: one for one in find_profiles(config.profiles_off, config.profiles)}
     for trial in trials.values():
         trial.without = [one for one in _places(profiles[trial.profile]) if one not in trial.places]
     return sorted(trials.values(), key=lambda trial: trial.profile)
@@ -171,7 +171,9 @@ def _present(exchange: Exchange, texts: Iterable[bytes], rules: Rules) -> list[s
 
 
 def list_profiles(config: Config) -> list[dict[str, Any]]:
-    """List the shipped profiles; `docs/commands.md` describes the keys."""
+    """List the profiles, those of the configuration behind the shipped ones; `docs/commands.md` describes the keys."""
+    known = {one.name: one for one in shipped_profiles()}
+    known |= {one.name: one for one in find_profiles((), config.profiles)}
     return [
         {
             "profile": one.name,
@@ -182,7 +184,7 @@ def list_profiles(config: Config) -> list[dict[str, Any]]:
             "places": _places(one),
             "off": one.name in config.profiles_off,
         }
-        for one in shipped_profiles()
+        for one in known.values()
     ]
 
 

@@ -1,6 +1,7 @@
 """Profiles of clients: what is read, and what is a fault at load."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -142,9 +143,45 @@ def test_a_configuration_turns_profiles_off_by_name() -> None:
     for profile in shipped_profiles():
         config = loads(f"profiles_off: [{profile.name}]")
         assert config.profiles_off == (profile.name,)
-        assert profile not in find_profiles(config.profiles_off)
+        assert profile not in find_profiles(config.profiles_off, config.profiles)
     with pytest.raises(ConfigError, match=r"profiles_off\[0\]: unknown value 'claude'"):
         loads("profiles_off: [claude]")
+
+
+def test_a_configuration_adds_profiles_of_its_own(tmp_path: Path) -> None:
+    """A path is relative to the configuration's folder; one with a shipped name takes that one's place."""
+    (tmp_path / "own.yaml").write_text(SOUND)
+    (tmp_path / "claude.yaml").write_text(SOUND.replace("some-cli\n", "claude-code\n"))
+    config = loads("profiles: [own.yaml, claude.yaml]", base=tmp_path)
+    found = find_profiles(config.profiles_off, config.profiles)
+    assert [str(one) for one in found[-2:]] == ["some-cli 3", "claude-code 3"]
+    assert sum(one.name == "claude-code" for one in found) == 1
+    assert read(SOUND) in found
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (None, "profiles[0]: no such file: "),
+        (b"\xff", "own.yaml cannot be read: "),
+        (b"a" * 2_000_000, "own.yaml cannot be read: longer than"),
+        (
+            SOUND.replace("version: 3", "version: x").encode(),
+            "own.yaml:2:10: version: 'x' is no version",
+        ),
+        (SOUND.replace("$.id", "$._method").encode(), "which live, gate and effect rules go by"),
+    ],
+)
+def test_a_profile_of_its_own_that_is_not_sound_is_a_fault(
+    data: bytes | None, said: str, tmp_path: Path
+) -> None:
+    """Of the configuration, at its place, with that in the profile."""
+    if data is not None:
+        (tmp_path / "own.yaml").write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        loads("profiles: [own.yaml]", "playhead.yaml", base=tmp_path)
+    assert str(caught.value).startswith("playhead.yaml:1:12: profiles[0]: ")
+    assert said in str(caught.value)
 
 
 def test_each_shipped_profile_is_sound() -> None:
