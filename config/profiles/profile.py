@@ -158,7 +158,7 @@ def parse_profile(text: str, name: str) -> Profile:
     Raises: ConfigError with every fault.
     """
     faults = Faults(name)
-    return _read(parse_document(text, faults), text, faults, _parse_narrow)
+    return _read(parse_document(text, faults), text, faults, check_narrow)
 
 
 def parse_shipped_profile(text: str, name: str) -> Profile:
@@ -186,7 +186,7 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     missing = "missing; expected {}".format
     nothing: tuple[str, ...] = ()
     profile = Profile(
-        name=fields.required("profile", _parse_name, missing(PROFILE_NAME), ""),
+        name=fields.required("profile", parse_name, missing(PROFILE_NAME), ""),
         version=fields.required("version", _parse_number, missing("a number, as 1"), 0),
         client=fields.required("client", _parse_line, missing("what people call it"), ""),
         products=fields.section("recognise", _products, nothing),
@@ -215,10 +215,10 @@ def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
     fields = value.fields("match", "json", "header", "regex", *_EVIDENCE)
     place = ProfilePlace(
         match=_match(fields),
-        json=fields.parsed("json", _parse_path, ""),
+        json=fields.parsed("json", parse_path, ""),
         regex=fields.required("regex", parse_regex, _NO_REGEX, ""),
         evidence=_evidence(fields),
-        header=fields.parsed("header", _parse_header, ""),
+        header=fields.parsed("header", parse_field, ""),
     )
     if value.is_mapping and ("json" in fields.given) is ("header" in fields.given):
         value.fault("expected exactly one of json, header")
@@ -259,7 +259,11 @@ def _match(fields: Fields) -> Match:
     return match
 
 
-def _parse_name(text: str) -> str:
+def parse_name(text: str) -> str:
+    """Parse the name of a profile.
+
+    Raises: ValueError, whose text says what would be right.
+    """
     if text and text.strip("-") == text and set(text) <= set(_LETTERS):
         return text
     raise ValueError(f"{shown(text)} is no name; expected {PROFILE_NAME}")
@@ -289,7 +293,11 @@ def _parse_product(text: str) -> str:
     )
 
 
-def _parse_path(text: str) -> str:
+def parse_path(text: str) -> str:
+    """Parse the JSON path of a place.
+
+    Raises: ValueError, whose text says what would be right.
+    """
     for step in parse_json_path(text):
         name = step.lower() if isinstance(step, str) else ""
         if name.startswith("_method") or name.translate(_SIGNS).startswith(_DECIDING):
@@ -299,7 +307,11 @@ def _parse_path(text: str) -> str:
     return check_json_path(text)
 
 
-def _parse_header(text: str) -> str:
+def parse_field(text: str) -> str:
+    """Parse the name of a header field; gives it in lower case.
+
+    Raises: ValueError, whose text says what would be right.
+    """
     name = parse_header_name(text).lower()
     if not name.startswith("x-") or any(word in name for word in _DECIDING_FIELDS):
         raise ValueError(
@@ -308,8 +320,11 @@ def _parse_header(text: str) -> str:
     return name
 
 
-def _parse_narrow(text: str) -> str:
-    """Parse a pattern that finds a token, and nothing in content."""
+def check_narrow(text: str) -> str:
+    """Give a pattern as written if it has one group, and finds nothing in content.
+
+    Raises: ValueError, whose text says what would be right.
+    """
     compiled = compile_regex(check_regex(text))
     if compiled.groups != 1:
         count = "no group" if not compiled.groups else f"{compiled.groups} groups"

@@ -216,14 +216,31 @@ def policy(
 
 @click.command()
 @options("config", "store", "json")
+@click.option("--profile", metavar="NAME", help="Propose the profile of a client instead, as YAML.")
 @click.argument("first")
 @click.argument("second")
 def learn(
-    config_file: Path | None, store: str | None, as_json: bool, first: str, second: str
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    profile: str | None,
+    first: str,
+    second: str,
 ) -> int:
     """Propose `ignore` rules from two recordings of the same task."""
+    from ...config.profiles.profile import parse_name
     from ...timeline.learning.render_text import render_lesson
-    from ..operations.learn import learn_from
+    from ..operations.learn import learn_from, learn_profile
+
+    if profile is not None:
+        if as_json:
+            raise click.UsageError("--profile prints YAML; leave out --json")
+        try:
+            parse_name(profile)
+        except ValueError as error:
+            raise click.UsageError(f"--profile: {error}") from None
+        click.echo(learn_profile(reading(config_file, store), first, second, profile), nl=False)
+        return 0
 
     lesson = learn_from(reading(config_file, store), first, second)
     print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))

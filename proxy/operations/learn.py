@@ -5,7 +5,8 @@ from ...config.profiles.shipped import find_profiles
 from ...store import RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.learn import Lesson, learn
-from ...timeline.learning.try_profiles import Trial, try_on_one, try_on_two
+from ...timeline.learning.propose_profile import propose_profile, with_profile
+from ...timeline.learning.try_profiles import Trial, render_rest, try_on_one, try_on_two
 from ..progress import ProgressBar
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
@@ -35,6 +36,22 @@ def try_profiles(config: Config, first: str, second: str | None) -> list[Trial]:
     with open_store(config, readonly=True) as store:
         runs = _two(store, first, second)
         return try_on_two(store, *runs, config, _learn(store, config, runs))
+
+
+def learn_profile(config: Config, first: str, second: str, name: str) -> str:
+    """Propose the profile of a client from two recordings of the same task, and say in comments what it makes of them.
+
+    Raises: as `learn_from`.
+    """
+    restore_runs(config, first, second)
+    with open_store(config, readonly=True) as store:
+        runs = _two(store, first, second)
+        text, file = propose_profile(store, *runs, _learn(store, config, runs), name)
+        if file is None:
+            return text
+        tried = with_profile(config, file)
+        trials = try_on_two(store, *runs, tried, _learn(store, tried, runs))
+        return text + render_rest(trials, name)
 
 
 def _two(store: Store, first: str, second: str) -> tuple[RunInfo, RunInfo]:

@@ -205,6 +205,17 @@ def render_profiles(rows: Sequence[dict[str, Any]]) -> str:
     return table([head, *shown])
 
 
+def render_rest(trials: Sequence[Trial], name: str) -> str:
+    """Give comments that say what differs all the same where a client has this profile."""
+    still = [row for trial in trials if trial.profile == name for row in trial.still]
+    lines = [f"# Tried on both recordings: {len(still)} places of its client differ all the same."]
+    lines += [
+        f"#   {plain(row['place'], 80)}: {' | '.join(plain(one, 60) for one in row['values'])}"
+        for row in still[:_ROWS]
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def render_trials(trials: Sequence[Trial], *, two: bool) -> str:
     """Show what became of the profiles."""
     if not trials:

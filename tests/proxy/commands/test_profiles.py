@@ -124,3 +124,60 @@ def test_wrong_words_are_told(words: tuple[str, ...], said: str) -> None:
     done = run(*words)
     assert done.exit_code == 2
     assert said in done.output
+
+
+# ---- `learn --profile` ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["gemini-cli", "claude-code", "opencode"])
+def test_a_profile_is_learned_and_leaves_out_what_differs(client: str, tmp_path: Path) -> None:
+    """What is proposed loads as a profile of one's own, and makes two recordings match."""
+    store = tmp_path / "store"
+    record(store, client)
+    off, own = tmp_path / "off.yaml", tmp_path / "own.yaml"
+    off.write_text(f"profiles_off: [{client}]\n")
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(store), "-c", str(off)]
+    told = CliRunner().invoke(cli, words).stdout
+    assert "# Tried on both recordings: 0 places of its client differ all the same." in told
+    (tmp_path / "mine.yaml").write_text(told)
+    own.write_text(f"profiles: [mine.yaml]\nprofiles_off: [{client}]\n")
+    (trial,) = json.loads(run("test", "one", "two", "--store", store, "-c", own, "--json").stdout)
+    assert (trial["profile"], trial["still"], trial["without"]) == ("mine", [], [])
+    rows = json.loads(run("--json", "-c", own).stdout)
+    assert [row["off"] for row in rows if row["profile"] == client] == [True]
+    assert rows[-1]["profile"] == "mine"
+
+
+def test_content_is_listed_and_not_proposed(tmp_path: Path) -> None:
+    """A person decides on it."""
+    with Store.open(tmp_path) as opened:
+        for name, word in (("one", b"apple"), ("two", b"sour pear")):
+            asked = [pair.recorded for pair in mine("gemini-cli")]
+            other = [replace(one, body=one.body.replace(b"apple", word)) for one in asked]
+            record_run(opened, name, [(one, make_response()) for one in other])
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
+    told = CliRunner().invoke(cli, words).stdout
+    assert "places:" not in told
+    assert "# Differs, and not in tokens alone:\n#   POST https://" in told
+    assert "sour pear" in told
+
+
+def test_two_recordings_that_do_not_differ_teach_no_profile(tmp_path: Path) -> None:
+    """It says so, in a comment."""
+    with Store.open(tmp_path) as opened:
+        for name in ("one", "two"):
+            asked = [pair.recorded for pair in mine("gemini-cli")]
+            record_run(opened, name, [(one, make_response()) for one in asked])
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
+    assert CliRunner().invoke(cli, words).stdout.startswith("# No model call or read of a client")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [(["--profile", "My Own"], "is no name"), (["--profile", "own", "--json"], "leave out --json")],
+)
+def test_wrong_words_to_learn_are_told(more: list[str], said: str) -> None:
+    """Before a store is opened."""
+    done = CliRunner().invoke(cli, ["learn", "one", "two", *more])
+    assert done.exit_code == 2
+    assert said in done.output

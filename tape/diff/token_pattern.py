@@ -1,0 +1,110 @@
+r"""Find the tokens in which texts differ that are otherwise equal, and the patterns that leave them out.
+
+Two texts are cut into words and what stands between them. Where all that stands between is equal, the words that differ are tokens if
+in every pair they have the same form: a UUID, digits, hexadecimal digits, a number, or a long mixed word. The pattern of a token has the
+text beside it, so that it finds nothing elsewhere. What differs in another way is content, and nothing is proposed for it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ...config.profiles.profile import check_narrow
+from ..canonical.masks import Pattern, what_is_left
+
+_PIECES = re.compile(r"[0-9]+\.[0-9]+|[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*|[^0-9A-Za-z]+", re.DOTALL)
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_HEXADECIMAL = re.compile("[0-9a-f]+").fullmatch
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_SECONDS = r"1[0-9]{9}\.[0-9]+"
+"""Since the epoch."""
+_LONG = 16
+"""Characters from which on a mixed word is drawn and not written."""
+_HEX = 5
+_TIME = 10
+"""Digits from which on a number says when."""
+_BESIDE = 2
+"""Pieces of text before a token that its pattern has."""
+
+Texts = Iterable[tuple[str, str]]
+"""What stood in one place in two runs."""
+
+
+def find_token_patterns(pairs: Texts) -> tuple[str, ...]:
+    """Give patterns with one group each whose groups are all in which pairs of texts differ; empty where more differs."""
+    different = [pair for pair in pairs if pair[0] != pair[1]]
+    values: dict[tuple[tuple[str, str], str], list[str]] = {}
+    for one, other in different:
+        olds, news = _PIECES.findall(one), _PIECES.findall(other)
+        if len(olds) != len(news):
+            return ()
+        for at, (old, new) in enumerate(zip(olds, news, strict=True)):
+            if old != new:
+                form = _form((old, new))
+                if form is None:
+                    return ()
+                values.setdefault((_beside(olds, news, at), form), []).extend((old, new))
+    made = [_pattern(beside, words) for (beside, _), words in values.items()]
+    found = tuple(dict.fromkeys(one for one in made if one is not None))
+    if len(found) < len(set(made)) or not _are_enough(found, different):
+        return ()
+    return found
+
+
+def _beside(olds: Sequence[str], news: Sequence[str], at: int) -> tuple[str, str]:
+    """Give the pattern of what stands before and behind a piece, as far as it is the same in both."""
+    before = ""
+    for place in range(at - 1, max(-1, at - 1 - _BESIDE), -1):
+        if olds[place] != news[place]:
+            break
+        before = re.escape(olds[place].rpartition("\n")[2]) + before
+        if "\n" in olds[place]:
+            before = r"\n" + before
+            break
+    if at == 0:
+        before = "^"
+    if at == len(olds) - 1:
+        return before, "$"
+    behind = olds[at + 1]
+    return before, re.escape(behind[:1]) if behind[:1] != "\n" else r"\n"
+
+
+def _pattern(beside: tuple[str, str], words: Sequence[str]) -> str | None:
+    form = _form(words)
+    if form is None:
+        return None
+    # A short number is no token by itself: only the words beside say what it is.
+    if form == _NUMBER and not re.search("[A-Za-z]{2}", beside[0]):
+        return None
+    text = f"{beside[0]}({form}){beside[1]}"
+    try:
+        return check_narrow(text)
+    except ValueError:
+        return None
+
+
+def _form(words: Sequence[str]) -> str | None:
+    """Give the form that all words have, or None where they have none, or one that people write."""
+    sizes = {len(word) for word in words}
+    size = min(sizes)
+    if all(re.fullmatch(_UUID, word) for word in words):
+        return _UUID
+    if len(sizes) == 1 and size >= _TIME and all(word.isdigit() for word in words):
+        return f"[0-9]{{{size}}}"
+    if all(re.fullmatch(_SECONDS, word) for word in words):
+        return _SECONDS
+    if all(re.fullmatch(_NUMBER, word) for word in words):
+        return _NUMBER
+    drawn = any(map(str.isdigit, "".join(words)))  # else they are words such as `facade`
+    if len(sizes) == 1 and size >= _HEX and drawn and all(map(_HEXADECIMAL, words)):
+        return f"[0-9a-f]{{{size}}}"
+    mixed = re.compile("(?=.*[0-9])(?=.*[A-Za-z])[0-9A-Za-z]+")
+    if len(sizes) == 1 and size >= _LONG and all(mixed.fullmatch(word) for word in words):
+        return f"[0-9A-Za-z]{{{size}}}"
+    return None
+
+
+def _are_enough(found: Sequence[str], pairs: Texts) -> bool:
+    patterns = tuple(map(Pattern, found))
+    return bool(found) and all(
+        what_is_left(one, patterns) == what_is_left(other, patterns) for one, other in pairs
+    )

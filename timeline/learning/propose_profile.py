@@ -1,0 +1,164 @@
+"""Propose the profile of a client from two recordings of one task: a text to be looked at, and then named in `profiles`.
+
+Looked at are the model calls and reads of one client, the one that differs in most places. Proposed is a place whose values differ in
+tokens alone (`tape/diff/token_pattern.py`); what differs otherwise is listed as a comment, and values from earlier answers are no
+difference. Nothing is applied.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
+from typing import NamedTuple
+
+from ...config import Config, parse_match
+from ...config.profiles.profile import parse_field, parse_path, parse_profile
+from ...config.schema import ProfileFile
+from ...config.values import parse_json_path
+from ...store import RunInfo, Store
+from ...tape.canonical.canonical_request import open_body
+from ...tape.canonical.client_profiles import find_product
+from ...tape.canonical.json import quick_tree
+from ...tape.canonical.masks import Pattern, Placed, find_placed
+from ...tape.diff.token_pattern import find_token_patterns
+from ...tape.exchange import Exchange, RequestClass
+from .learn import FLOWS, Lesson, Place
+
+_ASKED = (RequestClass.INFERENCE, RequestClass.READ)
+_NOTHING = Pattern.later("()")
+_TRIED = "in one recording differs from the other there, and the rest of the value does not"
+
+
+class _Pair(NamedTuple):
+    """A request of the client in both recordings."""
+
+    one: Exchange
+    other: Exchange
+
+
+def propose_profile(
+    store: Store, first: RunInfo, second: RunInfo, lesson: Lesson, name: str
+) -> tuple[str, ProfileFile | None]:
+    """Give the text of a profile, and the same as a file if it has any place. Blocking; reads partners again.
+
+    lesson: what `learn` says of the two.
+    name: of the profile.
+    Raises: LogCorrupt.
+    """
+    pairs = {
+        seqs: _Pair(one, other)
+        for seqs in lesson.pairs
+        if (one := store.find_exchange(first, seqs[0])) is not None
+        and (other := store.find_exchange(second, seqs[1])) is not None
+        and other.request_class in _ASKED
+    }
+    places = [one for one in lesson.places if one.seqs in pairs and one.why != FLOWS]
+    products = Counter(find_product(pairs[one.seqs].other.request.headers) for one in places)
+    products.pop(b"", None)
+    if not products:
+        return "# No model call or read of a client with a user agent differs.\n", None
+    product = products.most_common(1)[0][0]
+    mine = [one for one in pairs.values() if find_product(one.other.request.headers) == product]
+    entries, left = list[str](), list[str]()
+    for place in places:
+        values = (
+            []
+            if find_product(pairs[place.seqs].other.request.headers) != product
+            else [value for pair in mine for value in _values(store, (first, second), pair, place)]
+        )
+        patterns = find_token_patterns(values)
+        where = _where(place)
+        if patterns and where:
+            entries += [_entry(place, where, one, mine, (first, second)) for one in patterns]
+        else:
+            left.append(f"#   {place.match}  {place.place}: {place.values[0]} | {place.values[1]}")
+    text = _head(name, product.decode("ascii", "replace"))
+    text += "places:\n" + "".join(entries) if entries else ""
+    if left:
+        text += "\n".join(["# Differs, and not in tokens alone:", *left]) + "\n"
+    if not entries:
+        return text, None
+    parse_profile(text, name)
+    return text, ProfileFile(f"{name}.yaml", text)
+
+
+def with_profile(config: Config, file: ProfileFile) -> Config:
+    """Give a configuration with one more profile."""
+    return replace(config, profiles=(*config.profiles, file))
+
+
+def _where(place: Place) -> str:
+    """Give the line of a profile that names a place; empty where none can."""
+    kind, _, name = place.place.partition(" ")
+    try:
+        if kind == "body":
+            return f"json: {json.dumps(parse_path(name))}"
+        return f"header: {json.dumps(parse_field(name))}" if kind == "header" else ""
+    except ValueError:
+        return ""
+
+
+def _head(name: str, product: str) -> str:
+    return (
+        f"profile: {json.dumps(name)}\nversion: 1\nclient: {json.dumps(name)}\n"
+        f"recognise:\n  user_agent: [{json.dumps(product)}]\n"
+    )
+
+
+def _entry(
+    place: Place, where: str, regex: str, mine: list[_Pair], runs: tuple[RunInfo, RunInfo]
+) -> str:
+    agent = mine[0].other.request.header(b"user-agent") or b""
+    version = agent.split(None, 1)[0].partition(b"/")[2].decode("ascii", "replace") or "unknown"
+    recordings = json.dumps([run.id for run in runs])
+    return (
+        f"  - match: {json.dumps(place.match)}\n    {where}\n    regex: {json.dumps(regex)}\n"
+        f"    reason: {json.dumps('a token that ' + _TRIED)}\n"
+        f"    client_version: {json.dumps(version)}\n    recordings: {recordings}\n"
+    )
+
+
+def _values(
+    store: Store, runs: tuple[RunInfo, RunInfo], pair: _Pair, place: Place
+) -> Iterator[tuple[str, str]]:
+    """Give what stands in a place in both recordings, where it differs."""
+    request = pair.one.request
+    target = (request.method, request.scheme, request.host, request.port, request.target)
+    if not parse_match(place.match).matches(*target):
+        return
+    kind, _, name = place.place.partition(" ")
+    if kind == "header":
+        fields = (side.request.header(name.encode()) for side in pair)
+        old, new = ((value or b"").decode("latin-1") for value in fields)
+        if old != new:
+            yield old, new
+        return
+    if not name.startswith("$"):
+        return
+    placed = Placed(parse_json_path(name), _NOTHING, name)
+    for texts in zip_longest(
+        *(_texts(store, run, side) for run, side in zip(runs, pair, strict=True))
+    ):
+        olds, news = (_find(text, placed) for text in texts)
+        for trail, old in olds.items():
+            if trail in news and news[trail] != old:
+                yield old, news[trail]
+
+
+def _find(text: bytes | None, placed: Placed) -> dict[tuple[str | int, ...], str]:
+    try:
+        return {
+            one.trail: one.value for one in find_placed(quick_tree(text or b""), False, (placed,))
+        }
+    except ValueError:
+        return {}
+
+
+def _texts(store: Store, run: RunInfo, exchange: Exchange) -> Iterator[bytes]:
+    if exchange.websocket is None:
+        yield open_body(exchange.request)[0]
+        return
+    for message in store.messages(run, exchange.seq, -1):
+        if message.from_client:
+            yield message.data
