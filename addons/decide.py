@@ -6,6 +6,7 @@ goes wrong afterwards, the client gets that and nothing leaves.
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -406,6 +407,9 @@ def _find_disagreements(
         return ()
     if pending.request_class is RequestClass.TELEMETRY:
         return ()
+    if recorded.request_class is not pending.request_class:
+        # What may differ goes by what the request is today: of an effect no profile leaves anything out.
+        recorded = replace(recorded, request_class=pending.request_class)
     alike = partial(cursor.uses, fingerprint)
     wrong = open_run.agreement.find_disagreements(request, recorded, alike)
     if open_run.id_rewriting.cancels_another(request, recorded.request):

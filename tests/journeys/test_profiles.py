@@ -121,6 +121,36 @@ async def test_rules_of_the_configuration_win(store_dir: Path) -> None:
     )
 
 
+async def test_a_secret_that_a_profile_leaves_out_counts_in_an_effect(store_dir: Path) -> None:
+    """A session's id, which redaction replaces, is another one now: of a model call that is nothing, of an effect it is."""
+    qwen = PAIRS["qwen-code"]
+    then, now = (
+        Request(
+            one.method,
+            one.scheme,
+            one.host,
+            one.port,
+            one.target,
+            one.http_version,
+            one.headers,
+            json.dumps({"metadata": {"sessionId": session}}).encode(),
+        )
+        for one, session in (
+            (qwen.recorded, "f3b1c2d4-5a6b-4c7d-8e9f-0a1b2c3d4e5f"),
+            (qwen.asked, "0d9e8f7a-6b5c-4d3e-9f2a-1b0c9d8e7f6a"),
+        )
+    )
+    async with recorded(store_dir, [call(then)]) as story:
+        (said,) = await story.play([call(now)])
+        receipt = await story.end()
+        story.running.change(classes=Classes(effect=(parse_match("POST *://*/*completions"),)))
+        (refused,) = await story.play([call(now)])
+        changed = await story.end()
+    assert (said.status, dict(receipt.matched)) == (200, {"profile": 1})
+    assert refused.status == 424
+    assert (changed.faithful, dict(changed.matched)) == (False, {})
+
+
 async def test_a_client_without_a_profile_is_told_of(store_dir: Path) -> None:
     """In one line, and only where a model call diverged."""
     other = call(CLAUDE.recorded, "other-cli/1.0"), call(CLAUDE.asked, "other-cli/2.0")
