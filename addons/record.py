@@ -1,9 +1,10 @@
 """Record traffic: the intent before a request is forwarded, the outcome before the last byte is released.
 
 Only an effect's intent is waited for; every outcome is. Everything that costs time, redaction of the
-answer, canonical form, packing, happens on the store's writer thread.
+answer, canonical form, packing, happens on the store's writer thread; a large answer is redacted by another one before that.
 """
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
@@ -31,8 +32,10 @@ from ..tape.exchange import (
     RawAnswer,
     RawResponse,
     RedactedText,
+    Redaction,
     Request,
     RequestClass,
+    Response,
     VerdictKind,
 )
 from ..tape.playback.websocket import ABRUPT
@@ -58,6 +61,8 @@ from .wire.upstream_failure import INTERNAL, NOT_SENT
 LATE_ANSWER_S = 600.0
 """Longest time an effect's answer is waited for after the client has left."""
 
+_SEARCHED_BESIDE = 256 * 1024
+"""Bytes of an answer from which another thread looks for its secrets: whoever else writes does not wait for that."""
 _HINT = "free space or make the store writable"
 _UNBEGUN = "the run could not be begun"
 
@@ -357,6 +362,8 @@ class Record:
         if pending.unlogged:
             _append_intent(pending)
         made = _Maker(pending, answer, complete=complete, make_event=_outcome)
+        if pending.size >= _SEARCHED_BESIDE:
+            await asyncio.to_thread(made.search)
         await pending.open_run.store.save(pending.open_run.info.number, made)
 
 
@@ -454,6 +461,7 @@ class _Maker:
     """Builds the stored record on the writer's thread from what was true when it was handed over."""
 
     __slots__ = (
+        "came",
         "chunks",
         "complete",
         "contract_state",
@@ -467,6 +475,7 @@ class _Maker:
         "pending",
         "pieces",
         "places",
+        "searched",
         "spilled",
     )
 
@@ -510,6 +519,8 @@ class _Maker:
             websocket.snapshot() if isinstance(websocket, WebSocketRecorder) else None
         )
         self.interim = tuple(pending.interim)
+        self.came: RawResponse | None = None
+        self.searched: tuple[Response, tuple[Redaction, ...], tuple[str, ...]] | None = None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
         if answer is not None:
             data = answer.data
@@ -519,35 +530,46 @@ class _Maker:
             if not self.pieces and data.content:
                 self.pieces = [data.content]
 
+    def search(self) -> None:
+        """Take the secrets out of the answer before the writer's thread would. Any thread."""
+        self.pending.with_body()  # what the request shows may be in the answer
+        self.came = self._answer()
+        if self.came is not None:
+            self.searched = self.pending.open_run.redactor.response(self.came)
+
+    def _answer(self) -> RawResponse | None:
+        if self.head is None:
+            return None
+        pending = self.pending
+        status, reason, version, fields, trailers = self.head
+        return RawResponse(
+            status=status,
+            reason=reason,
+            http_version=version.decode("latin-1"),
+            headers=fields,
+            body=b"".join(self.pieces),
+            head_us=pending.head_us,
+            chunks=self.chunks,
+            trailers=trailers,
+            complete=self.complete,
+            spilled=self.spilled,
+            head_need=pending.head_need,
+            end_need=pending.end_need,
+            end_after=pending.end_after,
+            ragged=pending.ragged,
+            secrets=self.places,
+        )
+
     def __call__(self) -> StoredRecord:
         pending = self.pending
         request = _identified(pending)
         open_run = pending.open_run
         redactions, warnings = pending.redactions, tuple(pending.warnings)
-        came = response = None
-        if self.head is not None:
-            status, reason, version, fields, trailers = self.head
-            came = RawResponse(
-                status=status,
-                reason=reason,
-                http_version=version.decode("latin-1"),
-                headers=fields,
-                body=b"".join(self.pieces),
-                head_us=pending.head_us,
-                chunks=self.chunks,
-                trailers=trailers,
-                complete=self.complete,
-                spilled=self.spilled,
-                head_need=pending.head_need,
-                end_need=pending.end_need,
-                end_after=pending.end_after,
-                ragged=pending.ragged,
-                secrets=self.places,
-            )
+        came, response = self.came or self._answer(), None
         if self.counting_meter is not None:
             self.counting_meter.count_usage(pending, request, came)
         if came is not None:
-            response, more, changed = open_run.redactor.response(came)
+            response, more, changed = self.searched or open_run.redactor.response(came)
             redactions, warnings = (*redactions, *more), (*warnings, *changed)
             if self.contract_state is not None:
                 held = self.contract_state.holds and pending.gone is None

@@ -5,6 +5,7 @@ A pending exchange belongs to the event loop. It lives in `flow.metadata` and en
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
@@ -121,6 +122,7 @@ class PendingExchange:
         """The body that came, until its secrets are taken out."""
         self.searched = False
         """Whether that has been done."""
+        self._searching = threading.Lock()
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
         self.forms: Forms = frozenset()
@@ -385,15 +387,16 @@ class PendingExchange:
             self.sent = []
 
     def with_body(self) -> Request:
-        """Give the request with its body, whose secrets are taken out by now. Any thread, one at a time."""
-        assert self.request is not None
-        came = self.came or b"".join(self.sent)
-        if came and not self.searched:
-            self.searched = True
-            self.came = b""
-            self.request, more = self.open_run.redactor.request_body(self.request, came)
-            self.redactions = (*self.redactions, *more)
-        return self.request
+        """Give the request with its body, whose secrets are taken out by now. Any thread."""
+        with self._searching:
+            assert self.request is not None
+            came = self.came or b"".join(self.sent)
+            if came and not self.searched:
+                self.searched = True
+                self.came = b""
+                self.request, more = self.open_run.redactor.request_body(self.request, came)
+                self.redactions = (*self.redactions, *more)
+            return self.request
 
     async def keep_bodies(self) -> None:
         """Make durable what was too large to be held.
