@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import site
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -157,7 +156,7 @@ def _times() -> list[int]:
 def _main(uid: int) -> None:
     from playhead.proxy.sandbox.kernel.syscalls import mount
 
-    from . import machine
+    from . import machine, prepared
     from .counts import FULL
 
     is_root = os.geteuid() == 0
@@ -172,6 +171,7 @@ def _main(uid: int) -> None:
             os.chown(folder / place, owner, os.getegid() or uid)
 
     machine.enter_or_exit(uid, prepare=furnish)
+    prepared.stay_ready()
     os.chdir(folder / "task")
     os.environ |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
     from playhead.store import Store
@@ -198,20 +198,10 @@ def _main(uid: int) -> None:
         before = _times()
         given = {"mark": MARK, "launcher": os.getpid(), "tries": tries(folder, receipt)}
         words = [*COMMAND, "replay", "tape", "--receipt", str(receipt), *more, "--"]
-        done = subprocess.run(
-            [*words, sys.executable, "-c", AGENT, json.dumps(given)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        checked = subprocess.run(
-            [*COMMAND, "verify", "--receipt", str(receipt)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        agent = (sys.executable, "-c", AGENT, json.dumps(given))
+        done = prepared.run([*words, *agent], text=True, timeout=60)
+        verify = (*COMMAND, "verify", "--receipt", str(receipt))
+        checked = prepared.run(verify, text=True, timeout=60)
         found[kind] = {
             "code": done.returncode,
             "told": json.loads(done.stdout or "null"),
