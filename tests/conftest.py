@@ -69,6 +69,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Give files to workers by a scheduler of ours."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from playhead.tests.support.scheduling import FileScheduling
+
+    return FileScheduling(config, log)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage meanwhile: ten thousand tests are no garbage, and would be looked at again and again."""
