@@ -19,6 +19,7 @@ from aiohttp import web
 
 from playhead.store import RunStatus, Store
 from playhead.tests.support import prepared
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import COMMAND, playhead, read_json, wait_until
@@ -319,7 +320,7 @@ class Terminal:
         os.close(self.ours)
 
 
-@pytest.mark.parametrize("sandbox", ["", "--capture"])
+@pytest.mark.parametrize("sandbox", ["", "--capture"] if FULL else ["--capture"])
 def test_ctrl_c_is_the_commands_and_the_launcher_seals(
     env: dict[str, str], store: Path, sandbox: str
 ) -> None:
@@ -340,7 +341,7 @@ def test_ctrl_c_is_the_commands_and_the_launcher_seals(
     assert _status(store, name) is RunStatus.SEALED
 
 
-@pytest.mark.parametrize("sandbox", ["", "--capture"])
+@pytest.mark.parametrize("sandbox", ["", "--capture"] if FULL else [""])
 def test_ctrl_z_gives_the_terminal_back_to_the_shell(
     env: dict[str, str], store: Path, sandbox: str
 ) -> None:

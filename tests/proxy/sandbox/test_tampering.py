@@ -171,12 +171,12 @@ def test_what_the_next_start_would_load_is_said(
 ) -> None:
     """A module that an interpreter imports by itself, in a folder of PYTHONPATH, is 125; the agent's own modules are none."""
     monkeypatch.setenv("PYTHONPATH", ".")
-    words = ("replay", "tape", "--", sys.executable, "-c")
-    done = playhead(*words, f"{ASK}open('tools.py', 'w').write('')")
-    assert done.returncode == 0, done.stderr
-    done = playhead(*words, f"{ASK}open('sitecustomize.py', 'w').write('')")
+    code = f"{ASK}open('tools.py', 'w').write('')\nopen('sitecustomize.py', 'w').write('')"
+    done = playhead("replay", "tape", "--", sys.executable, "-c", code)
     assert done.returncode == 125
     assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
+    assert (place / "tools.py").exists()
+    assert "tools.py" not in done.stderr
 
 
 def test_nothing_in_the_root_folder_is_replaced_by_a_contained_command(place: Path) -> None:
