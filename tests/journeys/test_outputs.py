@@ -131,6 +131,7 @@ def test_stdout_and_files_are_compared_where_that_is_asked_for(
     flags = ["-q", "--store", recording / "store", "--receipt", receipt, "--no-sandbox"]
     words = ["replay", *flags, "--compare", compare, "r", "--", sys.executable, "-c", PROGRAM]
     done = playhead(*words, *now, cwd=work)
+    assert receipt.is_file(), done.stderr
     told = json.loads(receipt.read_text())
     found = [one for row in told["divergences"] for one in row["differences"]]
     assert [one["place"] for one in found] == places
