@@ -100,7 +100,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
     work = folder / "work"
     work.mkdir()
-    words = ["record", "--run", "r", "-q", "--store", folder / "store", "--", sys.executable]
+    flags: list[str | Path] = ["-q", "--run", "r", "--store", folder / "store"]
+    words = ["record", *flags, "--", sys.executable]
     done = playhead(*words, "-c", PROGRAM, "paid", "refunded", cwd=work)
     assert done.returncode == 0, done.stderr
     shutil.copytree(work / "made", folder / "made")
@@ -128,8 +129,9 @@ def test_stdout_and_files_are_compared_where_that_is_asked_for(
     receipt, work = tmp_path / "receipt.json", recording / "work"
     shutil.rmtree(work / "made")
     shutil.copytree(recording / "made", work / "made")
-    flags = ["-q", "--store", recording / "store", "--receipt", receipt, "--no-sandbox"]
-    words = ["replay", *flags, "--compare", compare, "r", "--", sys.executable, "-c", PROGRAM]
+    flags: list[str | Path] = ["-q", "--store", recording / "store", "--receipt", receipt]
+    flags += ["--no-sandbox", "--compare", compare]
+    words = ["replay", *flags, "r", "--", sys.executable, "-c", PROGRAM]
     done = playhead(*words, *now, cwd=work)
     assert receipt.is_file(), done.stderr
     told = json.loads(receipt.read_text())

@@ -10,7 +10,7 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 
-class FileScheduling(LoadFileScheduling):
+class FileScheduling(LoadFileScheduling):  # type: ignore[misc]  # has no types
     """The same files in the same order; forgets what is done."""
 
     @cached_property
