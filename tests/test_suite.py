@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
+from collections import Counter, OrderedDict
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from playhead.tests.support.collecting import COLLECTED, Collected
+from playhead.tests.support.scheduling import FileScheduling
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -100,3 +101,40 @@ def test_programs_are_looked_for_in_one_place() -> None:
         if looks.search(path.read_text()) and path != Path(__file__)
     ]
     assert found == ["support/needs.py"]
+
+
+class _Node:
+    """A worker that is given tests."""
+
+    shutting_down = False
+
+    def __init__(self) -> None:
+        self.given: list[list[int]] = []
+
+    def send_runtest_some(self, places: list[int]) -> None:
+        self.given.append(places)
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_a_worker_is_given_whole_files_and_what_is_done_is_forgotten() -> None:
+    """The next file once two tests are left, by the places of its tests in what was collected."""
+    node, names = _Node(), ["a::1", "a::2", "a::3", "b::1", "a::4"]
+    scheduling = FileScheduling.__new__(FileScheduling)
+    scheduling.log = lambda *_: None
+    scheduling.collection, scheduling.registered_collections = names, {node: names}
+    scheduling.assigned_work = {node: {}}
+    scheduling.workqueue = OrderedDict(
+        a=dict.fromkeys(("a::1", "a::2", "a::3", "a::4"), False), b={"b::1": False}
+    )
+    scheduling._reschedule(node)
+    assert node.given == [[0, 1, 2, 4]]
+    scheduling.mark_test_complete(node, 0)
+    assert len(node.given) == 1
+    scheduling.mark_test_complete(node, 1)
+    assert node.given[1:] == [[3]]
+    for place in (2, 4, 3):
+        scheduling.mark_test_complete(node, place)
+    assert scheduling.assigned_work == {node: {}}
+    assert node.shutting_down
