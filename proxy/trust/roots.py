@@ -11,6 +11,7 @@ and holds besides what single clients were told to trust (`NODE_EXTRA_CA_CERTS`,
 folder `SSL_CERT_DIR`): whom such a client reached without us it is to reach through us.
 """
 
+import os
 import re
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,8 +63,26 @@ def roots_in_force(environ: Mapping[str, str], ours: Path) -> list[bytes]:
     )
 
 
+def find_named(
+    environ: Mapping[str, str], names: Iterable[str] = (*NAMED_BY, *ADDED_BY)
+) -> Iterator[Path]:
+    """Yield each file or folder that a variable names for roots, there or not; absolute.
+
+    Whoever can write to one of them decides on the upstreams that the next proxy trusts: a sandbox protects them.
+    """
+    yield from dict.fromkeys(Path(environ[name]).absolute() for name in names if environ.get(name))
+
+
+def find_read(environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield each place that roots are read from for a variable: those that are named, and what is in folders."""
+    for path in find_named(environ):
+        yield str(path)
+        for place, _, files in os.walk(path):
+            yield from (os.path.join(place, name) for name in files)
+
+
 def _named(names: Iterable[str], environ: Mapping[str, str], ours: Path) -> list[bytes]:
-    paths = dict.fromkeys(Path(environ[name]) for name in names if environ.get(name))
+    paths = find_named(environ, names)
     return merge(*(_read(path) for path in paths if not _stands_in(path, ours)))
 
 

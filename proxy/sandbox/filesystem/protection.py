@@ -5,7 +5,8 @@ and of anybody whose environment Playhead was installed into, the command may wr
 
 1. *overlaid*: the environment that Playhead runs from, and of root the system. The command sees it as it is and writes
    to a copy in memory, so `pip install` works, and what it wrote is gone afterwards.
-2. *locked*: the configuration and what it names can be read only, with their folder where the command does not work in it.
+2. *locked*: the configuration and what it names can be read only, with their folder where the command does not work in it; so can
+   the files by which the next proxy trusts its upstreams, without their folder.
 3. *pinned*: a folder above the store, the configuration or one of the above. It is a mount point, which nobody can
    rename or remove; a file in it can be written as ever.
 
@@ -27,6 +28,7 @@ from pathlib import Path
 
 from .... import __path__ as package_path
 from ...determinism.libc_library import NoLibrary, find_cache, make_cache
+from ...trust.roots import find_named
 from .loading_variables import find_folders, is_apart
 from .mountinfo import Mount, find_again, read_mounts
 
@@ -85,7 +87,13 @@ def make_protection(
     overlaid = sorted({*overlaid, *filter(_writable, inner)})
     given = _resolved(files)
     alone = [one.parent for one in given if _is_apart(one.parent, _resolved(working))]
-    locked = [one for one in {*given, *alone, *single} if _writable(one)]
+    roots = [
+        one
+        for one in _resolved(find_named(os.environ))
+        if not _is_covered(one, overlaid, kept)
+        and (not one.is_dir() or _is_apart(one, _resolved(working)))
+    ]
+    locked = [one for one in {*given, *alone, *single, *roots} if _writable(one)]
     anchors = {*overlaid, *locked, *_resolved(folders)}
     points = {mount.point for mount in mounts}
     pinned = {
@@ -118,7 +126,8 @@ def find_depended(files: Iterable[Path]) -> tuple[str, ...]:
     files: those of the configuration.
     """
     broad = _resolved(map(Path, (*_prefixes(), *SYSTEM, *_caches())))
-    found = {*_resolved(files), *_resolved(_loaded_from()), *broad} - {Path("/")}
+    given = _resolved((*files, *find_named(os.environ)))
+    found = {*given, *_resolved(_loaded_from()), *broad} - {Path("/")}
     return tuple(map(str, _outermost(list(found))))
 
 

@@ -6,7 +6,8 @@ Missing places count as much as files that are there. They follow from how each 
 2. imports before our first line runs: modules by name in the folders of `PYTHONPATH`, and the user's own folder of packages;
 3. the loader of libraries: the folders of `LD_LIBRARY_PATH`, and those that libraries and programs name themselves;
 4. OpenSSL, both that of the interpreter and that of `cryptography`: configuration, modules, roots;
-5. files that variables name, and what is in the folders that C compilers and docker load code from (`loading_variables.py`);
+5. files that variables name, the roots that the proxy trusts its upstreams by among them (`trust/roots.py`), and what is in the
+   folders that C compilers and docker load code from (`loading_variables.py`);
 6. programs on `PATH` that we run, and `playhead` itself.
 
 A list by tracing a start would miss the second: imports read folders, and look for no single file. It agrees with such a trace in
@@ -27,6 +28,7 @@ from OpenSSL import SSL
 
 from ...determinism.libc_library import PROGRAMS
 from ...search_path import SEARCHED, imported_early
+from ...trust.roots import find_read
 from .loading_variables import FILES, find_folders, find_missing
 from .protection import loaded_files
 
@@ -44,8 +46,8 @@ _OPENSSL_DIRECTORY, _OPENSSL_MODULES = 4, 8
 """Of OpenSSL_version(3)."""
 _NAMED = (
     *("OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "OPENSSL_ENGINES"),
-    *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "LD_PRELOAD", "LD_AUDIT"),
-    *("GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES", "PYTHONHOME", "PYTHONUSERBASE"),
+    *("LD_PRELOAD", "LD_AUDIT", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"),
+    *("PYTHONHOME", "PYTHONUSERBASE"),
 )
 _OURS = ("playhead", "bwrap", "docker", "podman", *PROGRAMS)
 _SYSTEM = ("/etc/ld.so.preload", "/etc/ld.so.cache")
@@ -61,6 +63,7 @@ def find_startup_places(environ: Mapping[str, str]) -> set[str]:
     for name in _NAMED:
         places.update(_absolute(one) for one in re.split("[: ]", environ.get(name, "")) if one)
     places.update(_absolute(environ[name]) for name in FILES if environ.get(name))
+    places.update(find_read(environ))
     places.update(find_missing(environ))
     for folder in find_folders(environ, compared=True):
         places.update(_and_below(folder))

@@ -12,6 +12,7 @@ import pytest
 
 from playhead.config import Config
 from playhead.proxy.run import tampering
+from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.store import Store
 from playhead.tests.support.apart import told_by
 from playhead.tests.support.counts import FULL
@@ -177,6 +178,48 @@ def test_what_the_next_start_would_load_is_said(
     assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
     assert (place / "tools.py").exists()
     assert "tools.py" not in done.stderr
+
+
+_APPEND = """
+for path in PATHS:
+    try:
+        open(path, "a").write("x")
+    except OSError as error:
+        print(os.strerror(error.errno))
+"""
+
+
+@pytest.fixture
+def roots(place: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A file of roots for every variable that names one, and one in the folder of such; the variables are set."""
+    named = {name: place / f"{name}.pem" for name in (*NAMED_BY, *ADDED_BY)}
+    named["SSL_CERT_DIR"] = place / "certs" / "a.pem"
+    (place / "certs").mkdir()
+    for name, path in named.items():
+        path.write_text("# none\n")
+        folder = path.parent if name == "SSL_CERT_DIR" else path
+        monkeypatch.setenv(name, str(folder))
+    return list(named.values())
+
+
+def test_roots_that_the_next_proxy_trusts_cannot_be_written_to(roots: list[Path]) -> None:
+    """Whichever variable names them: in a sandbox they can be read only."""
+    need("a sandbox")
+    code = f"{ASK}PATHS = {list(map(str, roots))}\n{_APPEND}"
+    done = playhead("replay", "tape", "--", sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Read-only file system"] * len(roots)
+
+
+def test_roots_that_the_next_proxy_trusts_are_compared(roots: list[Path]) -> None:
+    """Outside of a sandbox each that was written to is said, and one that appears in a folder of roots."""
+    paths = [*map(str, roots), str(roots[-1].with_name("new.pem"))]
+    code = f"{ASK}PATHS = {paths}\n{_APPEND}"
+    flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    assert done.returncode == 125, done.stderr
+    told = json.loads(Path("receipts/receipt.json").read_text())["changed"]
+    assert sorted(row["path"] for row in told) == sorted(paths)
 
 
 def test_nothing_in_the_root_folder_is_replaced_by_a_contained_command(place: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.proxy.trust import roots
-from playhead.proxy.trust.roots import certificates_in, merge, roots_in_force
+from playhead.proxy.trust.roots import certificates_in, find_named, find_read, merge, roots_in_force
 
 
 def block(text: str) -> bytes:
@@ -60,6 +60,32 @@ def test_roots_come_from_the_person_else_from_the_system(
     """Every source once, ours never."""
     environ = {name: str(places / value) if value else "" for name, value in named.items()}
     assert roots_in_force(environ, places / "ca") == [block(name) for name in expected]
+
+
+class Asked(dict[str, str]):
+    """An environment that notes what is asked of it; each variable names a file of its own."""
+
+    def __init__(self) -> None:
+        """Nothing was asked yet."""
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.names.add(name)
+        return f"/nowhere/{name}"
+
+    def get(self, name: str, default: object = None) -> str:
+        """Give it, too."""
+        return self[name]
+
+
+def test_every_variable_that_names_roots_is_known_to_what_protects_them(tmp_path: Path) -> None:
+    """Whatever reads roots asks for no variable whose file is not among those that a sandbox protects and compares."""
+    environ = Asked()
+    roots_in_force(environ, tmp_path)
+    assert len(environ.names) > 15
+    assert {f"/nowhere/{name}" for name in environ.names} <= set(find_read(Asked()))
+    assert {f"/nowhere/{name}" for name in environ.names} <= set(map(str, find_named(Asked())))
 
 
 def test_real_system_has_roots(tmp_path: Path) -> None:
