@@ -61,10 +61,9 @@ class Sidecar:
         preload_bundle: PreloadBundle | None,
         url: str,
         files: Sequence[Path] = (),
+        archives: Sequence[Path] = (),
     ) -> "_SidecarPlace":
-        """Give the place for one agent.
-
-        files: those of the configuration, which its container does not see.
+        """Give the place for one agent, whose container sees neither the configuration's files nor archives.
 
         Raises: EngineError, where something has to go out and nothing can.
         """

@@ -70,14 +70,16 @@ class DockerPlace:
         preload_bundle: PreloadBundle | None,
         url: str,
         files: Sequence[Path] = (),
+        archives: Sequence[Path] = (),
     ) -> "_Containers":
         """Give the place for one command.
 
         files: those of the configuration.
+        archives: folders of archived runs.
         """
         let_in = [os.path.realpath(rule.socket) for rule in config.live if rule.socket]
         depended = Depended(
-            hidden=(os.path.realpath(config.store),),
+            hidden=tuple(map(os.path.realpath, (config.store, *filter(os.path.isdir, archives)))),
             locked=find_depended(files),
             let_in=tuple(let_in),
         )

@@ -1,6 +1,6 @@
 """Folders of this machine in an agent's container: what the proxy depends on is not the agent's to change there.
 
-The store is empty for it, the configuration and what Playhead is loaded from can be read only, and so is no folder above
+The store and its archive are empty for it, the configuration and what Playhead is loaded from can be read only, and so is no folder above
 them that could be renamed. Sockets at which a program outside listens, and pipes that one has open, are nothing. Docker
 lets nobody look at what is connected to, so an agent with volumes gets no Unix sockets at all, unless a live rule names
 one of them.
@@ -20,7 +20,7 @@ class Depended:
     """What the proxy depends on; paths are absolute and hold no links."""
 
     hidden: tuple[str, ...] = ()
-    """The store."""
+    """The store, then its archive."""
     locked: tuple[str, ...] = ()
     """The configuration, Playhead and its environment, the system."""
     let_in: tuple[str, ...] = ()
@@ -89,12 +89,13 @@ def mount_flag(*fields: str) -> list[str]:
     return ["--mount", ",".join('"' + field.replace('"', '""') + '"' for field in fields)]
 
 
-def _hide(volume: _Volume, paths: Iterable[str]) -> list[str]:
-    words = []
+def _hide(volume: _Volume, paths: Sequence[str]) -> list[str]:
+    words, first = [], next(iter(paths), "")
     for path in paths:
         if Path(volume.source).is_relative_to(path):
+            name = "the store" if path == first else "the archive"
             raise EngineError(
-                f"--volume {volume.source!r} is the store, or in it, which no agent sees",
+                f"--volume {volume.source!r} is {name}, or in it, which no agent sees",
                 "mount the agent's own folder",
             )
         if (place := volume.find(path)) is not None:

@@ -40,9 +40,10 @@ from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign
 from ..trust.secret_files import open_receipt_key
+from .archived_files import ArchivedFiles, find_archives
 from .outputs import Folder, Stdout
 from .runtime import Runtime
-from .tampering import Baseline, named_files
+from .tampering import MOST_TOLD, Baseline, named_files
 
 if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
@@ -87,10 +88,12 @@ class ContainerHost(Protocol):
         preload_bundle: PreloadBundle | None,
         url: str,
         files: Sequence[Path] = (),
+        archives: Sequence[Path] = (),
     ) -> "Place":
         """Give the place for one command, which finds the proxy at this address.
 
         files: those of the configuration.
+        archives: folders of archived runs, there or not.
         Raises: EngineError.
         """
 
@@ -158,6 +161,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         kept = [
             config.store,
             config.public_ca_dir,
+            *find_archives(config),
             *named_files(config),
             *filter(None, [config_file]),
         ]
@@ -166,6 +170,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         await stack.enter_async_context(runtime)
         seed = open_receipt_key(config.store)
         restrict_imports()
+        archived = await asyncio.to_thread(ArchivedFiles, find_archives(config))
         for_clock = asyncio.get_running_loop().create_task(_look(config, config_file, file))
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
@@ -200,7 +205,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if config.mode is Mode.PLAYBACK and config.playback.compare:
             made["compare"] = list(config.playback.compare)
         await _note(runtime, info, {**ended, **made, "contained": sandboxed is not None})
-        if changed := await asyncio.to_thread(before.compare):
+        if changed := await asyncio.to_thread(_find_changed, runtime, before, archived):
             await _note(runtime, info, {"changed": changed})
         if sandboxed is not None:
             await _note_sandbox(runtime, info, sandboxed, redactor)
@@ -250,6 +255,13 @@ def _find_made(
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _find_changed(
+    runtime: Runtime, before: Baseline, archived: ArchivedFiles
+) -> list[dict[str, str]]:
+    """Give what a run rests on and is not as it was. Blocking."""
+    return [*before.compare(), *archived.compare(runtime.store)][:MOST_TOLD]
+
+
 def _open_file(
     output: Output, stack: contextlib.AsyncExitStack, kept: Sequence[Path]
 ) -> ReceiptFile | None:
@@ -287,7 +299,7 @@ async def _look(config: Config, config_file: Path | None, file: ReceiptFile | No
 
 async def _look_at_folder(config: Config) -> Folder:
     """Look at the working folder, before the command runs."""
-    left_out = config.store, config.public_ca_dir
+    left_out = config.store, config.public_ca_dir, *find_archives(config)
     return await asyncio.to_thread(Folder, Path.cwd(), left_out=left_out)
 
 
@@ -323,7 +335,9 @@ async def _prepare(
     runtime.control.open()
     files = [*named_files(config), *filter(None, [wanted.config_file, config.sink.file])]
     if container_host is not None:
-        place = container_host.place(config, command, preload_bundle, PROXY_URL, files)
+        place = container_host.place(
+            config, command, preload_bundle, PROXY_URL, files, find_archives(config)
+        )
     else:
         variables = _variables(config, PROXY_URL, preload_bundle)
         shared = [preload_bundle.folder] if preload_bundle is not None else []

@@ -21,6 +21,7 @@ from ..sandbox.network.packet_capture import Attempt, PacketCapture
 from ..sandbox.network.resolver import Resolver
 from ..sandbox.sandbox import Sandbox, SandboxListeners, SocketUse
 from ..trust.environment import proxy_url
+from .archived_files import find_archives
 from .runtime import Runtime
 
 _MOST_SOCKETS = 1000
@@ -105,6 +106,7 @@ class OwnNamespaces:
             bundle=runtime.ca.bundle_file,
             store=config.store,
             public=config.public_ca_dir,
+            archives=find_archives(config),
             files=files,
             shared=shared,
             fixed=fixed,

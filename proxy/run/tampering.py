@@ -23,7 +23,7 @@ from ..trust.ca import KEY_FILE as CA_FILE
 from ..trust.secret_files import KEY_FILE, RECEIPT_KEY_FILE
 
 _MOST_BYTES = 64 << 20
-_MOST_TOLD = 20
+MOST_TOLD = 20
 _LEFT_OUT = ("__pycache__", "node_modules", "tests", "benchmarks", "docs", "examples", "build")
 
 _ROOT = "/"
@@ -75,7 +75,7 @@ class Baseline:
 
     def compare(self) -> list[dict[str, str]]:
         """Give what is not as it was: `path`, and `what` in words. Blocks."""
-        return list(self._compare())[:_MOST_TOLD]
+        return list(self._compare())[:MOST_TOLD]
 
     def _compare(self) -> Iterator[dict[str, str]]:
         for path, name in self._folders.items():

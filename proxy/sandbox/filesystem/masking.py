@@ -3,7 +3,7 @@
 A network namespace does not cover sockets that are reached by a path: behind `/run/docker.sock` there is a program
 with a network. What is known to hold such sockets is hidden: `/run`, the user's runtime folder, the SSH and GPG
 agents, Docker, D-Bus, X11, tmux and editors, which run what they are told. So is shared memory, which programs
-outside may read, and the store: a tape that a command can write to proves nothing. A folder that the command needs
+outside may read, and the store with its archive: a tape that a command can write to proves nothing. A folder that the command needs
 for other things (it holds the working folder, the home folder, the program) stays, and the sockets that stand in it
 are hidden one by one. What is mounted at several places is hidden at all of them.
 
@@ -55,6 +55,8 @@ _PATHS = ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "TMUX", "VSCODE_IPC_HOOK_CLI", "VSC
 """Variables that hold a path, some with more behind it."""
 _URLS = ("DOCKER_HOST", "CONTAINER_HOST", "KITTY_LISTEN_ON")
 """Variables that hold `unix:` and a path, or something else."""
+ARCHIVED = ("steps", "exchanges", "runs", "events", "messages", "bodies")
+"""The folders of an archive (`store/archive/schema.py`, which needs pyarrow)."""
 _MOST_LOOKS = 20_000
 """Entries that are looked at for sockets in a folder that cannot be hidden."""
 
@@ -88,6 +90,7 @@ def make_plan(
     bundle: Path,
     store: Path,
     public: Path,
+    archives: Iterable[Path] = (),
     files: Iterable[Path] = (),
     shared: Iterable[Path] = (),
     fixed: Iterable[Path] = (),
@@ -98,6 +101,7 @@ def make_plan(
 
     bundle: roots with ours among them, in place of the system's.
     public: folder of the CA's public files, in the store or elsewhere.
+    archives: folders of archived runs, there or not.
     files: those of the configuration.
     shared: folders that the command writes to for us.
     fixed: folders that may be written to, and have to stay where they are.
@@ -115,15 +119,16 @@ def make_plan(
         elif not _below(folder, hidden):
             hidden.append(folder)
     masked += _everywhere(_socket_paths(environ))
-    hidden += [
-        folder for folder in _everywhere(_store(store, public, kept)) if not _below(folder, hidden)
-    ]
+    archives = list(archives)
+    recorded = [*_store(store, public, kept), *_archived(archives, kept)]
+    hidden += [folder for folder in _everywhere(recorded) if not _below(folder, hidden)]
     runtime = [path.resolve() for path in _runtime_folders(environ)]
     named = tuple(map(str, hidden)), tuple(map(str, masked))
     masked += map(Path, find_reachable(*named))
     masked += _everywhere(map(Path, {*pipes, *map(os.path.realpath, find_pipes())}))
     working = [*shared, *_working(environ)]
-    protection = make_protection(working, files=files, folders=[store, public], fixed=fixed)
+    folders = [store, public, *archives]
+    protection = make_protection(working, files=files, folders=folders, fixed=fixed)
     return Plan(
         hidden=tuple(map(str, hidden)),
         shown=(str(public.resolve()),) if os.path.isdir(public) else (),
@@ -184,6 +189,17 @@ def _store(store: Path, public: Path, kept: set[Path]) -> list[Path]:
         for path in store.glob("*/")
         if path.name in ("private", "log.lmdb") or path.name.startswith("bodies")
     ]
+
+
+def _archived(archives: Iterable[Path], kept: set[Path]) -> Iterator[Path]:
+    """Yield what of archives is to be hidden: all of each, or its own folders where the command needs what else is there."""
+
+    def is_needed(folder: Path) -> bool:
+        return any(folder == one or folder in one.parents for one in kept)
+
+    for folder in (archive.resolve() for archive in archives):
+        inner = [folder / name for name in ARCHIVED]
+        yield from (one for one in (inner if is_needed(folder) else [folder]) if not is_needed(one))
 
 
 def _below(path: Path, folders: Iterable[Path]) -> bool:

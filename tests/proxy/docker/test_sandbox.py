@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from playhead.config import Config
 from playhead.proxy.docker import sandbox
 from playhead.proxy.docker.container_spec import agent_flags, asked_variables, variable_flags
-from playhead.proxy.docker.sandbox import DockerSandbox, Wanted
+from playhead.proxy.docker.sandbox import DockerPlace, DockerSandbox, Wanted
 from playhead.proxy.docker.volumes import Depended, bind, find_reached, guard, mount_flag
 from playhead.proxy.errors import EngineError
 from playhead.proxy.trust.ca import BUNDLE_FILE, CERTIFICATE_FILE
@@ -86,6 +87,27 @@ def test_the_search_domain_of_the_machine_reaches_no_container(made: DockerSandb
     """Names would be asked for with it."""
     words = made._network_words()
     assert words[words.index("--dns-search") + 1] == "."
+
+
+def test_the_archive_is_empty_in_a_folder_that_is_mounted(
+    made: DockerSandbox, tmp_path: Path
+) -> None:
+    """As the store is; a folder that is none is not made on the machine, and the archive itself is no volume."""
+    folder = tmp_path.resolve()
+    config = Config(store=folder / "store", ca_dir=folder)
+    archives = [folder / "there", folder / "missing"]
+    archives[0].mkdir()
+
+    def guarded(volume: str) -> list[str]:
+        docker = DockerPlace(Wanted("agent", volumes=(volume,)))
+        place = docker.place(config, ["agent"], None, "http://127.0.0.1:1", (), archives)
+        return place.make_sandbox([])._volumes
+
+    words = guarded(f"{folder}:/data")
+    assert mount_flag("type=tmpfs", "target=/data/there")[1] in words
+    assert "/data/missing" not in " ".join(words)
+    with pytest.raises(EngineError, match="is the archive, or in it"):
+        guarded(f"{folder}/there:/data")
 
 
 @pytest.fixture

@@ -6,12 +6,14 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from playhead.config import Config
 from playhead.proxy.run import tampering
+from playhead.proxy.run.archived_files import ArchivedFiles
 from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.store import Store
 from playhead.tests.support.apart import told_by
@@ -220,6 +222,72 @@ def test_roots_that_the_next_proxy_trusts_are_compared(roots: list[Path]) -> Non
     assert done.returncode == 125, done.stderr
     told = json.loads(Path("receipts/receipt.json").read_text())["changed"]
     assert sorted(row["path"] for row in told) == sorted(paths)
+
+
+@pytest.fixture
+def archive(place: Path) -> Path:
+    """An archive that the configuration names, with one batch of two files."""
+    (place / "playhead.yaml").write_text("store: store\nretention: {archive: archive}\n")
+    for name in ("steps", "runs"):
+        (place / "archive" / name).mkdir(parents=True)
+        (place / "archive" / name / "batch.parquet").write_text(name)
+    return place / "archive"
+
+
+_SPOIL = f"""{ASK}
+import pathlib
+for path in pathlib.Path("archive").rglob("*.parquet"):
+    print(path)
+    path.write_text("other")
+"""
+
+
+def test_an_archive_is_hidden_from_a_command(archive: Path) -> None:
+    """It finds an empty folder, and what it writes there is gone."""
+    need("a sandbox")
+    code = f"{_SPOIL}\nopen('archive/new', 'w').close()"
+    done = playhead("replay", "tape", "--", sys.executable, "-c", code)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert sorted(path.name for path in archive.iterdir()) == ["runs", "steps"]
+    assert (archive / "steps" / "batch.parquet").read_text() == "steps"
+
+
+def test_a_change_of_an_archive_is_said(archive: Path) -> None:
+    """Outside of a sandbox: 125, and each file of it."""
+    done = playhead("replay", "tape", "--no-sandbox", "--", sys.executable, "-c", _SPOIL)
+    assert done.returncode == 125, done.stderr
+    for name in ("steps", "runs"):
+        path = archive / name / "batch.parquet"
+        assert f"{path}: a file of the archive has another content" in done.stderr
+
+
+class _Store:
+    """A store whose runs are in archives."""
+
+    def __init__(self, *batches: str) -> None:
+        """One run in each batch."""
+        self._runs = [SimpleNamespace(archived=SimpleNamespace(batch=one)) for one in batches]
+
+    def runs(self) -> list[Any]:
+        """List them."""
+        return [*self._runs, SimpleNamespace(archived=None)]
+
+
+def test_what_other_commands_do_to_an_archive_is_no_change(archive: Path) -> None:
+    """A batch more, and one less that no run needs any more; a missing one that a run needs is a change."""
+    nowhere = archive.parent / "nowhere"
+    before = ArchivedFiles([archive, nowhere])
+    (archive / "steps" / "batch.parquet").unlink()
+    (archive / "steps" / "new.parquet").touch()
+    assert list(before.compare(cast(Store, _Store("new")))) == []
+    (archive / "runs" / "batch.parquet").unlink()
+    nowhere.mkdir()
+    said = {row["path"]: row["what"] for row in before.compare(cast(Store, _Store("batch")))}
+    assert said == {
+        str(nowhere): "the archive's folder was not there before",
+        str(archive / "runs" / "batch.parquet"): "a file of the archive is gone",
+        str(archive / "steps" / "batch.parquet"): "a file of the archive is gone",
+    }
 
 
 def test_nothing_in_the_root_folder_is_replaced_by_a_contained_command(place: Path) -> None:

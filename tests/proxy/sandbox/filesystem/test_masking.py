@@ -10,7 +10,7 @@ import pytest
 
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem import socket_reachability
-from playhead.proxy.sandbox.filesystem.masking import Plan, make_plan
+from playhead.proxy.sandbox.filesystem.masking import ARCHIVED, Plan, make_plan
 from playhead.proxy.sandbox.filesystem.socket_reachability import find_reachable
 from playhead.proxy.sandbox.preflight import explain, find_switch, require_system
 
@@ -91,6 +91,38 @@ def test_a_folder_that_is_needed_stays(folder: Path, needed: str) -> None:
         made = plan(folder, XDG_RUNTIME_DIR=str(place), PATH=f"/usr/bin:{folder / 'bin'}")
         assert str(place) not in made.hidden
         assert str(place / "socket") in made.masked
+
+
+@pytest.mark.parametrize(
+    ("archive", "hidden"),
+    [
+        ("archive", ["archive"]),
+        ("work/archive", ["work/archive"]),
+        ("nowhere", []),
+        # the command works there, or in it
+        ("work", [f"work/{name}" for name in ARCHIVED]),
+        (".", list(ARCHIVED)),
+    ],
+)
+def test_archives_are_hidden(folder: Path, archive: str, hidden: list[str]) -> None:
+    """What was recorded is no more a command's to change there than in the store."""
+    if archive != "nowhere":
+        for name in ARCHIVED:
+            (folder / archive / name).mkdir(parents=True)
+    roots, store = folder / "roots.pem", folder / "store"
+    given = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
+    for path in given.values():
+        Path(path).mkdir()
+    archives = [folder / archive]
+    made = make_plan(given, "sh", bundle=roots, store=store, public=store / "ca", archives=archives)
+    found = {path for path in made.hidden if path.startswith(str(folder))}
+    assert found == {str(folder / path) for path in hidden}
+
+
+def test_the_folders_of_an_archive_are_those_of_its_format() -> None:
+    """They are listed beside what hides them: the format itself needs pyarrow."""
+    schema = pytest.importorskip("playhead.store.archive.schema")
+    assert set(ARCHIVED) == set(schema.SCHEMAS)
 
 
 def test_the_store_is_hidden_but_for_the_certificate(folder: Path) -> None:
