@@ -24,6 +24,7 @@ from ..acceptance import (
     is_strong,
 )
 from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
+from .commands import COMMAND, find_in_command
 from .context import MAX_VALUE, Context, Found, Strings
 from .heads import Head
 
@@ -535,19 +536,6 @@ def _find_curl(context: Context, end: int, _strings: Strings) -> Found | None:
     return None
 
 
-_COMMAND = re.compile(
-    rb"[^\n|;&]{0,160}? (?:-p|-a|-w|-passin pass:|-passout pass:|-U [A-Za-z0-9_.-]{1,64}%|--password=|--password )[ ]?(?:\\*[\"'])?([^\s\"'\\]{6,256})"
-)
-
-
-def _find_command(context: Context, end: int, _strings: Strings) -> Found | None:
-    data = context.data
-    found = _COMMAND.match(data, end - 1, end + 500)
-    if found is None or not is_loose(found[1]) or b"/" in found[1]:
-        return None
-    return Found(found.start(1), found.end(1), KEY, learn=True)
-
-
 _USERINFO = re.compile(rb"""://(?:[^\s/?#"'<>@\\:]*:([^\s/?#"'<>\\]+)|([A-Za-z0-9_.~%-]{16,}))@""")
 
 
@@ -728,12 +716,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(r"login(?:\s|\\n|\\t){1,4}\S{1,64}(?:\s|\\n|\\t){1,6}password"), _find_netrc),
     (Head("curl "), _find_curl),
     (Head("https? -a "), _find_curl),
-    (
-        Head(
-            "(?:sshpass|mysql|mysqldump|mysqladmin|mariadb|redis-cli|docker login|mongosh|mongo|ldapsearch|smbclient|openssl|wget) "
-        ),
-        _find_command,
-    ),
+    (COMMAND, find_in_command),
     (Head("""://[^\\s/?#"'<>@\\\\]{3,255}@"""), _find_userinfo),
     (Head("bearer [A-Za-z0-9._~+/=:|-]{12}", caseless=True), _find_bearer),
     (Head("basic [A-Za-z0-9+/]{12}", caseless=True), _find_basic),
