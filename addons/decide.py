@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
-from ..config import Classes, Mode
+from ..config import Mode
 from ..store import LogCorrupt
+from ..tape.canonical.address_fields import find_address_fields
 from ..tape.canonical.canonical_request import raw_key
 from ..tape.canonical.target_overrides import (
     find_body_claims,
@@ -112,7 +113,7 @@ class Decide:
         message = flow.request
         tunnel = open_run.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
-        facts, kind = _find_facts(message, names, open_run.config.classes)
+        facts, kind = _find_facts(message, names, open_run)
         seq = open_run.next_seq() if open_run.info is not None else Seq(0)
         lane = Lane(0, find_overlaps(open_run)) if open_run.mode is Mode.RECORD else None
         pending = PendingExchange(open_run, flow, seq, facts)
@@ -161,7 +162,7 @@ class Decide:
         if pending is None:
             return None
         if pending.decision is not None:
-            _drop_trailer_claims(flow)
+            _drop_trailer_claims(flow, live=pending.decision.action is Action.LIVE)
             return None
         open_run = pending.open_run
         pending.request_ended = True
@@ -419,7 +420,7 @@ def _find_disagreements(
 
 
 def _find_facts(
-    message: http.Request, names: tuple[tuple[str, str], ...], classes: Classes
+    message: http.Request, names: tuple[tuple[str, str], ...], open_run: OpenRun
 ) -> tuple[Facts, Kind]:
     """Give what is known of a request by its head."""
     data = message.data
@@ -435,7 +436,16 @@ def _find_facts(
         names,
         named=bool(data.authority),
     )
-    return Facts.of((message.method, scheme, host, port, target), claims, classes)
+    place = message.method, scheme, host, port, target
+    facts, kind = Facts.of(place, claims, open_run.config.classes)
+    if _may_go_live(open_run):
+        found = find_address_fields(data.headers.fields, *place[1:])
+        facts = facts._replace(address_fields=found) if found else facts
+    return facts, kind
+
+
+def _may_go_live(open_run: OpenRun) -> bool:
+    return open_run.mode is Mode.PLAYBACK and bool(open_run.policy.live)
 
 
 def _hide(names: tuple[tuple[str, str], ...], open_run: OpenRun) -> tuple[tuple[str, str], ...]:
@@ -447,21 +457,32 @@ def _look_at_form(pending: PendingExchange, asked: HttpRequest, *, unread: bool 
     """Take in what a body and trailers claim: they let nothing out, and may have the request held."""
     body = None if unread or asked.spilled is not None else asked.body
     claims = find_body_claims(asked.method, asked.headers, body)
+    facts = pending.facts
+    place = facts.method, facts.scheme, facts.host, facts.port, facts.target
+    fields = facts.address_fields
     if asked.trailers:
         claims = (*claims, *find_trailer_claims(asked))
+        if _may_go_live(pending.open_run):
+            fields = (*fields, *find_address_fields(asked.trailers, *place[1:]))
     if claims:
-        facts = pending.facts
-        place = facts.method, facts.scheme, facts.host, facts.port, facts.target
         classes = pending.open_run.config.classes
-        pending.facts, pending.kind = Facts.of(place, (*facts.claims, *claims), classes)
+        facts, pending.kind = Facts.of(place, (*facts.claims, *claims), classes)
+    if claims or fields:
+        pending.facts = facts._replace(address_fields=fields)
 
 
-def _drop_trailer_claims(flow: http.HTTPFlow) -> None:
-    """Take from a request that was decided by its head the trailers by which it would be another one."""
+def _drop_trailer_claims(flow: http.HTTPFlow, *, live: bool) -> None:
+    """Take from a request that was decided by its head the trailers by which it would be another one.
+
+    live: whether a live rule lets it out; then those go, too, that read as an address.
+    """
     message = flow.request
     fields = message.trailers.fields if message.trailers else ()
     target = message.data.path.decode("latin-1")
-    kept = without_claims(fields, message.scheme, message.host, message.port, target)
+    place = message.scheme, message.host, message.port, target
+    kept = without_claims(fields, *place)
+    if live:
+        kept = tuple(field for field in kept if not find_address_fields((field,), *place))
     if kept != fields:
         note(message, _DROPPED)
         message.trailers = http.Headers(kept) if kept else None

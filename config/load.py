@@ -562,14 +562,18 @@ def _class_live(value: Value) -> ClassLive | None:
 
 
 def _class_live_rule(value: Value) -> ClassLive:
-    fields = value.fields("hosts", "reason")
+    fields = value.fields("hosts", "reason", "allow_fields")
     hosts = fields.given.get("hosts")
     if hosts is None or hosts.blank:
         value.missing(
             "hosts", "missing; expected the hosts that may be reached, as [api.example.com]"
         )
     reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
-    return ClassLive(fields.texts("hosts", parse_host, ""), reason)
+    return ClassLive(
+        fields.texts("hosts", parse_host, ""),
+        reason,
+        fields.texts("allow_fields", _lower_header_name, ""),
+    )
 
 
 def _classes(value: Value) -> Classes:
@@ -587,10 +591,10 @@ def _pattern(fields: Fields) -> Match:
 
 
 def _live_rule(value: Value) -> LiveRule:
-    fields = value.fields("match", "reason")
+    fields = value.fields("match", "reason", "allow_fields")
     reason = fields.required("reason", parse_reason, _MISSING_REASON, "")
     match = fields.required("match", parse_live_match, _MISSING_MATCH, _NO_MATCH)
-    return LiveRule(match, reason)
+    return LiveRule(match, reason, fields.texts("allow_fields", _lower_header_name, ""))
 
 
 def _effect_rule(value: Value) -> EffectRule:

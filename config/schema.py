@@ -83,6 +83,8 @@ class ClassLive:
 
     hosts: tuple[str, ...]
     reason: str
+    allow_fields: tuple[str, ...] = ()
+    """As of a live rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ class LiveRule:
     match: Match
     """Requests; or, as `tcp://HOST:PORT` or `unix:///PATH`, a service of this machine that is let into a sandbox."""
     reason: str
+    allow_fields: tuple[str, ...] = ()
+    """Header fields, in lower case, whose values are no addresses for the server, however they read."""
 
     @property
     def service(self) -> tuple[str, int] | None:

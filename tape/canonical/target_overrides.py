@@ -169,6 +169,8 @@ _SLASHES = re.compile(rb"[\\/]{2}|%2[fF]|%5[cC]")
 """All that an absolute URL in a field has, however it is written."""
 _WITHOUT_URLS = (None, ClaimKind.METHOD, ClaimKind.SCHEME)
 """Kinds of fields whose URLs are read for themselves."""
+_WHOLLY_READ = (ClaimKind.HOST, ClaimKind.WEBSOCKET, ClaimKind.FORWARDED, ClaimKind.PATH)
+"""Kinds of fields of whose values nothing is left over."""
 _RELATIVE_URL = re.compile(r"""[\s"'<]*(?:[\\]?/){2}([^\s/?#"'<>,;{}\\]+)""")
 _BARE_HOST = re.compile(
     r"""[\s"'<]*((?:[^\s/?#"'<>,;@:]+\.[A-Za-z][\w-]+\.?|localhost|[\d.]+\.\d+|\[[0-9a-fA-F:.]+\])(?::\d+)?|[\w.-]+:\d{1,5})"""
@@ -263,6 +265,12 @@ def is_override(name: bytes) -> bool:
     return name != b"forwarded" and _kind_of(name, _squash(name)) is ClaimKind.FORWARDED
 
 
+def is_read_by_name(name: bytes) -> bool:
+    """Say whether all that a field of this lower-case name may say is known, and among a request's claims."""
+    squashed = _squash(name)
+    return squashed in _HARMLESS or _kind_of(name, squashed) in _WHOLLY_READ
+
+
 def _kind_of(name: bytes, squashed: str) -> ClaimKind | None:
     """Say what a header field may claim, by the words in its name."""
     if name == b"host":
@@ -333,7 +341,7 @@ def _in_urls(headers: Headers, scheme: str, host: str, port: int) -> Iterator[Cl
                 text = value.decode("latin-1")
                 yield from _urls_in(ClaimKind.URL, text, scheme, host, port)
                 if "%" in text:
-                    yield from _urls_in(ClaimKind.URL, _decoded(text), scheme, host, port)
+                    yield from _urls_in(ClaimKind.URL, fully_decoded(text), scheme, host, port)
 
 
 def _urls_in(kind: ClaimKind, text: str, scheme: str, host: str, port: int) -> Iterator[Claim]:
@@ -527,7 +535,7 @@ def _methods_said(text: str, *, sure: bool = True) -> Iterator[Claim]:
         elif sure and word:
             yield Claim(ClaimKind.METHOD, word)
             yield from _UNREAD
-        elif word and (plain := _AROUND_METHOD.sub("", _decoded(word)).upper()) in _METHODS:
+        elif word and (plain := _AROUND_METHOD.sub("", fully_decoded(word)).upper()) in _METHODS:
             yield Claim(ClaimKind.METHOD, plain)
 
 
@@ -536,7 +544,8 @@ def _squashed(name: str) -> str:
     return _NOT_WORDS.sub("_", name.partition("\0")[0].strip().lower())
 
 
-def _decoded(text: str) -> str:
+def fully_decoded(text: str) -> str:
+    """Undo percent-encoding, as often as it was done and some more."""
     for _ in range(_MOST_DECODED):
         if "%" not in text:
             break
@@ -546,7 +555,7 @@ def _decoded(text: str) -> str:
 
 def _parameter_said(name: str, value: str) -> Iterator[Claim]:
     """Give the methods that a parameter claims."""
-    squashed = _squashed(_decoded(name))
+    squashed = _squashed(fully_decoded(name))
     if "method" in squashed:
         yield from _methods_said(value, sure=_PARAMETER.fullmatch(squashed) is not None)
 

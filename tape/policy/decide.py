@@ -22,7 +22,7 @@ Empty never means off: without rules, without a tape, on an exhausted tape the a
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -43,6 +43,7 @@ from ...config import (
 )
 from ...config.targets.host_interpretations import normal_host
 from ...config.targets.request_interpretations import Ways, find_ways
+from ..canonical.address_fields import AddressField
 from ..canonical.target_overrides import ClaimKind, Claims, claimed, claims_of
 from ..classify.by_method_and_url import Kind, classify_ways
 from ..diff.divergence_types import Difference, one_line
@@ -89,6 +90,8 @@ class Facts(NamedTuple):
     """What its head says of its host, method and path beside."""
     classes: frozenset[RequestClass] = frozenset()
     """All that it can be taken for; empty for its class alone."""
+    address_fields: tuple[AddressField, ...] = ()
+    """Fields of unknown names that read as an address; only a live rule asks for them."""
 
     @property
     def websocket(self) -> bool:
@@ -121,6 +124,20 @@ class Facts(NamedTuple):
     def ways(self) -> Ways:
         """What it can be taken for."""
         more = claimed(self.claims, self.scheme, self.port)
+        return find_ways(self.method, self.scheme, self.host, self.port, self.target, more)
+
+    def ways_by_fields(self, allowed: Collection[str]) -> Ways:
+        """Give what a server can take it for that goes by any field that reads as an address, but for some."""
+        claims = (
+            *self.claims,
+            *(
+                claim
+                for one in self.address_fields
+                if one.name not in allowed
+                for claim in one.claims
+            ),
+        )
+        more = claimed(claims, self.scheme, self.port)
         return find_ways(self.method, self.scheme, self.host, self.port, self.target, more)
 
     @property
@@ -162,6 +179,8 @@ class Constraints:
 
 UNCONSTRAINED = Constraints()
 """A run that goes on, with everything left."""
+
+_NO_FIELDS: frozenset[str] = frozenset()
 
 Found = Hit | Exhausted | Unknown | Drifted
 """What the tape says of a request."""
@@ -222,8 +241,13 @@ class Policy:
 
     def without_live(self, now: "Policy") -> "Policy":
         """Give the policy without the live rules that a newer one no longer has; none is added."""
-        known = {(rule.match, only) for rule, only in now.live}
-        kept = tuple(one for one in self.live if (one[0].match, one[1]) in known)
+        known = {(rule.match, only): set(rule.allow_fields) for rule, only in now.live}
+        kept = tuple(
+            one
+            for one in self.live
+            if known.get((one[0].match, one[1]), _NO_FIELDS).issuperset(one[0].allow_fields)
+            and (one[0].match, one[1]) in known
+        )
         return self if kept == self.live else replace(self, live=kept)
 
     def find_live(self, facts: Facts) -> LiveRule | None:
@@ -236,8 +260,26 @@ class Policy:
                 continue
             if only is RequestClass.READ and ways.websocket:
                 continue
-            if rule.match.surely(ways):
+            if rule.match.surely(ways) and (
+                not facts.address_fields
+                or rule.match.surely(facts.ways_by_fields(rule.allow_fields))
+            ):
                 return rule
+        return None
+
+    def find_strange(self, facts: Facts) -> tuple[LiveRule, AddressField] | None:
+        """Find the live rule that would name a request, were it not for a field that reads as an address; and that field."""
+        if not facts.address_fields:
+            return None
+        rule = self.find_live(facts._replace(address_fields=()))
+        if rule is None:
+            return None
+        for one in facts.address_fields:
+            alone = facts._replace(address_fields=(one,))
+            if one.name not in rule.allow_fields and not rule.match.surely(
+                alone.ways_by_fields(())
+            ):
+                return rule, one
         return None
 
     def nearly_live(self, facts: Facts) -> LiveRule | None:
@@ -361,6 +403,13 @@ def decide(
 
 def _not_live(facts: Facts, policy: Policy) -> str:
     """Say which live rule does not apply, and why, where one nearly does."""
+    strange = policy.find_strange(facts)
+    if strange is not None:
+        named, field = strange
+        return (
+            f"; live rule {named.match.text!r} does not apply, since the header field {one_line(field.name)!r} has a value that reads"
+            f" as another host or path: allow_fields: [{one_line(field.name)}] on the rule says that it is none"
+        )
     rule = policy.nearly_live(facts)
     if rule is None:
         return ""
@@ -444,4 +493,7 @@ def _class_rules(
 ) -> Sequence[tuple[LiveRule, RequestClass | None]]:
     if live is None:
         return ()
-    return tuple((LiveRule(parse_match(f"* *://{host}"), live.reason), only) for host in live.hosts)
+    return tuple(
+        (LiveRule(parse_match(f"* *://{host}"), live.reason, live.allow_fields), only)
+        for host in live.hosts
+    )

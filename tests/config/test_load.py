@@ -120,6 +120,10 @@ MATCH = parse_match(PATTERN)
         (f"classes: {{read: ['{PATTERN}'], effect: ~}}", Config(classes=Classes(read=(MATCH,)))),
         (f"live: [{{match: '{PATTERN}', reason: 5}}]", Config(live=(LiveRule(MATCH, "5"),))),
         (
+            f"live: [{{match: '{PATTERN}', reason: r, allow_fields: [X-Site, x-b]}}]",
+            Config(live=(LiveRule(MATCH, "r", ("x-site", "x-b")),)),
+        ),
+        (
             f"live:\n- &r {{match: '{PATTERN}', reason: r}}\n- *r",
             Config(live=(LiveRule(MATCH, "r"),) * 2),
         ),

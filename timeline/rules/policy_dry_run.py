@@ -15,6 +15,7 @@ from typing import Any
 
 from ...config import Config, Mode
 from ...store import RunInfo, Store
+from ...tape.canonical.address_fields import find_address_fields
 from ...tape.canonical.target_overrides import read_claims
 from ...tape.classify.by_body import reads_by_body
 from ...tape.diff.nearest import Endpoints
@@ -181,7 +182,7 @@ class _DryRun:
         stays = before.rule in _STAYS or before.rule.startswith(f"{CONTRACTS} ")
         if place is None or stays or (refused and before.rule == "tape"):
             return Row(seq, method, url, before, before, None)
-        facts = self._facts(seq, data, place)
+        facts = self._with_fields(seq, self._facts(seq, data, place))
         found = self._find(asked, facts) if self._mode is Mode.PLAYBACK else None
         model = self._shows(asked, facts, found)
         constraints = Constraints(repeat=self._repeat(data), model=model)
@@ -208,6 +209,18 @@ class _DryRun:
         by_body = reads_by_body(kind, exchange.request)
         now = RequestClass.READ if by_body else kind.of
         return facts._replace(request_class=now, by_body=by_body)
+
+    def _with_fields(self, seq: Seq, facts: Facts) -> Facts:
+        """Add the fields by which a live rule may not apply; they are asked for where one would."""
+        if self._policy.find_live(facts) is None:
+            return facts
+        exchange = self._store.find_exchange(self._run, seq)
+        if exchange is None:
+            return facts
+        asked = exchange.request
+        place = facts.scheme, facts.host, facts.port, facts.target
+        fields = find_address_fields((*asked.headers, *asked.trailers), *place)
+        return facts._replace(address_fields=fields)
 
     def _find(self, asked: _Asked, facts: Facts) -> Found | None:
         data = asked.data
