@@ -16,6 +16,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from ...config.targets.request_interpretations import ANY_PATH
@@ -32,7 +33,7 @@ from .target_overrides import (
 
 _HINTS = re.compile(rb"[./\\:%]|localhost|0[xX]", re.IGNORECASE)
 """No address is without any of these."""
-_URL = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*):[\\/]{2,}([^\s/?#"'<>,;{}\\]*)([^\s"'<>{}]*)""")
+_URL = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]{0,30}):[\\/]{2,}([^\s/?#"'<>,;{}\\]*)([^\s"'<>{}]*)""")
 _PATH = re.compile(r"""(?:(?<=[^A-Za-z0-9_.~%*+@/\\-])|^)\.{0,2}[/\\][^\s"'<>,;|]*""")
 _WORDS = re.compile(r"""[^\s"'<>,;{}()|=&]+""")
 _END = re.compile(r"[/?#\\]")
@@ -48,7 +49,7 @@ _V6 = re.compile(
 _JSON_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _MOST = 16
 """Addresses of one field; of more it may be any."""
-_MOST_BYTES = 64 * 1024
+_MOST_BYTES = 16 * 1024
 _ANYTHING = (Claim(ClaimKind.GATEWAY, "*"), Claim(ClaimKind.PATH, ANY_PATH))
 
 
@@ -76,7 +77,8 @@ def find_address_fields(
         if not _may_lead(lower):
             continue
         random = is_random_by_name(lower)
-        claims = tuple(dict.fromkeys(_read(value, scheme, host, port, target, random=random)))
+        read = _read(value, scheme, host, port, target, random=random)
+        claims = tuple(dict.fromkeys(islice(read, 4 * _MOST)))
         if len(claims) > _MOST:
             claims = _ANYTHING
         if claims:
