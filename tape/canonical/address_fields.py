@@ -33,7 +33,9 @@ from .target_overrides import (
 
 _HINTS = re.compile(rb"[./\\:%]|localhost|0[xX]", re.IGNORECASE)
 """No address is without any of these."""
-_URL = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]{0,30}):[\\/]{2,}([^\s/?#"'<>,;{}\\]*)([^\s"'<>{}]*)""")
+_URL = re.compile(
+    r"""([A-Za-z][A-Za-z0-9+.-]{0,30}):[\\/]{2,}([^\s/?#"'<>,;{}\\]*)([^\s"'<>{}]*)"""
+)
 _PATH = re.compile(r"""(?:(?<=[^A-Za-z0-9_.~%*+@/\\-])|^)\.{0,2}[/\\][^\s"'<>,;|]*""")
 _WORDS = re.compile(r"""[^\s"'<>,;{}()|=&]+""")
 _END = re.compile(r"[/?#\\]")

@@ -1,11 +1,12 @@
 """Known prefixes of keys and tokens: they say whose a secret is, and nothing of the secret.
 
-They are those of the table of formats, but for what is no name of an issuer there, and a few more.
+They are those of the table of formats, and a few more. Some beginnings in the table are no name of an issuer: a secret of anybody may have
+them. They are prefixes of what has the whole format, and of nothing else.
 """
 
 import re
 
-from ..finding.format_table import FORMATS
+from ..finding.format_table import FORMATS, expand
 
 _NO_ISSUERS = frozenset(
     (
@@ -14,22 +15,31 @@ _NO_ISSUERS = frozenset(
         *("dG9rO", "eyJrIjoi", "oy2", "pa-", "pat", "secret_", "sgp_local_", "st.", "xapp-1-"),
     )
 )
-"""Beginnings of formats that a secret of anybody may have, or that are a part of the secret."""
+"""Beginnings of formats that a secret of anybody may have."""
 _MORE = frozenset(("sk-ant-ort01-", "dp.st.", "pypi-", "xapp-1-A", "0x"))
-_OF_ISSUERS = {
-    begins
+_OF_FORMATS = {
+    begins: row.then
     for row in FORMATS
     for begins in row.begins
     # Those of a JSON Web Token are its header, and what ends so is a place.
-    if row.test != "header" and begins not in _NO_ISSUERS and begins[-1] not in "/="
+    if row.test != "header" and begins[-1] not in "/="
 }
-PREFIXES: tuple[bytes, ...] = tuple(
-    sorted((begins.encode() for begins in _OF_ISSUERS | _MORE), key=len, reverse=True)
+_ANY = re.compile(b"")
+_PREFIXES: tuple[tuple[bytes, re.Pattern[bytes]], ...] = tuple(
+    (
+        begins.encode(),
+        re.compile(f"(?:{expand(_OF_FORMATS[begins])})\\Z".encode())
+        if begins in _NO_ISSUERS
+        else _ANY,
+    )
+    for begins in sorted(_OF_FORMATS.keys() | _MORE, key=len, reverse=True)
 )
-"""Longest first."""
-_BY_BEGINNING: dict[bytes, list[bytes]] = {}
-for _prefix in PREFIXES:
-    _BY_BEGINNING.setdefault(_prefix[:2], []).append(_prefix)
+"""Longest first, each with what has to be behind it."""
+PREFIXES = tuple(prefix for prefix, then in _PREFIXES if then is _ANY)
+"""Those that are prefixes of any value."""
+_BY_BEGINNING: dict[bytes, list[tuple[bytes, re.Pattern[bytes]]]] = {}
+for _prefix, _then in _PREFIXES:
+    _BY_BEGINNING.setdefault(_prefix[:2], []).append((_prefix, _then))
 _COST = re.compile(rb"\$2[aby]\$[0-9]{2}\$|\$[56]\$rounds=[0-9]{4,9}\$")
 """How a hash of a password begins that says what it costs: with another cost, who checks a password would take another time."""
 _LEAST = 12
@@ -41,7 +51,8 @@ def prefix_size(value: bytes) -> int:
     cost = _COST.match(value) if value[:1] == b"$" else None
     if cost is not None and len(value) - cost.end() >= _LEAST:
         return cost.end()
-    for prefix in _BY_BEGINNING.get(value[:2], ()):
-        if value.startswith(prefix) and len(value) - len(prefix) >= _LEAST:
-            return len(prefix)
+    for prefix, then in _BY_BEGINNING.get(value[:2], ()):
+        size = len(prefix)
+        if value.startswith(prefix) and len(value) - size >= _LEAST and then.match(value, size):
+            return size
     return 0

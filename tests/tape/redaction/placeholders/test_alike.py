@@ -8,6 +8,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.tape.redaction.finding.format_table import FORMATS, expand
 from playhead.tape.redaction.placeholders.alike import make_alike
-from playhead.tape.redaction.placeholders.prefixes import PREFIXES
+from playhead.tape.redaction.placeholders.prefixes import PREFIXES, prefix_size
 
 SEEDS = [hashlib.sha256(bytes([number])).digest() for number in range(8)]
 _VALUES = st.from_regex(r"[A-Za-z0-9_.+/=-]{1,80}", fullmatch=True).map(str.encode)
@@ -43,6 +45,47 @@ def test_length_and_seed_decide(value: bytes, seed: bytes) -> None:
     assert len(made) == len(value)
     assert made == make_alike(value, seed)
     assert [code for code in made if code in b".="] == [code for code in value if code in b".="]
+
+
+_BEGINNINGS = [
+    (begins, row.then)
+    for row in FORMATS
+    for begins in row.begins
+    # the header of a token stays as its own, and what ends so is a place
+    if row.test != "header" and begins[-1] not in "/="
+]
+
+
+_UNIT = re.compile(r"(\(\?:[^()]*\)|\[[^\]]*\]|\\.|.)(?:\{(\d+)(?:,\d*)?\}|(\?))?")
+_SIGNS = "".join(map(chr, range(33, 127)))
+
+
+def make_shortest(pattern: str, chance: Random) -> str:
+    """Make a text of a pattern of the table, of the least length."""
+    made = ""
+    for unit, least, optional in _UNIT.findall(pattern):
+        for _ in range(0 if optional else int(least or 1)):
+            if unit.startswith("(?:"):
+                made += make_shortest(unit[3:-1].partition("|")[0], chance)
+            else:
+                made += chance.choice([sign for sign in _SIGNS if re.fullmatch(unit, sign)])
+    return made
+
+
+@pytest.mark.parametrize(("begins", "then"), _BEGINNINGS, ids=[one for one, _ in _BEGINNINGS])
+def test_every_beginning_of_the_table_of_formats_stays(begins: str, then: str) -> None:
+    """In the placeholder of a value of that format, whatever else such a beginning may be."""
+    text = make_shortest(expand(then), Random(begins))
+    assert re.fullmatch(expand(then), text)
+    made = make_alike(f"{begins}{text}".encode(), SEEDS[0])
+    assert made.startswith(begins.encode())
+    assert made != f"{begins}{text}".encode()
+
+
+def test_the_beginning_of_a_secret_of_nobody_does_not_stay() -> None:
+    """It is a known prefix only with all of the format behind it."""
+    for value in (b"SKhunter2hunter2x", b"pathunter2hunter2", b"cio2hunter2hunter"):
+        assert prefix_size(value) == 0
 
 
 FORMS = [
