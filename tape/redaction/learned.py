@@ -95,8 +95,9 @@ class Learned:
     def find_part(self, data: bytes) -> int:
         """Find where the beginning of one of them ends a text; -1 where none does."""
         best = -1
-        tail = data[-_MAX_VALUE:]
         for value in self.values:
+            # Where more follows than the value has, it is not its beginning.
+            tail = data[-len(value) :]
             at = tail.rfind(value[:_MIN_PART])
             if at >= 0 and value.startswith(tail[at:]):
                 start = len(data) - len(tail) + at

@@ -172,8 +172,10 @@ class Search:
         views = _windows(spaced) if escaped else []
         if spaced is not data and spaced != data:
             views.append(_View(spaced, lambda: [(0, 0, len(spaced))]))
-        if views and not self._are_clean(views, context):
-            self._find_in_views(data, views, context, edits)
+        if views:
+            clean_views = self._are_clean(views)
+            if not clean_views or not context.final:
+                self._find_in_views(data, views, context, edits, cut_only=clean_views)
         if kind.stream:
             for view in _streams(data):
                 views.append(view)
@@ -204,21 +206,34 @@ class Search:
     def _find_personal(self, data: bytes) -> list[Found]:
         return self._personal.find(data) if self._personal is not None else []
 
-    def _are_clean(self, views: list["_View"], context: Context) -> bool:
+    def _are_clean(self, views: list["_View"]) -> bool:
         """Say at once whether texts have no place where a secret may be: one text of all of them has each place that one of them has."""
-        if self.configured or not context.final:
+        if self.configured:
             return False
         looked = self._finder.look(_together(views))
         return looked is None or not looked.places
 
     def _find_in_views(
-        self, data: bytes, views: list["_View"], context: Context, edits: list[_Edit]
+        self,
+        data: bytes,
+        views: list["_View"],
+        context: Context,
+        edits: list[_Edit],
+        *,
+        cut_only: bool,
     ) -> None:
-        """Find what is written with escapes."""
+        """Find what is written with escapes.
+
+        cut_only: whether no view has any place, so that only its end is looked at.
+        """
         document = self._is_document(data)
         for view in views:
             inner = context._replace(data=view.data, document=document)
-            for found in self._finder.find(inner).found + self._find_configured(inner):
+            if cut_only:
+                places = self._finder.find_cut(inner)
+            else:
+                places = self._finder.find(inner).found + self._find_configured(inner)
+            for found in places:
                 spread = view.spread(found.start, found.end)
                 start, end = spread[0][0], spread[-1][1]
                 self._take(data, found._replace(start=start, end=end), edits)

@@ -23,7 +23,7 @@ BYTES_A_VALUE = 4096
 _JUDGED = 4
 """A value that is judged costs as much as so many names that are harmless."""
 _TAIL = 2048
-_TOKEN = re.compile(rb"[A-Za-z0-9._~+/=:|-]*\Z")
+_TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
 
 
@@ -139,7 +139,7 @@ class Finder:
             if looked.places:
                 searched = min(searched, self._confirm(context, looked.places, found, runs))
         if not context.final:
-            self._find_cut(context, found)
+            found += self.find_cut(context)
         return Finding(apart(found), runs, searched)
 
     def _confirm(
@@ -194,20 +194,24 @@ class Finder:
             runs.append(Run(run, found))
         return run.end
 
-    def _find_cut(self, context: Context, found: list[Found]) -> None:
+    def find_cut(self, context: Context) -> list[Found]:
         """Find what may be the beginning of a secret where a text was cut."""
         data = context.data
-        at = max(0, len(data) - _TAIL)
-        token = _TOKEN.search(data, at)
-        if token is not None and token[0]:
-            one = self._formats.find_tail(context, token[0], token.start())
+        tail = data[-_TAIL:]
+        token = tail[len(tail.rstrip(_TOKEN)) :]
+        if token:
+            one = self._formats.find_tail(context, token, len(data) - len(token))
             if one is not None:
-                found.append(one)
-                return
-        member = _CUT_MEMBER.search(data, at)
+                return [one]
+        quote = max(tail.rfind(b'"'), tail.rfind(b"'"))
+        # A text has many quotes, and few behind a colon.
+        if quote < 0 or not tail[:quote].rstrip(b"\\").rstrip().endswith(b":"):
+            return []
+        member = _CUT_MEMBER.search(data, len(data) - len(tail))
         place = names.read_name(member[1]) if member is not None else None
         if member and place and place.declared and not is_placeholder(member[3]):
-            found.append(Found(member.start(3), len(data), place.kind, learn=False, declared=True))
+            return [Found(member.start(3), len(data), place.kind, learn=False, declared=True)]
+        return []
 
 
 def apart(found: list[Found]) -> list[Found]:

@@ -80,3 +80,12 @@ def test_a_second_pass_adds_its_places_as_if_there_were_one(
             size,
         )
     assert (looked.places, looked.searched) == (every[:most], cut)
+
+
+@given(st.lists(st.sampled_from([b"a", b'"', b"'", b"\\", b":", b" ", b"password", b"\n"])))
+def test_no_cut_member_is_passed_over(parts: list[bytes]) -> None:
+    """The look at the last quote is no narrower than the pattern behind it."""
+    data = b"".join(parts)
+    if finder_of._CUT_MEMBER.search(data):
+        quote = max(data.rfind(b'"'), data.rfind(b"'"))
+        assert data[:quote].rstrip(b"\\").rstrip().endswith(b":")
