@@ -81,6 +81,11 @@ def number_key(number: int) -> bytes:
     return number.to_bytes(8, "big")
 
 
+def can_be_number(number: int) -> bool:
+    """Say whether a number can be that of an exchange or event."""
+    return 0 < number < 1 << 64
+
+
 def pair_key(run: int, number: int) -> bytes:
     """Give the key of an event or exchange."""
     return run.to_bytes(8, "big") + number.to_bytes(8, "big")

@@ -16,7 +16,7 @@ from ..deltas.choose_base import DeltaChains, Placement, Stored
 from ..deltas.records import KEY_BYTES, Records
 from ..deltas.shared_prefixes import SharedPrefixes
 from ..errors import LogCorrupt
-from ..keys import fingerprint_key, number_key, pair_key
+from ..keys import can_be_number, fingerprint_key, number_key, pair_key
 from ..lmdb.database import Database, Row
 from ..lmdb.writer import Operation
 from ..spill.references import files_row
@@ -205,6 +205,8 @@ class Exchanges:
 
         Raises: LogCorrupt.
         """
+        if not can_be_number(seq):
+            return None
         try:
             with self._database.reading() as transaction:
                 value = self._records.find(transaction, info.number, seq)
@@ -215,7 +217,9 @@ class Exchanges:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
 
     def holds(self, info: RunInfo, seq: int) -> bool:
-        """Say whether a run holds an exchange, without reading it."""
+        """Say whether a run holds an exchange, without reading it; people may ask for any number."""
+        if not can_be_number(seq):
+            return False
         with self._database.reading() as transaction:
             return self._records.holds(transaction, info.number, seq)
 
