@@ -144,6 +144,8 @@ class Heads:
             return new, kinds, blank(value, pairs)
         if kind is _PROTOCOLS:
             new, kind = self._protocols(value), TOKEN
+            if new == value:
+                return value, (), value
         elif name[:10].lower() == b"set-cookie":
             first, semicolon, attributes = value.partition(b";")
             new, kind = self._pair(first) + semicolon + attributes, COOKIE

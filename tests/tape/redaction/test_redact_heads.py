@@ -48,6 +48,17 @@ def test_a_head_that_comes_again_is_redacted_as_if_it_were_new(
             assert new.target == redactor.text(target.encode()).decode()
 
 
+def test_a_known_secret_is_found_among_subprotocols() -> None:
+    """Of a request and of its answer, also where nothing else says that it is one."""
+    redactor = Redactor(b"k" * 32)
+    redactor.head(ask(((b"authorization", b"Bearer " + KEY),)))
+    offered = ((b"sec-websocket-protocol", b"chat, " + KEY),)
+    new, found = redactor.head(ask(offered))
+    assert (KEY not in new.headers[0][1], len(found)) == (True, 1)
+    assert new.headers[0][1].startswith(b"chat, ")
+    assert KEY not in redactor.response_headers(offered)[0][0][1]
+
+
 @given(st.lists(heads, min_size=2, max_size=6))
 def test_what_is_learned_later_is_found_in_a_field_that_was_clean(asked: list[Headers]) -> None:
     """A credential counts from the moment it is seen, also in what came before it."""
