@@ -3,8 +3,8 @@
 Rules, in this order; the first that speaks decides:
 
 1. The configuration's own patterns: `telemetry`, then `inference`, then `effect`, then `read`.
-2. The shipped table of telemetry: what SDKs send on their own account, which nobody wrote. It never makes
-   a run diverge, so it names endpoints narrowly.
+2. The shipped table of telemetry (`telemetry_endpoints.py`): what programs send on their own account, which nobody wrote. It
+   never makes a run diverge, so it names endpoints narrowly.
 3. The shipped exceptions: calls that look like inference or effects and are none.
 4. The shipped table of inference: model calls, by path wherever the path says enough, else by host.
 5. The shipped table of reads: searches that ask by POST, by paths that mean nothing else, else by host.
@@ -25,85 +25,7 @@ from ...config.match_pattern import Match, parse_match
 from ...config.schema import Classes
 from ...config.targets.request_interpretations import ANY_METHOD, Ways
 from ..exchange import RequestClass
-
-_TELEMETRY = (
-    # OpenAI agents: traces, from a thread of its own.
-    "POST *://*/v1/traces/ingest",
-    # LangSmith
-    "*://*.smith.langchain.com/runs*",
-    "*://*.smith.langchain.com/api/v1/runs*",
-    "*://*.smith.langchain.com/otel/*",
-    "GET,HEAD *://*.smith.langchain.com/info",
-    # PostHog
-    "POST *://*.posthog.com/batch*",
-    "POST *://*.posthog.com/capture*",
-    "POST *://*.posthog.com/e/*",
-    "POST *://*.posthog.com/i/*",
-    "POST *://*.posthog.com/track*",
-    "POST *://*.posthog.com/engage*",
-    # Sentry
-    "POST *://*.sentry.io/api/*/envelope*",
-    "POST *://*.sentry.io/api/*/store*",
-    # Statsig
-    "GET,POST *://statsigapi.net/v1/*",
-    "GET,POST *://*.statsigapi.net/v1/*",
-    "GET,POST *://*.statsig.com/v1/*",
-    "GET,POST *://statsig.anthropic.com/v1/*",
-    "GET,POST *://*featuregates.org/v1/*",
-    # Segment, Amplitude, Mixpanel
-    "POST *://*.segment.io/v1/*",
-    "GET *://cdn-settings.segment.com",
-    "POST *://*.amplitude.com/2/httpapi",
-    "POST *://*.amplitude.com/batch",
-    "POST *://*.amplitude.com/identify",
-    "POST *://api*.mixpanel.com/track*",
-    "POST *://api*.mixpanel.com/engage*",
-    "POST *://api*.mixpanel.com/import*",
-    # Datadog: intake, and the agent on its own port
-    "POST *://*-intake.*datadoghq.*",
-    "POST *://*-intake-*datadoghq.*",
-    "POST *://intake.*datadoghq.*",
-    "POST *://*.agent.*datadoghq.*",
-    "*://*:8126/v0.*",
-    "*://*:8126/telemetry/proxy/*",
-    "*://*:8126/evp_proxy/*",
-    "GET *://*:8126/info",
-    # OpenTelemetry: its own ports, its gRPC service, its signals on hosts that collect them
-    *(f"POST *://*:4318/*v1/{signal}" for signal in ("traces", "metrics", "logs")),
-    "POST *://*/opentelemetry.proto.collector.*",
-    *(
-        f"POST *://{host}/*v1/{signal}"
-        for host in (
-            "otlp*",
-            "otel*",
-            "*.honeycomb.io",
-            "*.grafana.net",
-            "*.nr-data.net",
-            "*.signoz.cloud",
-            "*.arize.com",
-            "*.traceloop.com",
-            "*.braintrust.dev",
-            "*.langfuse.com",
-            "*.pydantic.dev",
-            "*.logfire.dev",
-            "*.axiom.co",
-            "*.lightstep.com",
-            "*.dynatrace.com",
-            "*.uptrace.dev",
-        )
-        for signal in ("traces", "metrics", "logs")
-    ),
-    # Langfuse, also where it is hosted by oneself
-    "POST *://*/api/public/ingestion",
-    "POST *://*/api/public/otel/v1/traces",
-    # Hosts that are nothing else
-    "POST *://telemetry.crewai.com",
-    "POST *://telemetry.traceloop.com",
-    "POST *://telemetry.nextjs.org",
-    # LiteLLM reads its price list when it is imported; Hugging Face counts downloads.
-    "GET,HEAD *://raw.githubusercontent.com/BerriAI/litellm/*",
-    "*://huggingface.co/api/telemetry/*",
-)
+from .telemetry_endpoints import ASKED_FOR_A_USER, TELEMETRY_ENDPOINTS, is_telemetry_tunnel
 
 _EXCEPTIONS: tuple[tuple[str, RequestClass], ...] = (
     # These send messages to people, at the path at which Anthropic's models are asked.
@@ -117,8 +39,7 @@ _EXCEPTIONS: tuple[tuple[str, RequestClass], ...] = (
     # A clone or fetch of git asks by POST.
     ("POST *://*/*/git-upload-pack", RequestClass.READ),
     # Which features somebody has decides on what the agent does.
-    ("POST *://*.posthog.com/flags*", RequestClass.READ),
-    ("POST *://*.posthog.com/decide*", RequestClass.READ),
+    *((text, RequestClass.READ) for text in ASKED_FOR_A_USER),
 )
 
 _INFERENCE = (
@@ -275,7 +196,7 @@ def _table(patterns: tuple[str, ...], of: RequestClass) -> _Table:
 
 
 _SHIPPED: _Table = (
-    *_table(_TELEMETRY, RequestClass.TELEMETRY),
+    *_table(TELEMETRY_ENDPOINTS, RequestClass.TELEMETRY),
     *((parse_match(pattern), of) for pattern, of in _EXCEPTIONS),
     *_table(_INFERENCE, RequestClass.INFERENCE),
     *_table(_READS, RequestClass.READ),
@@ -401,6 +322,8 @@ def _make_finder(classes: Classes) -> tuple[_Find, bool]:
         for match, of in table:
             if match.matches(method, scheme, host, port, place):
                 return Kind(of, named=True)
+        if method == "CONNECT" and is_telemetry_tunnel(host, port, classes):
+            return Kind(RequestClass.TELEMETRY, named=True)
         of = RequestClass.READ if method in _READ_METHODS else RequestClass.EFFECT
         return Kind(of, named=False)
 
