@@ -21,6 +21,7 @@ from mitmproxy import connection, tls
 from ..config import Mode
 from ..store import Record, StoreUnwritable
 from ..tape.canonical.canonical_request import raw_key
+from ..tape.classify.by_method_and_url import classify
 from ..tape.exchange import (
     Ending,
     Exchange,
@@ -40,9 +41,6 @@ from .run.exchange_events import outcome_event
 from .run.registry import RunRegistry
 from .run.run_state import OpenRun
 from .wire.upstream_failure import find_fault
-
-_CLASS = RequestClass.READ
-"""A tunnel by itself changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +146,16 @@ class Tunnels:
         end_us = int((time.monotonic() - opening.t0) * 1e6)
         seq = open_run.next_seq()
         request = _request(opening.host, opening.port)
+        kind = _class_of(open_run, request)
         exchange = Exchange(
             seq=seq,
-            request_class=_CLASS,
+            request_class=kind,
             verdict=VerdictKind.RECORDED,
             reason="mode record",
             request=request,
             started_ns=opening.started_ns,
             end_us=end_us,
-            fingerprint=open_run.fingerprint(request, _CLASS),
+            fingerprint=open_run.fingerprint(request, kind),
             fault=_fault(open_run, attempt, end_us) if attempt is not None else None,
             gone=Gone(end_us, 0, head=False) if attempt is None else None,
             tunnel=opening.tunnel,
@@ -165,12 +164,12 @@ class Tunnels:
             "seq": seq,
             "method": request.method,
             "url": request.url,
-            "request_class": _CLASS.value,
+            "request_class": kind.value,
             "fingerprint": exchange.fingerprint,
             "key": None,
         }
         open_run.note(EventKind.INTENT, **logged)
-        record = Record(exchange, raw_key(request, _CLASS), outcome_event(exchange))
+        record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
         try:
             await open_run.store.save(open_run.info.number, lambda: record)
         except StoreUnwritable as error:
@@ -191,7 +190,7 @@ class Tunnels:
             seq=seq,
             method=recorded.request.method,
             url=recorded.request.url,
-            request_class=_CLASS.value,
+            request_class=_class_of(open_run, recorded.request).value,
             verdict=VerdictKind.SERVED.value,
             reason="on tape",
             fingerprint=recorded.fingerprint,
@@ -213,8 +212,11 @@ def find_due(open_run: OpenRun, host: str, port: int) -> Exchange | None:
     """Find the failed tunnel to an origin that is to fail next, if all that came before it has been asked."""
     assert open_run.tape is not None
     assert open_run.cursor is not None
-    found = open_run.fingerprint(_request(host, port), _CLASS)
-    hit = open_run.cursor.find(found, _CLASS)
+    asked = _request(host, port)
+    found = open_run.fingerprint(asked, _class_of(open_run, asked))
+    hit = open_run.cursor.find(
+        found, RequestClass.READ
+    )  # telemetry fails as often as then, and not for ever
     if not isinstance(hit, Hit):
         open_run.failing.discard((host, port))
         return None
@@ -252,8 +254,15 @@ def find_missed(open_run: OpenRun, request: Request, seq: Seq) -> Exchange | Non
 def take_missed(open_run: OpenRun, recorded: Exchange) -> None:
     """Move past a failed tunnel that is about to fail again."""
     assert open_run.cursor is not None
-    found = open_run.fingerprint(recorded.request, _CLASS)
+    found = open_run.fingerprint(recorded.request, _class_of(open_run, recorded.request))
     open_run.cursor.take(found, Hit(recorded.seq))
+
+
+def _class_of(open_run: OpenRun, tunnel: Request) -> RequestClass:
+    """Say what kind of call a tunnel is: by itself it changes nothing, and to where telemetry alone is sent it is telemetry."""
+    place = tunnel.scheme, tunnel.host, tunnel.port, tunnel.target
+    kind = classify(tunnel.method, *place, open_run.config.classes).of
+    return kind if kind is RequestClass.TELEMETRY else RequestClass.READ
 
 
 def _request(host: str, port: int) -> Request:

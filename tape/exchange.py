@@ -38,6 +38,8 @@ class VerdictKind(StrEnum):
     RECORDED = "recorded"
     SERVED = "served"
     STUBBED = "stubbed"
+    DISCARDED = "discarded"
+    """Telemetry that is not on the tape: taken for delivered, or failed as on a machine that is offline."""
     LIVE = "live"
     HELD = "held"
     REFUSED = "refused"

@@ -2,7 +2,7 @@
 
 A refusal is HTTP 424 with headers that keep SDKs from trying again; it names the nearest recorded
 exchange and the first difference. Both are noted as divergences: the agent can go on, but the replay is
-not called faithful. Telemetry that nobody wrote is refused too, and is no divergence.
+not called faithful. Telemetry that nobody wrote is discarded, which is no divergence.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from ...store import Record, StoreError, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.client_profiles import find_product
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
-from ...tape.exchange import Exchange, Request, RequestClass, Response, VerdictKind
+from ...tape.exchange import Exchange, Fault, Request, RequestClass, Response, VerdictKind
 from ...tape.policy.decide import CONTRACTS, LIMITS, Action
 from ...tape.policy.refusal import (
     CONTRACT_BROKEN,
@@ -32,6 +32,7 @@ from ...tape.policy.refusal import (
 from ...tape.records.events import Event, EventKind
 from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
 from ..wire.http import make_answer
+from .discard import discarded
 from .explain import explain
 from .stub import stubbed
 
@@ -47,7 +48,7 @@ class Refuse:
         pending = find_pending(flow)
         if pending is None or pending.decision is None:
             return None
-        if pending.decision.action in (Action.REFUSE, Action.STUB):
+        if pending.decision.action in (Action.REFUSE, Action.STUB, Action.DISCARD):
             return self._answer(flow, pending)
         return None
 
@@ -68,16 +69,20 @@ class Refuse:
             request = await asyncio.to_thread(pending.with_body)
         divergence = None
         stopped = open_run.stopped is not None
-        telemetry = pending.request_class is RequestClass.TELEMETRY
+        discards = decision.action is Action.DISCARD
         limited = decision.rule == LIMITS
         broken = decision.rule.startswith(f"{CONTRACTS} ")
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
         elsewhere = stopped or limited or broken
-        if open_run.tape is not None and not telemetry and not elsewhere:
+        if open_run.tape is not None and not discards and not elsewhere:
             divergence = await asyncio.to_thread(explain, open_run, pending, request)
         reason = open_run.problem or decision.reason
         more: dict[str, Any] = {}
-        if decision.action is Action.STUB:
+        fault: Fault | None = None
+        if discards:
+            flow.response, fault = discarded(pending, request)
+            verdict = VerdictKind.DISCARDED
+        elif decision.action is Action.STUB:
             flow.response, more = stubbed(pending, decision)
             verdict = VerdictKind.STUBBED
         else:
@@ -95,13 +100,18 @@ class Refuse:
         if pending.upload is not None:
             await pending.keep_bodies()
             request = pending.request or request
-        await self._keep(pending, request, verdict, reason)
+        await self._keep(pending, request, verdict, reason, fault)
         pending.divergence = divergence
         if divergence is not None:
             open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
     async def _keep(
-        self, pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str
+        self,
+        pending: PendingExchange,
+        request: Request,
+        verdict: VerdictKind,
+        reason: str,
+        fault: Fault | None = None,
     ) -> None:
         """Keep what the tape does not hold: what was asked, and what was answered instead."""
         open_run, answer = pending.open_run, pending.flow.response
@@ -131,7 +141,8 @@ class Refuse:
                 started_ns=pending.started_ns,
                 end_us=end_us,
                 fingerprint=found,
-                response=made,
+                response=made if fault is None else None,
+                fault=fault,
                 gone=pending.gone,
                 redactions=pending.redactions,
             )

@@ -20,6 +20,7 @@ _VERDICTS = {
     Action.LIVE: "live",
     Action.SERVE: "served",
     Action.STUB: "stubbed",
+    Action.DISCARD: "discarded",
     Action.REFUSE: "refused",
 }
 

@@ -12,11 +12,12 @@ Asked in this order, first answer wins:
    else                                            -> FORWARD, or LIVE
 5. the tape holds it           -> SERVE
 6. the tape holds it but for what may drift -> SERVE where a person has allowed it, else REFUSE
-7. an effect that breaks a contract that says refuse -> REFUSE
-8. an effect for which its rule, or else `playback.effects`, says stub:
+7. telemetry, unless it deletes something -> DISCARD
+8. an effect that breaks a contract that says refuse -> REFUSE
+9. an effect for which its rule, or else `playback.effects`, says stub:
    a configured answer         -> STUB with it
    the tape shows what an answer looks like -> STUB, made up
-9. anything else               -> REFUSE
+10. anything else              -> REFUSE
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
@@ -49,6 +50,7 @@ from ..classify.by_method_and_url import Kind, classify_ways
 from ..diff.divergence_types import Difference, one_line
 from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq
 from ..matching.cursor import Exhausted, Hit, Unknown
+from .telemetry_answer import ASKED, SENT
 
 CONTROL_HOST = "playhead.internal"
 """Requests to this host are for Playhead itself and go nowhere."""
@@ -72,6 +74,7 @@ class Action(StrEnum):
     HOLD = "hold"
     SERVE = "serve"
     STUB = "stub"
+    DISCARD = "discard"
     REFUSE = "refuse"
 
 
@@ -388,6 +391,8 @@ def decide(
         return Decision(
             Action.SERVE, found.text, "allow_model_drift", found.seq, allowed=found.allowed
         )
+    if found is not None and _is_discarded(facts):
+        return Decision(Action.DISCARD, "telemetry that is not on the tape", "telemetry")
     if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
         if constraints.violation:
             return _violation_of(constraints)
@@ -399,6 +404,11 @@ def decide(
             text = "not on tape; answered after the pattern of recorded answers"
             return Decision(Action.STUB, text, "playback.effects")
     return Decision(Action.REFUSE, _refusal(facts, found) + _not_live(facts, policy), "not on tape")
+
+
+def _is_discarded(facts: Facts) -> bool:
+    """Say whether a request is telemetry that nothing depends on; a deletion is a deed, whatever it is declared as."""
+    return facts.request_class is RequestClass.TELEMETRY and facts.method.upper() in SENT | ASKED
 
 
 def _not_live(facts: Facts, policy: Policy) -> str:

@@ -46,6 +46,7 @@ _VERDICTS = {
     Action.HOLD: VerdictKind.HELD,
     Action.SERVE: VerdictKind.SERVED,
     Action.STUB: VerdictKind.STUBBED,
+    Action.DISCARD: VerdictKind.DISCARDED,
     Action.REFUSE: VerdictKind.REFUSED,
 }
 _STAYS = frozenset({STOPPED, LIMITS})

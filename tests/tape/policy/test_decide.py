@@ -45,12 +45,13 @@ INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.EFFECT,
     RequestClass.TELEMETRY,
 )
-CONTROL, FORWARD, LIVE, SERVE, STUB, REFUSE = (
+CONTROL, FORWARD, LIVE, SERVE, STUB, DISCARD, REFUSE = (
     Action.CONTROL,
     Action.FORWARD,
     Action.LIVE,
     Action.SERVE,
     Action.STUB,
+    Action.DISCARD,
     Action.REFUSE,
 )
 ON_TAPE, AGAIN = Hit(Seq(7)), Hit(Seq(7), repeated=True)
@@ -118,6 +119,14 @@ PAGE = "GET https://a.docs.test/page"
         (PLAYBACK, REFUND, EFFECT, "stub refunds", ON_TAPE, SERVE, "on tape"),
         (PLAYBACK, REFUND, EFFECT, "effects: refuse", ON_TAPE, SERVE, "on tape"),
         (PLAYBACK, EMIT, TELEMETRY, "none", AGAIN, SERVE, "served again"),
+        # Telemetry that it does not have is discarded; what deletes something is refused, whatever it is declared as.
+        (PLAYBACK, EMIT, TELEMETRY, "none", NEVER, DISCARD, "telemetry"),
+        (PLAYBACK, "GET https://metrics.test/flags", TELEMETRY, "none", EXHAUSTED, DISCARD, "telemetry"),
+        (PLAYBACK, "PATCH https://metrics.test/runs/1", TELEMETRY, "none", NEVER, DISCARD, "telemetry"),
+        (PLAYBACK, "DELETE https://metrics.test/runs/1", TELEMETRY, "none", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, EMIT, TELEMETRY, "none", NO_TAPE, REFUSE, "no tape"),
+        (PLAYBACK, EMIT, TELEMETRY, "live emit", NEVER, LIVE, "metrics"),
+        (PLAYBACK, EMIT, EFFECT, "none", NEVER, REFUSE, "not on the tape"),
         # An effect that is not on the tape is stubbed from a configured answer only.
         (PLAYBACK, REFUND, EFFECT, "stub refunds", NEVER, STUB, "effect rule"),
         (PLAYBACK, REFUND, EFFECT, "stub refunds", EXHAUSTED, STUB, "effect rule"),
@@ -133,13 +142,12 @@ PAGE = "GET https://a.docs.test/page"
         # Never anything but an effect.
         (PLAYBACK, REFUND, INFERENCE, "stub refunds", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, REFUND, READ, "stub refunds", NEVER, REFUSE, "not on the tape"),
-        (PLAYBACK, REFUND, TELEMETRY, "stub refunds", NEVER, REFUSE, "not on the tape"),
+        (PLAYBACK, REFUND, TELEMETRY, "stub refunds", NEVER, DISCARD, "telemetry"),
         # Everything else is refused: empty never means off.
         (PLAYBACK, CHAT, INFERENCE, "none", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, CHAT, INFERENCE, "none", EXHAUSTED, REFUSE, "exhausted"),
         (PLAYBACK, PAGE, READ, "none", NO_TAPE, REFUSE, "no tape"),
         (PLAYBACK, REFUND, EFFECT, "none", NO_TAPE, REFUSE, "no tape"),
-        (PLAYBACK, EMIT, TELEMETRY, "none", NEVER, REFUSE, "not on the tape"),
         # The control host's name inside another one is another host.
         (PLAYBACK, "GET http://x.playhead.internal/", READ, "none", NEVER, REFUSE, "not on the tape"),
         (PLAYBACK, "GET http://playhead.internal.test/", READ, "none", NEVER, REFUSE, "not on the tape"),
@@ -294,7 +302,8 @@ def test_without_rules_nothing_leaves_in_playback(
     """Whatever is asked and whatever the cursor says."""
     for what, method in itertools.product(("/", "/v1/x?y"), ("GET", "POST", "CONNECT", "get", "")):
         asked = facts(f"{method} https://anything.test{what}", kind)
-        assert decide(asked, PLAYBACK, Policy.of(Config()), found).action in (SERVE, REFUSE)
+        done = decide(asked, PLAYBACK, Policy.of(Config()), found).action
+        assert done in (SERVE, DISCARD, REFUSE)
 
 
 def test_a_decision_carries_what_is_needed_to_act() -> None:

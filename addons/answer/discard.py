@@ -1,0 +1,27 @@
+"""Answer telemetry that is not on the tape: with an empty success, or with the failure of a machine that is offline."""
+
+from mitmproxy import http
+
+from ...tape.exchange import Ending, Fault, FaultKind, Phase, Request, Response
+from ...tape.playback.script import Step, StepKind, Steps
+from ...tape.policy.telemetry_answer import empty_success
+from ..run.pending_exchange import PendingExchange
+from ..wire.http import make_answer, make_head
+
+_NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
+_OFFLINE = "nothing is reached in a playback: telemetry that is not on the tape"
+
+
+def discarded(pending: PendingExchange, request: Request) -> tuple[http.Response, Fault | None]:
+    """Give what answers a request, and the fault that its client sees in the place of an answer."""
+    answer = empty_success(request)
+    if answer is not None:
+        made = make_answer(answer.status, answer.headers, answer.body)
+        if answer.trailers:
+            made.trailers = http.Headers(answer.trailers)
+            del made.headers["content-length"]
+        return made, None
+    pending.steps = Steps((Step(0, StepKind.FAIL, ending=Ending.RST),))
+    at_us = pending.now_us()
+    fault = Fault(FaultKind.DNS, Phase.CONNECT, _OFFLINE, at_us, Ending.RST)
+    return make_head(_NO_HEAD, pending.flow.request), fault

@@ -1,0 +1,77 @@
+"""Telemetry of programs: played from the tape, else discarded, and never what a replay fails over."""
+
+import asyncio
+import http.client
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from playhead.config import Classes, Config, Mode, parse_match
+from playhead.tests.support.story import Call, Story, recorded
+
+OTLP = Call("POST /otlp/v1/metrics", {"n": 1}, {"accepted": 1})
+PAGE = Call("GET /page")
+
+
+async def test_telemetry_comes_from_the_tape_or_is_discarded(store_dir: Path) -> None:
+    """Another body gets the recorded answer; what the tape never had gets an empty success. The replay is faithful."""
+    async with recorded(store_dir, [PAGE, OTLP]) as story:
+        again = Call("POST /otlp/v1/metrics", {"n": 2})
+        new = Call("POST /otlp/v1/traces", {"n": 3})
+        page, known, repeated, unknown = await story.play([PAGE, again, again, new])
+        receipt = await story.end()
+    assert [one.status for one in (page, known, repeated, unknown)] == [200, 200, 200, 200]
+    assert known.body == repeated.body == b'{"accepted": 1}'
+    assert unknown.body == b"{}"
+    assert unknown.headers["x-playhead"].startswith("discarded; ")
+    assert receipt.faithful
+    assert (receipt.effects, receipt.divergences, receipt.refused) == ([], [], [])
+    assert receipt.telemetry == {"served": 2, "discarded": 1}
+
+
+async def test_telemetry_is_left_out_of_what_is_unused(store_dir: Path) -> None:
+    """An exporter that had no time to report changes nothing."""
+    async with recorded(store_dir, [PAGE, OTLP]) as story:
+        await story.play([PAGE])
+        receipt = await story.end()
+    assert receipt.faithful
+
+
+def _fails(story: Story, what: str) -> None:
+    place = urlsplit(story.running.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    method, path = what.split()
+    headers = {"Proxy-Authorization": "Basic dGFwZTp4"}
+    connection.request(method, f"http://127.0.0.1:{story.port}{path}", headers=headers)
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        connection.getresponse()
+    connection.close()
+
+
+DECLARED = Classes(telemetry=(parse_match("*://*/t/*"),))
+
+
+async def test_a_question_of_telemetry_fails_as_on_a_machine_that_is_offline(
+    store_dir: Path,
+) -> None:
+    """An answer would be made up: the connection ends, and the replay is faithful."""
+    async with recorded(store_dir, [PAGE], classes=DECLARED) as story:
+        await story.play([PAGE])
+        await story.off_loop(_fails, "GET /t/update")
+        receipt = await story.end()
+    assert receipt.faithful
+    assert receipt.telemetry == {"discarded": 1}
+    assert receipt.faults == []
+
+
+async def test_a_deletion_is_refused_whatever_it_is_declared_as(store_dir: Path) -> None:
+    """A refused DELETE is a divergence."""
+    async with recorded(store_dir, [PAGE], classes=DECLARED) as story:
+        _, refused = await story.play([PAGE, Call("DELETE /t/runs/1")])
+        receipt = await story.end()
+    assert refused.status == 424
+    assert not receipt.faithful
+    assert [(row["method"], row["kind"]) for row in receipt.divergences] == [
+        ("DELETE", "unexpected")
+    ]
