@@ -12,6 +12,11 @@ _NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
 _OFFLINE = "nothing is reached in a playback: telemetry that is not on the tape"
 
 
+def offline_steps() -> Steps:
+    """Give the steps of a connection that ends without an answer."""
+    return Steps((Step(0, StepKind.FAIL, ending=Ending.RST),))
+
+
 def discarded(pending: PendingExchange, request: Request) -> tuple[http.Response, Fault | None]:
     """Give what answers a request, and the fault that its client sees in the place of an answer."""
     answer = empty_success(request)
@@ -21,7 +26,6 @@ def discarded(pending: PendingExchange, request: Request) -> tuple[http.Response
             made.trailers = http.Headers(answer.trailers)
             del made.headers["content-length"]
         return made, None
-    pending.steps = Steps((Step(0, StepKind.FAIL, ending=Ending.RST),))
     at_us = pending.now_us()
     fault = Fault(FaultKind.DNS, Phase.CONNECT, _OFFLINE, at_us, Ending.RST)
     return make_head(_NO_HEAD, pending.flow.request), fault

@@ -32,7 +32,7 @@ from ...tape.policy.refusal import (
 from ...tape.records.events import Event, EventKind
 from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
 from ..wire.http import make_answer
-from .discard import discarded
+from .discard import discarded, offline_steps
 from .explain import explain
 from .stub import stubbed
 
@@ -81,6 +81,7 @@ class Refuse:
         fault: Fault | None = None
         if discards:
             flow.response, fault = discarded(pending, request)
+            pending.steps = offline_steps() if fault is not None else None
             verdict = VerdictKind.DISCARDED
         elif decision.action is Action.STUB:
             flow.response, more = stubbed(pending, decision)

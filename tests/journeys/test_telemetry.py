@@ -1,13 +1,12 @@
 """Telemetry of programs: played from the tape, else discarded, and never what a replay fails over."""
 
-import asyncio
 import http.client
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from playhead.config import Classes, Config, Mode, parse_match
+from playhead.config import Classes, parse_match
 from playhead.tests.support.story import Call, Story, recorded
 
 OTLP = Call("POST /otlp/v1/metrics", {"n": 1}, {"accepted": 1})

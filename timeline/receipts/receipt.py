@@ -16,10 +16,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...config import Match, Mode, parse_match
+from ...config import Classes, Match, Mode, parse_match
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
 from ...tape.classify.background_reads import find_background_read
+from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.divergence_types import (
     ABSENT,
     UNKEPT,
@@ -36,6 +37,7 @@ from .attempts import NOTHING, NOTHING_REMEDY, Findings, Side, find_attempts, fi
 from .effects import Effect, Ledger
 from .profile_rows import ProfileRows
 from .remedies import bypass_remedy
+from .root import START_UP, Calls, fold
 from .unmatched_rules import Hints, split_place, ways_of
 
 UNTESTABLE = 125
@@ -45,6 +47,8 @@ UNUSED = 122
 
 RECEIPT_VERSION = 1
 """The version of the receipt's JSON. A further key does not change it; a key that goes, or means something else, does."""
+_BECAME = ("recorded", "served", "live", "discarded", "refused")
+"""What becomes of telemetry."""
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
@@ -252,7 +256,11 @@ class Receipt:
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was unused where nothing else diverged."""
     followed: Counter[str] = field(default_factory=Counter)
-    """How many others there were, by kind."""
+    """How many others there were, by kind; what is folded under the root does not count."""
+    folded: list[dict[str, Any]] = field(default_factory=list)
+    """Calls of start-up that diverged beside the root, and retries of what was refused."""
+    telemetry: Counter[str] = field(default_factory=Counter)
+    """What programs sent on their own account, by what became of it."""
     unused: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] = field(default_factory=list)
     """Attempts of clients that came to nothing, by kind and place."""
@@ -347,7 +355,8 @@ class Receipt:
     def divergence_count(self) -> int:
         """How many divergences were noted; what was unused does not count."""
         left = self.counts["unused"]
-        return self.followed.total() + (self.root is not None) - left
+        start_up = [row["what"] for row in self.folded].count(START_UP)
+        return self.followed.total() + (self.root is not None) + start_up - left
 
     @property
     def level(self) -> str:
@@ -437,6 +446,11 @@ class Receipt:
                 "by_kind": dict(sorted(self.followed.items())),
             },
             "divergences": [dict(divergence) for divergence in self.divergences],
+            "folded": self.folded,
+            "telemetry": {
+                "requests": self.telemetry.total(),
+                **{name: self.telemetry[name] for name in _BECAME},
+            },
             "unused": self.unused,
             "live": self.live,
             "claims": self.claims,
@@ -524,6 +538,9 @@ class _Fold:
         self.hints = Hints()
         self.asked: deque[int] = deque(maxlen=_LISTED)
         """Requests of the run that are no telemetry, the last of them."""
+        self.calls, self.tape_calls = Calls(), Calls()
+        self.silent = set[int]()
+        """Telemetry of the run whose outcome has not come."""
         self.tape: RunInfo | None = None
         if info.parent is not None:
             self.tape = store.find_tape(info)
@@ -601,12 +618,9 @@ class _Fold:
                 pass
 
     def _diverged(self, row: Mapping[str, Any]) -> None:
-        """Keep a divergence; nothing follows from one with a later seq, however they were written down."""
-        receipt = self.receipt
-        _bounded(receipt.divergences, row)
-        receipt.followed[row["kind"]] += 1
-        if receipt.root is None or _rank(row) < _rank(receipt.root):
-            receipt.root = row
+        """Keep a divergence."""
+        _bounded(self.receipt.divergences, row)
+        self.receipt.followed[row["kind"]] += 1
 
     def _claims(self, data: Mapping[str, Any]) -> None:
         """Take in what a request's head says of its host, method or path beside."""
@@ -620,11 +634,16 @@ class _Fold:
     def _intent(self, data: Mapping[str, Any]) -> None:
         self.hints.request(data)
         self._claims(data)
+        self.calls.take(data)
         self.receipt.requests += 1
         self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
         self.asked.append(data["seq"])
         live = self.receipt.mode == "playback"
-        self.receipt.counts["live" if live else "recorded"] += 1
+        became = "live" if live else "recorded"
+        self.receipt.counts[became] += 1
+        if data["request_class"] == RequestClass.TELEMETRY.value:
+            self.receipt.telemetry[became] += 1
+            self.silent.add(data["seq"])
         if live:
             row = {key: data[key] for key in ("seq", "method", "url", "request_class")}
             row["reason"] = data.get("reason", "")
@@ -634,11 +653,15 @@ class _Fold:
         receipt = self.receipt
         self.hints.request(data)
         self._claims(data)
+        self.calls.take(data)
         receipt.requests += not data.get("again")
         receipt.counts[data["verdict"]] += 1
         receipt.profiles.verdict(data)
         telemetry = data["request_class"] == RequestClass.TELEMETRY.value
-        if not telemetry and not data.get("again"):
+        if telemetry:
+            receipt.telemetry[data["verdict"]] += not data.get("again")
+            self.silent.add(data["seq"])
+        elif not data.get("again"):
             self.asked.append(data["seq"])
         if data["verdict"] == VerdictKind.SERVED.value:
             if data["seq"] in self.served_as:  # another one in its place
@@ -662,12 +685,12 @@ class _Fold:
             if "drifted" in data:
                 row = {"seq": data["seq"], "tape_seq": data["tape_seq"], "what": data["drifted"]}
                 _bounded(receipt.drifted, {"kind": DivergenceKind.DRIFTED.value, **row})
-            if data.get("waits"):
+            if data.get("waits") and not telemetry:
                 text = "kept waiting as recorded: its client gave up, and no pace shortens that"
                 _bounded(receipt.warnings, f"seq {data['seq']}: {text}")
         elif data["verdict"] == VerdictKind.REFUSED.value and not telemetry:
             row = {key: data[key] for key in ("seq", "method", "url", "reason")}
-            _bounded(receipt.refused, row)
+            _bounded(receipt.refused, {**row, "repeats": 0})
 
     def _contract(self, row: ContractRow) -> None:
         receipt = self.receipt
@@ -716,15 +739,17 @@ class _Fold:
 
     def _outcome(self, data: Mapping[str, Any]) -> None:
         receipt = self.receipt
+        silent = data["seq"] in self.silent
+        self.silent.discard(data["seq"])
         for warning in data.get("warnings", ()):
             _bounded(receipt.warnings, f"seq {data['seq']}: {warning}")
-        if data.get("late"):
+        if data.get("late") and not silent:
             _bounded(receipt.late, data["seq"])
         if receipt.mode != Mode.PLAYBACK.value:  # what was live came as it was
             self._replaced(data)
         if "usage" in data:
             self.used.add(CountedUsage.from_row(data["usage"]))
-        if "fault" in data:
+        if "fault" in data and not silent:
             kind, phase, text = data["fault"]
             row = {"seq": data["seq"], "kind": kind, "phase": phase, "text": text}
             _bounded(receipt.faults, row)
@@ -741,15 +766,30 @@ class _Fold:
             self._compare_ends()
         self._find_attempts()
         receipt.divergences.sort(key=lambda row: int(row["seq"]))
-        if receipt.counts["unused"]:
-            receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
-            if receipt.root is None and receipt.unused:
-                receipt.root = _unused(receipt.unused[0])
-        if receipt.root is not None:
-            receipt.followed[receipt.root["kind"]] -= 1
-            receipt.followed = +receipt.followed
+        self._find_root()
         if receipt.requests:
             receipt.hints = self.hints.to_json(self._find_told)[:_LISTED]
+
+    def _find_root(self) -> None:
+        """Find the divergence that the others follow from, and fold what is none of its own."""
+        receipt = self.receipt
+        unused = [_unused(row) for row in receipt.unused]
+        found = fold(receipt.divergences, unused, self.calls, self.tape_calls)
+        receipt.root, receipt.folded = found.root, found.rows
+        receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
+        gone = [row for row in receipt.divergences if int(row["seq"]) in found.retries]
+        receipt.divergences = [row for row in receipt.divergences if row not in gone]
+        start_up = [row for row in found.rows if row["what"] == START_UP]
+        receipt.followed.subtract(row["kind"] for row in (*gone, *start_up))
+        if receipt.root is not None:
+            receipt.followed[receipt.root["kind"]] -= 1
+        receipt.followed = +receipt.followed
+        repeats = Counter(found.retries.values())
+        receipt.refused = [
+            {**row, "repeats": repeats[row["seq"]]}
+            for row in receipt.refused
+            if row["seq"] not in found.retries
+        ]
 
     def _find_attempts(self) -> None:
         """List what came to nothing, compare it with the tape, and say what a recording has missed."""
@@ -830,6 +870,7 @@ class _Fold:
                 self.receipt.recorded = Ended.of(event.data)
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = event.data
+                self.tape_calls.take(event.data)
                 if event.data["request_class"] != RequestClass.TELEMETRY.value:
                     last = max(last, event.seq)
             elif event.kind is EventKind.OUTCOME and event.seq in begun:
@@ -882,7 +923,6 @@ class _Fold:
             for one in [one for one in receipt.divergences if one["seq"] == row["seq"]]:
                 receipt.divergences.remove(one)
                 receipt.followed[one["kind"]] -= 1
-            receipt.root = min(receipt.divergences, key=_rank, default=None)
             told = {key: row[key] for key in ("seq", "method", "url")}
             receipt.background.append({**told, "sdk": found.sdk, "extra": True})
 
@@ -906,9 +946,11 @@ class _Fold:
         kind = data["request_class"]
         if kind == RequestClass.TELEMETRY.value:
             return True
+        place = split_place(data["url"])
+        if place is not None and self._is_telemetry_now(data["method"], place):
+            return True
         if not self.spared:
             return False
-        place = split_place(data["url"])
         by_body = data.get(
             "by_body", False
         )  # nothing leaves as a read that method and URL do not show
@@ -921,7 +963,12 @@ class _Fold:
             if only is None or (only == kind and not by_body)
         )
 
+    def _is_telemetry_now(self, method: str, place: tuple[str, str, int, str]) -> bool:
+        """Say whether the shipped table knows as telemetry what an older version recorded as something else."""
+        return classify(method, *place, _SHIPPED_CLASSES).of is RequestClass.TELEMETRY
 
+
+_SHIPPED_CLASSES = Classes()
 _EXIT = "exit code"
 _IMPORTED = "imported"
 
@@ -942,11 +989,6 @@ def _take_gap(gaps: list[GapRow], data: Mapping[str, Any]) -> None:
         gaps[-1] = row
     else:
         _bounded(gaps, row)
-
-
-def _rank(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """Order divergences by which can be the root: what was left out is never the cause of what was asked."""
-    return row["kind"] == DivergenceKind.UNUSED.value, int(row["seq"])
 
 
 def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:

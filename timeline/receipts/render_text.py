@@ -43,6 +43,7 @@ from .receipt import (
     Receipt,
     exit_code,
 )
+from .root import START_UP
 
 _WIDTH = 160
 _BODY_CHARS = 20_000
@@ -322,6 +323,7 @@ def render_receipt(receipt: Receipt) -> str:
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
         lines += [f"NOT RECORDED: {plain(text, _TEXT)}" for text in receipt.unrecorded[:_ROWS]]
+    lines += _telemetry(receipt.telemetry)
     lines += _replaced(receipt)
     lines += [_gap(row) for row in receipt.gaps[:_ROWS]]
     if receipt.stopped is not None:
@@ -782,7 +784,26 @@ def _divergences(receipt: Receipt) -> list[str]:
     if count:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(receipt.followed.items()))
         lines.append(f"  followed by {count} more: {plain(kinds)}")
-    return lines
+    return lines + _rows("  folded under it", [f"  {_folded(row)}" for row in receipt.folded])
+
+
+def _folded(row: Mapping[str, Any]) -> str:
+    place = f"seq {row['seq']} {row['method']} {row['url']}"
+    if row["what"] == START_UP:
+        return f"{START_UP} {place} ({row['kind']})"
+    return f"{row['count']} {'retry' if row['count'] == 1 else 'retries'} of {place}"
+
+
+def _telemetry(counts: Mapping[str, int]) -> list[str]:
+    """Say how much programs sent on their own account."""
+    total = sum(counts.values())
+    if not total:
+        return []
+    words = {"served": "from the tape", "live": "live", "discarded": "discarded"}
+    told = [f"{counts[key]} {word}" for key, word in words.items() if counts.get(key)]
+    told += [f"{counts['refused']} refused"] if counts.get("refused") else []
+    more = f" ({', '.join(told)})" if told else ""
+    return [f"telemetry: {_times(total, 'request')}{more}"]
 
 
 def _divergence(row: Mapping[str, Any]) -> list[str]:

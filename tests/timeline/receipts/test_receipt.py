@@ -529,7 +529,10 @@ async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
         store.append(run.number, make_intent(exchange))
         store.save_unwaited(run.number, partial(make_record, exchange))
     tape = await store.seal(run, reason="x", at_ns=2)
-    told = [verdict(seq, "refused", STRANGE) for seq in range(1, many + 1)]
+    told = [
+        verdict(seq, "refused", make_exchange(9, f"GET https://elsewhere.test/{seq}"))
+        for seq in range(1, many + 1)
+    ]
     played = await play(store, tape, *told, *(MADE["egress"](1) for _ in range(1500)))
     receipt = build(store, played)
     assert (receipt.counts["unused"], receipt.counts["refused"]) == (many, many)

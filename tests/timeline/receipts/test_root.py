@@ -179,13 +179,13 @@ async def test_start_up_calls_and_retries_are_folded_under_the_root(store: Store
         (3, 2),
         (6, 1),
     ]
-    assert document["followed"]["by_kind"] == {"changed": 1, "unused": 2}
+    assert document["followed"]["by_kind"] == {"changed": 1, "unused": 5}
     assert document["counts"]["refused"] == 6
     text = render_receipt(receipt)
     assert f"2 retries of seq 3 {CHAT}" in text
     assert f"1 retry of seq 6 {CHAT}" in text
     assert "start-up call seq 1 GET https://api.example.com/settings (changed)" in text
-    assert "followed by 3 more: 1 changed, 2 unused" in text
+    assert "followed by 6 more: 1 changed, 5 unused" in text
     assert render_divergences(receipt).count(CHAT) == 2
     assert exit_code(receipt) == 121
 
