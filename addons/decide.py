@@ -74,6 +74,7 @@ from .run.run_state import OpenRun
 from .wire.http import announced_length, note, read_names, read_request
 
 if TYPE_CHECKING:
+    from .order.tool_results import ToolResults
     from .run.drift_search import Drifts
 
 _LARGE_BYTES = 64 * 1024
@@ -256,9 +257,12 @@ class Decide:
         """Find a recorded model call that differs only in fields that may drift."""
         if open_run.drifts is None:
             made = await asyncio.to_thread(_make_drifts, open_run)
-            open_run.drifts = open_run.drifts or made
+            if open_run.drifts is None:
+                open_run.drifts, open_run.tool_results = made
         assert pending.request is not None
         async with open_run.drifts.lock:
+            if await self._serve_reordered(pending, open_run, pending.request):
+                return
             near, needs = await open_run.drifts.find(pending.request), None
             while near is not None and near.found.allowed:
                 needs = await self._find_needs(pending, open_run, near.found.seq)
@@ -272,6 +276,24 @@ class Decide:
                 comparing = self._take(pending, open_run, near.fingerprint, near.found.seq, needs)
                 if comparing is not None:
                     await comparing
+
+    async def _serve_reordered(
+        self, pending: PendingExchange, open_run: OpenRun, request: Request
+    ) -> bool:
+        """Serve a model call that lists the results of tools in another order than on the tape, if these ran side by side."""
+        tool_results = open_run.tool_results
+        if tool_results is None or open_run.config.playback.order == "strict":
+            return False
+        found = await asyncio.to_thread(tool_results.find, request)
+        if found is None or (open_run.cursor is not None and open_run.cursor.served(found.seq)):
+            return False
+        needs = await self._find_needs(pending, open_run, found.seq)
+        if self._settle(pending, open_run, Hit(found.seq)):
+            pending.reordered_results = True
+            comparing = self._take(pending, open_run, found.fingerprint, found.seq, needs)
+            if comparing is not None:
+                await comparing
+        return True
 
     def _decide(
         self, pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint, found: Found
@@ -512,10 +534,16 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
             pending.forms = find_forms(pending, request, found[0])
 
 
-def _make_drifts(open_run: OpenRun) -> "Drifts":
-    from .run.drift_search import Drifts  # reads every dialect: for a miss, not for a start
+def _make_drifts(open_run: OpenRun) -> "tuple[Drifts, ToolResults]":
+    # They read every dialect: for a miss, not for a start.
+    from .order.tool_results import ToolResults
+    from .run.drift_search import Drifts
 
-    return Drifts(open_run)
+    drifts = Drifts(open_run)
+    results = ToolResults(
+        drifts.find_candidates, drifts.load, drifts.arrange, open_run.fingerprint_of
+    )
+    return drifts, results
 
 
 def _has_no_room(pending: PendingExchange) -> bool:

@@ -135,6 +135,8 @@ class Playback:
             match, more["profile"] = found
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
+        if pending.reordered_results:
+            more["reordered_results"] = True
         if verdict is VerdictKind.SERVED:
             more |= notes(pending, request, exchange, raw)
         note_verdict(pending, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
@@ -169,7 +171,8 @@ def play(pending: PendingExchange, exchange: Exchange, raw: RawAnswer | None = N
     held = playback.late == "held" and pending.injection is None
     late_wait_us = int(playback.late_wait * 1e6) if held else None
     interim = exchange.interim if raw is None else raw.interim
-    steps = script(exchange, playback.pace, pieces, late_wait_us, (answer, interim))
+    after = open_run.find_answered_before(exchange.seq)
+    steps = script(exchange, playback.pace, pieces, late_wait_us, (answer, interim), after)
     change = spelling.take if spelling is not None else None
     pending.steps = Steps(steps, change, exchange.gone)
     pending.ragged = head.ragged

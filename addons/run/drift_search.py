@@ -21,6 +21,7 @@ from ...tape.matching.model_drift import (
     find_drift,
     take_apart,
 )
+from ...tape.playback.tool_results import Arranged, arrange
 from ...tape.policy.decide import Drifted
 from .run_state import OpenRun
 
@@ -85,7 +86,7 @@ class Drifts:
         if asked is None:
             return None
         allowed, best, size = open_run.policy.drift, None, 0
-        for seq in self._candidates(request):
+        for seq in self.find_candidates(request):
             known = self._get(seq)
             # Counted whether it was known or not: what is found does not hang on what was asked before.
             size += 0 if known is None else known.size
@@ -104,12 +105,13 @@ class Drifts:
         return None if best is None else self._refused(request, *best)
 
     def _refused(self, request: Request, seq: Seq, drift: Drift, known: _Known) -> Near:
-        recorded = self._load(seq)
+        recorded = self.load(seq)
         differences = drift_differences(recorded.request, request) if recorded is not None else ()
         found = Drifted(seq, describe(drift, seq), advise(drift), differences)
         return Near(found, known.fingerprint)
 
-    def _candidates(self, request: Request) -> list[Seq]:
+    def find_candidates(self, request: Request) -> list[Seq]:
+        """Give the recorded requests of the same endpoint that have not been served, in tape order; the first of many. Blocking."""
         open_run = self._open_run
         assert open_run.cursor is not None
         found = []
@@ -131,7 +133,7 @@ class Drifts:
     def _get(self, seq: Seq) -> _Known | None:
         known = self._known.get(seq)
         if known is None:
-            recorded = self._load(seq)
+            recorded = self.load(seq)
             if recorded is None or recorded.request_class is not _CLASS:
                 return None  # it was under way when its run ended, or is no model call
             open_run, request = self._open_run, recorded.request
@@ -142,7 +144,13 @@ class Drifts:
                 del self._known[next(iter(self._known))]
         return known
 
-    def _load(self, seq: Seq) -> Exchange | None:
+    def arrange(self, request: Request) -> Arranged | None:
+        """Sort the results of tools in a call. Blocking."""
+        secret = self._open_run.redactor.redacted_query(request)
+        return arrange(request, self._open_run.rules, secret)
+
+    def load(self, seq: Seq) -> Exchange | None:
+        """Read an exchange of the tape; None where that cannot be done. Blocking."""
         assert self._open_run.tape is not None
         try:
             return self._open_run.store.find_exchange(self._open_run.tape, seq)

@@ -132,6 +132,8 @@ class PendingExchange:
         self.found: Found | None = None
         self.needs: Dependence | None = None
         """What it depends on that has not been served, where it came too early."""
+        self.reordered_results = False
+        """Whether it lists the results of tools in another order than the recorded one."""
         self.disagrees: tuple[Drift, ...] = ()
         """Where it has another credential or run id than what would answer it stands for."""
         self.recorded: Exchange | None = None

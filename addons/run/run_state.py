@@ -61,6 +61,7 @@ from .repeats import AlikeEffects, Effects
 from .usage_meter import UsageMeter
 
 if TYPE_CHECKING:
+    from ..order.tool_results import ToolResults
     from .drift_search import Drifts
     from .pending_exchange import PendingExchange
 
@@ -158,6 +159,12 @@ class OpenRun:
         """By the tape's seq: the request that its answer was first given to."""
         self.near: Endpoints | None = None
         """The same for what may be near; read with them."""
+        self.tool_results: ToolResults | None = None
+        """Which model calls of the tape list the same results; made with `drifts`."""
+        self.answered_before: dict[Seq, tuple[Seq, ...]] = {}
+        """By exchange of the tape, those that overlapped it and were answered before it; read with `endpoints`."""
+        self.answered: dict[Seq, float] = {}
+        """When exchanges of the tape were answered in this playback, by the monotonic clock."""
         self.drifts: Drifts | None = None
         """What of the tape may have drifted; made at the first model call that is not on it."""
         self.id_rewriting = IdRewriting()
@@ -241,6 +248,8 @@ class OpenRun:
         self.permits.pop(pending, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
+        if self.answered_before and pending.decision is not None and pending.decision.seq:
+            self.answered[pending.decision.seq] = self.last_request
         if not self.pending_exchanges:
             self._idle.set()
 
@@ -435,6 +444,12 @@ class OpenRun:
         assert self.near is not None
         return self.near
 
+    def find_answered_before(self, seq: Seq) -> tuple[Seq, ...]:
+        """Give the exchanges of the tape that overlapped one and were answered before it, as far as has been read. Loop."""
+        if self.config.playback.order == "free":
+            return ()
+        return self.answered_before.get(seq, ())
+
     def prepare(self) -> None:
         """Begin to read what explains a miss, so that the first need not wait for it. Loop."""
         if self.tape is not None and self.tape.exchanges <= _PREPARED:
@@ -450,6 +465,7 @@ class OpenRun:
             # Others want the interpreter too: nobody waits for this unless something diverged.
             found = read_places(self.store, self.tape, classes, lambda: time.sleep(_PAUSE_S))
             self.near, self.endpoints = found.near, found.asked
+            self.answered_before = found.before
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
         """Give the place of a tunnel that a client has just asked for."""

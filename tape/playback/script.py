@@ -23,6 +23,7 @@ from ..exchange import (
     Interim,
     RawInterim,
     RequestClass,
+    Seq,
 )
 
 LATE_MARGIN_US = 500_000
@@ -36,6 +37,10 @@ CAUSE_MARGIN_US = 1_000_000
 """A piece whose cause has not come is played this much after its recorded time all the same."""
 END_MARGIN_US = 10_000_000
 """The same for the end of a stream of pushed events: nobody waits for it, and a client that sees it early asks once more."""
+
+
+ORDER_MARGIN_US = 500_000
+"""The end of an answer waits so much longer than its time for those that had been answered before it."""
 
 
 class StepKind(StrEnum):
@@ -74,6 +79,8 @@ class Step(NamedTuple):
     """Of LATE: by then a client that is still there would have been sent what is held back; 0 where nothing came."""
     interim: RawInterim | Interim | None = None
     """Of INTERIM."""
+    after: tuple[Seq, ...] = ()
+    """Not before the tape's exchanges with these seqs have been answered, for as long as `ORDER_MARGIN_US`."""
 
 
 _TAIL_BYTES = 4096
@@ -138,6 +145,7 @@ def script(
     pieces: Iterable[tuple[Chunk, bytes]] | None = None,
     late_wait_us: int | None = None,
     played: tuple[HttpResponse | None, Iterable[RawInterim | Interim]] | None = None,
+    after: tuple[Seq, ...] = (),
 ) -> Iterator[Step]:
     """Give the steps that play an exchange; the last one is END, FAIL, HANG or LATE.
 
@@ -145,9 +153,12 @@ def script(
     late_wait_us: longest wait, after the recorded client had left, for the present one to leave; then LATE comes in the
         place of what the recorded client never saw. None plays that, too.
     played: its answer and interim answers as they are to be played; None plays those that were kept.
+    after: exchanges that overlapped this one and were answered before it; its last piece waits for them.
     """
     answer, interim = (exchange.response, exchange.interim) if played is None else played
     steps = _steps(exchange, answer, interim, pace, pieces)
+    if after:
+        steps = _in_order(steps, after)
     gone = exchange.gone
     if gone is None or late_wait_us is None:
         return steps
@@ -156,6 +167,20 @@ def script(
     least_due_us = left_us + left_us // _SLACK + LATE_MARGIN_US
     open_ended = gone.head and _is_open_ended(exchange)
     return _until_late(steps, late, least_due_us, open_ended=open_ended)
+
+
+def _in_order(steps: Iterator[Step], after: tuple[Seq, ...]) -> Iterator[Step]:
+    """Have the last piece of an answer wait for other answers."""
+    held: Step | None = None
+    for step in steps:
+        last = step.kind in (StepKind.END, StepKind.FAIL)
+        if held is not None:
+            yield held._replace(after=after) if last else held
+        held = step if not last else None
+        if last:
+            yield step._replace(after=after)
+    if held is not None:
+        yield held
 
 
 def _until_late(

@@ -53,9 +53,10 @@ class Service:
             at = FINISHED.index(name)
             # The first waits for the others to be under way, the others for the one before.
             self.asked += 1
+            if self.asked == len(TOOLS):
+                self._event("all").set()
             if at == 0:
-                while self.asked < len(TOOLS):
-                    await asyncio.sleep(0)
+                await self._event("all").wait()
             else:
                 await self._event(FINISHED[at - 1]).wait()
         return web.Response(text=f"saw {name}")
@@ -140,6 +141,7 @@ async def _recorded(store: Path, *, parallel: bool = True, **config: Any) -> Any
             assert await running.open_run("tape").settled(10)
             await running.end("tape")
             origin.stop()
+            service.loop = None
             running.play()
             running.change(**config)
 

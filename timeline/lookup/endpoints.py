@@ -11,6 +11,9 @@ from ...tape.exchange import RequestClass, Seq
 from ...tape.records.events import EventKind
 from ..receipts.unmatched_rules import split_place
 
+_TOGETHER_NS = 250_000_000
+"""Exchanges that began so soon after another one are parallel to it; later ones may be polls during a long answer."""
+_MOST_BEFORE = 64
 _PAGE = 500
 """Events read at a time."""
 
@@ -22,6 +25,8 @@ class Places(NamedTuple):
     """Seqs by method, and URL without its query."""
     near: Endpoints
     """What may be near a request: what has ended, telemetry aside, which nobody wrote."""
+    before: dict[Seq, tuple[Seq, ...]]
+    """By exchange, those that overlapped it and were answered before it; of many the last."""
 
 
 def read_places(
@@ -32,8 +37,9 @@ def read_places(
     pause: called between pages, by whom others should not have to wait for.
     Raises: LogCorrupt.
     """
-    places = Places({}, Endpoints())
+    places = Places({}, Endpoints(), {})
     begun: dict[Seq, tuple[str, str]] = {}
+    under_way: dict[Seq, int] = {}
     for count, event in enumerate(store.log(tape, _PAGE), 1):
         data = event.data
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
@@ -43,13 +49,26 @@ def read_places(
                 pass
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = key
+                if data["method"] != "CONNECT":
+                    under_way[event.seq] = event.at_ns
             else:  # a gate or a limit refused it
                 places.near.add(event.seq, *key, 0)
         elif event.kind is EventKind.OUTCOME and event.seq in begun:
+            _note_ended(event.seq, under_way, places.before)
             places.near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
         if count % _PAGE == 0:
             pause()
     return places
+
+
+def _note_ended(seq: Seq, under_way: dict[Seq, int], before: dict[Seq, tuple[Seq, ...]]) -> None:
+    """Note that an exchange was answered before those that are under way and had begun by about the same time."""
+    began_ns = under_way.pop(seq, None)
+    if began_ns is None:
+        return
+    for other, other_ns in under_way.items():
+        if began_ns <= other_ns + _TOGETHER_NS:
+            before[other] = (*before.get(other, ()), seq)[-_MOST_BEFORE:]
 
 
 def _is_telemetry(told: Mapping[str, Any], classes: Classes) -> bool:

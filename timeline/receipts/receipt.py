@@ -235,6 +235,8 @@ class Receipt:
     """Reads at the end of the tape that an SDK sends from a thread, perhaps too late, and that were not asked for."""
     late: list[int] = field(default_factory=list)
     """Requests that were served what their recorded selves had left before it came; the first of them."""
+    reordered_results: int = 0
+    """Served model calls that list the results of tools that ran side by side in another order."""
     headers_differ: Counter[str] = field(default_factory=Counter)
     """Served requests by the reported header fields that differed from the recorded ones."""
     protocols_differ: Counter[str] = field(default_factory=Counter)
@@ -431,6 +433,7 @@ class Receipt:
             "late": self.late,
             "profiles": [asdict(row) for row in self.profiles.rows.values()],
             "unprofiled": list(self.profiles.unprofiled),
+            "reordered_results": self.reordered_results,
             "headers_differ": dict(sorted(self.headers_differ.items())),
             "protocols_differ": dict(sorted(self.protocols_differ.items())),
             "credentials_merged": dict(sorted(self.credentials_merged.items())),
@@ -678,6 +681,7 @@ class _Fold:
             self._replaced(data)
             if data.get("ignored_content"):
                 _bounded(receipt.ignored_content, data["seq"])
+            receipt.reordered_results += bool(data.get("reordered_results"))
             receipt.headers_differ.update(data.get("headers", ()))
             if "protocols" in data:
                 receipt.protocols_differ[" -> ".join(data["protocols"])] += 1

@@ -491,6 +491,8 @@ def _beside(receipt: Receipt) -> list[str]:
         " proposes one"
         for product in receipt.profiles.unprofiled
     ]
+    if receipt.reordered_results:
+        lines.append(f"reordered results: {receipt.reordered_results}")
     if receipt.headers_differ:
         told = ", ".join(f"{name} ({n})" for name, n in sorted(receipt.headers_differ.items()))
         lines.append(f"headers differ: {plain(told)}")

@@ -5,6 +5,7 @@ its hash is never served.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -32,7 +33,7 @@ from ....addons.wire.http import make_interim
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq, VerdictKind
-from ....tape.playback.script import Step, StepKind
+from ....tape.playback.script import ORDER_MARGIN_US, Step, StepKind
 from ..hooks.own_hooks import Drain, Hear, PlayheadBidirectionalHook
 from .base_stream import Commands
 from .recording_stream import RecordingStream
@@ -43,6 +44,8 @@ _DRAIN_BYTES = 256 * 1024
 """Played between two waits for the client to take what it was sent."""
 _CAUSE_S = 0.005
 """Time between two checks for the request that caused a piece."""
+_HEARD_S = 0.01
+"""Time for a client to take in one answer before it gets the next."""
 _EARLY_S = 0.0005
 """A step due within this is played now: a timer would be late by more."""
 
@@ -271,7 +274,16 @@ def _wait(step: Step, pending: PendingExchange) -> float:
     wait_s = step.at_us / 1e6 - spent_s
     if step.latest_us / 1e6 > spent_s and not _have_come(step, pending):
         return max(wait_s, _CAUSE_S)  # what caused this piece has not been asked yet
+    if step.after and spent_s < (step.at_us + ORDER_MARGIN_US) / 1e6:
+        return max(wait_s, _wait_for_others(step, pending))
     return wait_s
+
+
+def _wait_for_others(step: Step, pending: PendingExchange) -> float:
+    """Give the seconds until the answers have been heard that came before this one on the tape."""
+    answered = pending.open_run.answered
+    last = max((answered.get(seq, math.inf) for seq in step.after), default=0.0)
+    return _CAUSE_S if last == math.inf else last + _HEARD_S - time.monotonic()
 
 
 def _have_come(step: Step, pending: PendingExchange) -> bool:

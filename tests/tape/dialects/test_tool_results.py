@@ -141,7 +141,9 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("what", "one", "other", "blocks"), SAME, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("what", "one", "other", "blocks"), SAME, ids=lambda value: str(value)[:30]
+)
 def test_another_order_of_results_is_the_same_arrangement(
     what: str, one: Json, other: Json, blocks: list[tuple[str, ...]]
 ) -> None:
@@ -201,9 +203,12 @@ def test_what_differs_in_more_than_order_stays_another(what: str, one: Json, oth
 
 @pytest.mark.parametrize(
     "body",
-    [None, 1, "x", [], {}, {"messages": None}, {"messages": [None, 1, []]}, {"input": "text"}]
-    + [{"messages": [{"role": "tool"}, {"role": "tool", "tool_call_id": 7}]}]
-    + [{"contents": [{"parts": [{"functionResponse": None}]}]}, {"request": []}],
+    [
+        *(None, 1, "x", [], {}, {"messages": None}, {"messages": [None, 1, []]}, {"input": "text"}),
+        {"messages": [{"role": "tool"}, {"role": "tool", "tool_call_id": 7}]},
+        {"contents": [{"parts": [{"functionResponse": None}]}]},
+        {"request": []},
+    ],
     ids=json.dumps,
 )
 def test_what_has_no_results_is_left_as_it_is(body: Json) -> None:

@@ -254,3 +254,16 @@ def test_steps_that_are_closed_let_go_of_what_they_are_read_from() -> None:
     playing.close()
     playing.close()
     assert (closed, playing.next) == ([1], None)
+
+
+def test_the_last_piece_waits_for_answers_that_came_before_it() -> None:
+    """The others do not: a client may act on what it has been sent."""
+    exchange = make_exchange(response=answer((1, b"a"), (2, b"b"), (3, b"c")))
+    played = list(script(exchange, 0, after=(Seq(2), Seq(3))))
+    assert [(step.kind.value, step.data, step.after) for step in played] == [
+        ("head", b"", ()),
+        ("data", b"a", ()),
+        ("data", b"b", ()),
+        ("data", b"c", (2, 3)),
+        ("end", b"", (2, 3)),
+    ]
