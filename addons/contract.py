@@ -22,7 +22,7 @@ from ..tape.diff.divergence_types import one_line
 from ..tape.exchange import Exchange, RawRequest, Request
 from ..tape.playback.script import Step, StepKind, Steps
 from ..tape.policy.decide import CONTRACTS, Action
-from ..tape.policy.refusal import CONTRACT_BROKEN, REFUSAL_STATUS, refusal_body, refusal_headers
+from ..tape.policy.refusal import CONTRACT_BROKEN, refusal_body, refusal_headers, refusal_status
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.request_contracts import MAX_REASON, ContractState, ContractViolation, report
 from .wire.http import make_answer, read_request
@@ -116,7 +116,7 @@ def check_recorded(
 def make_refusal(request: Request, withheld: str) -> http.Response:
     """Give what a client is sent in the place of an answer; the same for the same request and reason."""
     body = refusal_body(request, None, withheld, CONTRACT_BROKEN)
-    return make_answer(REFUSAL_STATUS, refusal_headers(withheld, request), body)
+    return make_answer(refusal_status(request), refusal_headers(withheld, request), body)
 
 
 def lay_refusal(pending: PendingExchange, recorded: Exchange, withheld: str) -> None:

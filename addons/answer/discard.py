@@ -2,13 +2,13 @@
 
 from mitmproxy import http
 
-from ...tape.exchange import Ending, Fault, FaultKind, Phase, Request, Response
+from ...tape.exchange import Ending, Fault, FaultKind, Phase, Request
 from ...tape.playback.script import Step, StepKind, Steps
 from ...tape.policy.telemetry_answer import empty_success
 from ..run.pending_exchange import PendingExchange
-from ..wire.http import make_answer, make_head
+from ..wire.http import make_answer
 
-_NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
+_BAD_GATEWAY = 502
 _OFFLINE = "nothing is reached in a playback: telemetry that is not on the tape"
 
 
@@ -28,4 +28,4 @@ def discarded(pending: PendingExchange, request: Request) -> tuple[http.Response
         return made, None
     at_us = pending.now_us()
     fault = Fault(FaultKind.DNS, Phase.CONNECT, _OFFLINE, at_us, Ending.RST)
-    return make_head(_NO_HEAD, pending.flow.request), fault
+    return make_answer(_BAD_GATEWAY, (), b""), fault  # its head is never played

@@ -28,6 +28,7 @@ from ...tape.policy.refusal import (
     STOPPED,
     refusal_body,
     refusal_headers,
+    refusal_status,
 )
 from ...tape.records.events import Event, EventKind
 from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
@@ -91,7 +92,7 @@ class Refuse:
             code = next((name for said, name in codes if said), NOT_ON_TAPE)
             body = refusal_body(request, divergence, reason, code)
             fields = refusal_headers(reason, request, divergence)
-            flow.response = make_answer(REFUSAL_STATUS, fields, body)
+            flow.response = make_answer(refusal_status(request), fields, body)
             verdict = VerdictKind.REFUSED
         if divergence is not None and (product := _find_unprofiled(pending, request, divergence)):
             more["unprofiled"] = product
@@ -183,7 +184,7 @@ def refusal(
     """Give a refusal as a response."""
     asked = request or Request("", "http", "", 80, "", "HTTP/1.1", ())
     body = refusal_body(asked, divergence, reason, code)
-    return make_answer(REFUSAL_STATUS, refusal_headers(reason), body)
+    return make_answer(refusal_status(request), refusal_headers(reason, request), body)
 
 
 def preset_refusal() -> http.Response:

@@ -2,11 +2,11 @@
 
 Rules:
 
-1. A refusal is an answer, never a broken connection, with a status that no SDK retries and with headers
-   that tell the retrying ones not to.
+1. A refusal is an answer, never a broken connection, with a status that its client does not retry and with headers
+   that tell the retrying ones not to. For model calls of known clients `refusal_clients.py` says which.
 2. Its body has the shape in which each of the common SDKs looks for a message to print, so that the
    person reads ours: `error.message` for OpenAI, Anthropic, Stripe, Gemini and Cohere, `message` for the AWS
-   SDKs, `grpc-message` for gRPC.
+   SDKs, `grpc-message` for gRPC, a message of the protocol's own over a WebSocket.
 3. Everything made up says so in `x-playhead`; what comes from the tape carries nothing of ours.
 
 Source: the error classes of the SDKs named. RFC 9110 section 5.5 for what a field value may hold.
@@ -19,9 +19,10 @@ from urllib.parse import quote
 
 from ..diff.divergence_types import Divergence, DivergenceKind, one_line
 from ..exchange import Headers, Request
+from .refusal_clients import FINAL_STATUS, RefusalShape, find_refusal_client
 
 REFUSAL_STATUS = 424
-"""Failed Dependency (RFC 4918 section 11.4): a 4xx, and none of 408, 409 and 429, which SDKs retry."""
+"""Failed Dependency (RFC 4918 section 11.4): a 4xx, and none of 408, 409 and 429, which SDKs retry; but see `refusal_status`."""
 
 NOT_ON_TAPE = "not_on_tape"
 STOPPED = "stopped"
@@ -31,11 +32,19 @@ CONTRACT_BROKEN = "contract_broken"
 
 MARK_HEADER = b"x-playhead"
 
+_GOOGLE_STATUS = "FAILED_PRECONDITION"
+"""Of Google's canonical codes the one that says that nothing is gained by asking again."""
 _MAX_VALUE = 300
 """Bytes of a header value that we make."""
 _MAX_MESSAGE = 2000
 _MAX_ADVICE = 1200
 """Characters of how to let through what drifted; where it is longer it is left out, since no part of it helps."""
+
+
+def refusal_status(request: Request | None) -> int:
+    """Give the status of a refusal, which the client that asked does not retry."""
+    known = request is not None and find_refusal_client(request) is not None
+    return FINAL_STATUS if known else REFUSAL_STATUS
 
 
 def refusal_body(
@@ -50,6 +59,12 @@ def refusal_body(
     if is_grpc(request):
         return b""
     message = _message(request, divergence, reason)
+    client = find_refusal_client(request)
+    if client is not None and client.shape is RefusalShape.TEXT:
+        return message.encode("utf-8", "backslashreplace")
+    if client is not None and client.shape is RefusalShape.GOOGLE:
+        error = {"code": FINAL_STATUS, "message": message, "status": _GOOGLE_STATUS}
+        return json.dumps({"error": error}).encode("ascii")
     details: dict[str, Any] = {"refused": True, "reason": one_line(reason)}
     param = None
     if divergence is not None:
@@ -86,8 +101,10 @@ def refusal_headers(
             (b"grpc-message", told[:_MAX_MESSAGE].encode("ascii")),
             (MARK_HEADER, _field_value("refused", reason)),
         )
+    client = find_refusal_client(request) if request is not None else None
+    text = client is not None and client.shape is RefusalShape.TEXT
     return (
-        (b"content-type", b"application/json"),
+        (b"content-type", b"text/plain; charset=utf-8" if text else b"application/json"),
         # Obeyed by the OpenAI and Anthropic SDKs, and by Stripe's.
         (b"x-should-retry", b"false"),
         (b"stripe-should-retry", b"false"),

@@ -1,0 +1,75 @@
+"""Which client asks a model, and the refusal that it does not retry and prints.
+
+Rules:
+
+1. A model call of a client in the table is refused with 400. Every SDK and agent takes 400 for final. 424 is retried by Codex
+   (5 times), by LiteLLM and what stands on it (aider: without end), and by LangChain.js (6 times).
+2. The body has the shape in which the client looks for a message to print: OpenAI's and Anthropic's as for everybody else, Google's for
+   Google's SDKs and Gemini CLI, plain text for Codex, which prints the body as it is.
+3. A client is known by its user agent. Whoever is not in the table, and every other request, gets 424.
+
+Source: each of these clients run against each status (2026-11): `tests/journeys/test_refusals.py`. A client profile may take this over.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from ...config.schema import Classes
+from ..classify.by_method_and_url import classify
+from ..exchange import HttpRequest, RequestClass
+
+FINAL_STATUS = 400
+"""Bad Request: no SDK asks again."""
+
+
+class RefusalShape(StrEnum):
+    """What the body of a refusal looks like."""
+
+    COMMON = "common"
+    """JSON in which OpenAI's, Anthropic's, Stripe's and AWS's SDKs find a message."""
+    GOOGLE = "google"
+    """JSON of Google's APIs: a number and a canonical status beside the message."""
+    TEXT = "text"
+    """The message and nothing else."""
+
+
+class RefusalClient(NamedTuple):
+    """A client that asks models."""
+
+    name: str
+    agent: bytes
+    """What its `User-Agent` begins with, in lower case."""
+    shape: RefusalShape = RefusalShape.COMMON
+
+
+REFUSAL_CLIENTS = (
+    RefusalClient("Codex", b"codex", RefusalShape.TEXT),
+    RefusalClient("Gemini CLI", b"geminicli", RefusalShape.GOOGLE),
+    RefusalClient("google-genai", b"google-genai-sdk", RefusalShape.GOOGLE),
+    RefusalClient("Claude Code", b"claude-cli"),
+    RefusalClient("Qwen Code", b"qwencode"),
+    RefusalClient("opencode", b"opencode"),
+    RefusalClient("LiteLLM", b"litellm"),
+    RefusalClient("openai (Python), LiteLLM, aider and frameworks on it", b"openai/python"),
+    RefusalClient("openai (Python), asynchronous", b"asyncopenai/python"),
+    RefusalClient("openai (Node), LangChain.js", b"openai/js"),
+    RefusalClient("anthropic (Node), LangChain.js", b"anthropic/js"),
+    RefusalClient("OpenAI Agents SDK", b"agents/python"),
+    RefusalClient("Pydantic AI", b"pydantic-ai"),
+    RefusalClient("Vercel AI SDK", b"ai/"),
+    RefusalClient("Vercel AI SDK", b"ai-sdk/"),
+)
+
+
+def find_refusal_client(request: HttpRequest) -> RefusalClient | None:
+    """Find the client that asks a model; None where another one asks, or for anything else."""
+    agent = (request.header(b"user-agent") or b"").lower()
+    found = next((one for one in REFUSAL_CLIENTS if agent.startswith(one.agent)), None)
+    if found is None:
+        return None
+    place = request.scheme, request.host, request.port, request.target
+    kind = classify(request.method.upper(), *place, _SHIPPED_CLASSES).of
+    return found if kind is RequestClass.INFERENCE else None
+
+
+_SHIPPED_CLASSES = Classes()
