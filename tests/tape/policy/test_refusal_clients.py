@@ -26,6 +26,7 @@ CASES = [
     (CHAT, "OpenAI/Python 2.8.0", 400, "common"),
     (CHAT, "AsyncOpenAI/Python 2.8.0", 400, "common"),
     (CHAT, "OpenAI/JS 6.1.0", 400, "common"),
+    (CHAT, "langchainjs-openai/1.0.0 ((node/v20.20.2; linux; x64))", 400, "common"),
     (MESSAGES, "litellm/1.80.0", 400, "common"),
     (MESSAGES, "Anthropic/JS 0.60.0", 400, "common"),
     # Anthropic's SDK for Python obeys `x-should-retry`; the others are unknown.
