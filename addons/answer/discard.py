@@ -2,14 +2,14 @@
 
 from mitmproxy import http
 
-from ...tape.exchange import Ending, Fault, FaultKind, Phase, Request
+from ...tape.exchange import Ending, Fault, FaultKind, Phase, RedactedText, Request
 from ...tape.playback.script import Step, StepKind, Steps
 from ...tape.policy.telemetry_answer import empty_success
 from ..run.pending_exchange import PendingExchange
 from ..wire.http import make_answer
 
 _BAD_GATEWAY = 502
-_OFFLINE = "nothing is reached in a playback: telemetry that is not on the tape"
+_OFFLINE = RedactedText("nothing is reached in a playback: telemetry that is not on the tape")
 
 
 def offline_steps() -> Steps:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from playhead.store import RunInfo, Store
-from playhead.tape.exchange import Exchange, Fault, FaultKind, Phase, RequestClass
+from playhead.tape.exchange import Exchange, Fault, FaultKind, Phase, RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.timeline import Receipt, build, exit_code, render_divergences, render_receipt
@@ -213,7 +213,7 @@ async def test_telemetry_is_one_line_with_a_count(store: Store) -> None:
 
 async def test_telemetry_that_fails_is_no_fault_of_a_recording(store: Store) -> None:
     """A collector that is down is counted, and not listed among what failed."""
-    fault = Fault(FaultKind.REFUSED, Phase.CONNECT, "connection refused", 5)
+    fault = Fault(FaultKind.REFUSED, Phase.CONNECT, RedactedText("connection refused"), 5)
     failed = make_exchange(
         8, "POST https://t.example.com/emit", kind=RequestClass.TELEMETRY, fault=fault
     )
