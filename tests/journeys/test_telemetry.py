@@ -1,6 +1,9 @@
 """Telemetry of programs: played from the tape, else discarded, and never what a replay fails over."""
 
+import asyncio
 import http.client
+import os
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -74,3 +77,31 @@ async def test_a_deletion_is_refused_whatever_it_is_declared_as(store_dir: Path)
     assert [(row["method"], row["kind"]) for row in receipt.divergences] == [
         ("DELETE", "unexpected")
     ]
+
+
+_EXPORT = """
+import os, sys, grpc
+roots = open(sys.argv[1], "rb").read()
+with grpc.secure_channel("collector.example.com:4317", grpc.ssl_channel_credentials(roots)) as channel:
+    call = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+    print(call(b"spans", timeout=20))
+"""
+
+
+async def test_an_exporter_over_grpc_takes_what_it_sent_for_delivered(store_dir: Path) -> None:
+    """The real library reads one empty message and the status OK."""
+    pytest.importorskip("grpc")
+    async with recorded(store_dir, [PAGE]) as story:
+        await story.play([PAGE])
+        running = story.running
+        proxy = running.url_for("tape")
+        exporter = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _EXPORT, str(running.ca)),
+            env={**os.environ, "https_proxy": proxy, "no_proxy": "", "no_grpc_proxy": ""},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        said, _ = await asyncio.wait_for(exporter.communicate(), 60)
+        receipt = await story.end()
+    assert said == b"b''\n"
+    assert receipt.telemetry == {"discarded": 1}
+    assert receipt.faithful
