@@ -76,6 +76,7 @@ _MADE_IN = {
 }
 """Where a request or an answer that may be kept is made, and of what."""
 _TEXT_MADE_IN = {
+    "addons/answer/discard.py": "words of ours",
     "addons/faults/short_circuit.py": "what a rule injects",
     "addons/run/request_contracts.py": "nothing",
     "addons/stop.py": "who stopped a run, and a reason that is redacted",
