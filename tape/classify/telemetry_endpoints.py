@@ -7,7 +7,8 @@ Rules:
 2. A feature flag that is asked for a user is no telemetry: the answer decides what an agent does.
 3. A GET is in the table only where its answer is shown to a person at most: an update check, an exporter's handshake.
 4. Update checks are known by the name of the package, since anybody may run a registry.
-5. A tunnel that failed has no path. It is telemetry where nothing else is asked of its host and port.
+5. A tunnel that failed has no path. It is telemetry where its host and port take little else: nothing was answered through it that
+   an agent could act on, and how often an exporter tries again is a matter of time.
 
 Source: requests of the programs named, as recorded (2026-11); the installed packages of Codex 0.169, Claude Code 2.1.197,
 Gemini CLI 0.61, Qwen Code 0.15.10 and opencode 1.18; the ingest pages of the services.
@@ -207,7 +208,7 @@ ASKED_FOR_A_USER = (
 )
 """Questions that are asked by POST of the same hosts: reads, whose answers an agent acts on."""
 
-_NOTHING_ELSE = tuple(
+_LITTLE_ELSE = tuple(
     parse_match(text)
     for text in (
         "*://*:4317",
@@ -216,6 +217,7 @@ _NOTHING_ELSE = tuple(
         "*://telemetry.crewai.com",
         "*://telemetry.nextjs.org",
         "*://play.googleapis.com",
+        "*://ab.chatgpt.com",
         "*://*.rum.aliyuncs.com",
         "*://otlp.*",
         "*://otel.*",
@@ -224,7 +226,8 @@ _NOTHING_ELSE = tuple(
         "*://*-intake.*datadoghq.*",
         "*://*-intake-*datadoghq.*",
         "*://*.agent.*datadoghq.*",
-        "*://events.statsigapi.net",
+        *("*://*.i.posthog.com", "*://*.smith.langchain.com", "*://*.langfuse.com"),
+        *("*://*statsigapi.net", "*://statsig.anthropic.com"),
         "*://prodregistryv2.org",
         "*://api.segment.io",
         "*://events.*.segmentapis.com",
@@ -234,12 +237,12 @@ _NOTHING_ELSE = tuple(
         "*://checkpoint-api.hashicorp.com",
     )
 )
-"""Places of which nothing but telemetry is asked."""
+"""Places of which little but telemetry is asked."""
 
 
 def is_telemetry_tunnel(host: str, port: int, classes: Classes) -> bool:
-    """Say whether nothing but telemetry is asked through a tunnel to a host and port."""
-    if any(match.matches("CONNECT", "https", host, port, "") for match in _NOTHING_ELSE):
+    """Say whether a tunnel to a host and port is for telemetry."""
+    if any(match.matches("CONNECT", "https", host, port, "") for match in _LITTLE_ELSE):
         return True
     whole = (match for match in classes.telemetry if match.path in ("", "/*") and match.host != "*")
     return any(
