@@ -1,8 +1,10 @@
 """Telemetry of programs: played from the tape, else discarded, and never what a replay fails over."""
 
 import asyncio
+import contextlib
 import http.client
 import os
+import socket
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from playhead.config import Classes, parse_match
+from playhead.tests.support.sockets import open_tunnel
 from playhead.tests.support.story import Call, Story, recorded
 
 OTLP = Call("POST /otlp/v1/metrics", {"n": 1}, {"accepted": 1})
@@ -105,3 +108,34 @@ async def test_an_exporter_over_grpc_takes_what_it_sent_for_delivered(store_dir:
     assert said == b"b''\n"
     assert receipt.telemetry == {"discarded": 1}
     assert receipt.faithful
+
+
+@pytest.mark.parametrize("tries", [0, 1, 2, 3])
+async def test_how_often_a_failed_tunnel_is_tried_again_means_nothing(
+    store_dir: Path, tries: int
+) -> None:
+    """A collector that is down: fewer attempts than were recorded, and more, change nothing."""
+
+    def connect(story: Story) -> None:
+        with contextlib.suppress(OSError):
+            ca = story.running.ca
+            open_tunnel(story.running.url_for("tape"), url, ca, 10).close()
+
+    async def begin(story: Story) -> None:
+        for _ in range(2):
+            await story.off_loop(connect)
+
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"https://127.0.0.1:{closed.getsockname()[1]}"
+        classes = Classes(telemetry=(parse_match(f"POST {url}/*"),))
+        async with recorded(
+            store_dir, [PAGE], {"classes": classes}, begin, classes=classes
+        ) as story:
+            await story.play([PAGE])
+            for _ in range(tries):
+                await story.off_loop(connect)
+            receipt = await story.end()
+    assert receipt.faithful, receipt.to_json()["divergences"]
+    assert receipt.telemetry["served"] == min(tries, 2)
+    assert receipt.unused == []
