@@ -2,11 +2,12 @@
 
 Rules:
 
-1. A model call of a client in the table is refused with 400. Every SDK and agent takes 400 for final. 424 is retried by Codex
+1. A model call of a client in the table is refused with 400, which every SDK and agent takes for final. 424 is retried by Codex
    (5 times), by LiteLLM and what stands on it (aider: without end), and by LangChain.js (6 times, for minutes).
-2. The body has the shape in which the client looks for a message to print: OpenAI's and Anthropic's as for everybody else, Google's for
-   Google's SDKs and Gemini CLI, plain text for Codex, which prints the body as it is.
-3. A client is known by its user agent. Whoever is not in the table, and every other request, gets 424.
+2. The body has the shape in which the client looks for a message to print: the common one, Google's for Gemini CLI, plain text for
+   Codex, which prints the body as it is.
+3. A client is known by its user agent. Whoever is not in the table takes 424 for final, or is unknown, and gets it, as does every
+   request that asks no model.
 
 Source: each of these clients run against each status (2026-11): `tests/journeys/test_refusals.py`. A client profile may take this over.
 """
@@ -20,6 +21,9 @@ from ..exchange import HttpRequest, RequestClass
 
 FINAL_STATUS = 400
 """Bad Request: no SDK asks again."""
+
+
+_RAW_RESPONSE = b"x-stainless-raw-response"
 
 
 class RefusalShape(StrEnum):
@@ -40,37 +44,36 @@ class RefusalClient(NamedTuple):
     agent: bytes
     """What its `User-Agent` begins with, in lower case."""
     shape: RefusalShape = RefusalShape.COMMON
+    field: bytes = b""
+    """A header field that it sends with the value `true`; empty where its user agent says enough."""
 
 
 REFUSAL_CLIENTS = (
     RefusalClient("Codex", b"codex", RefusalShape.TEXT),
     RefusalClient("Gemini CLI", b"geminicli", RefusalShape.GOOGLE),
-    RefusalClient("google-genai", b"google-genai-sdk", RefusalShape.GOOGLE),
-    RefusalClient("Claude Code", b"claude-cli"),
-    RefusalClient("Qwen Code", b"qwencode"),
-    RefusalClient("opencode", b"opencode"),
     RefusalClient("LiteLLM", b"litellm"),
-    RefusalClient("openai (Python), LiteLLM, aider and frameworks on it", b"openai/python"),
-    RefusalClient("openai (Python), asynchronous", b"asyncopenai/python"),
+    # The SDK itself takes 424 for final. LiteLLM, aider and langchain-openai ask through it for raw responses.
+    RefusalClient("LiteLLM", b"openai/python", field=_RAW_RESPONSE),
+    RefusalClient("LiteLLM", b"asyncopenai/python", field=_RAW_RESPONSE),
     RefusalClient("LangChain.js", b"langchainjs"),
-    RefusalClient("openai (Node)", b"openai/js"),
-    RefusalClient("anthropic (Node)", b"anthropic/js"),
-    RefusalClient("OpenAI Agents SDK", b"agents/python"),
-    RefusalClient("Pydantic AI", b"pydantic-ai"),
-    RefusalClient("Vercel AI SDK", b"ai/"),
-    RefusalClient("Vercel AI SDK", b"ai-sdk/"),
 )
 
 
 def find_refusal_client(request: HttpRequest) -> RefusalClient | None:
     """Find the client that asks a model; None where another one asks, or for anything else."""
     agent = (request.header(b"user-agent") or b"").lower()
-    found = next((one for one in REFUSAL_CLIENTS if agent.startswith(one.agent)), None)
+    found = next((one for one in REFUSAL_CLIENTS if _is(one, agent, request)), None)
     if found is None:
         return None
     place = request.scheme, request.host, request.port, request.target
     kind = classify(request.method.upper(), *place, _SHIPPED_CLASSES).of
     return found if kind is RequestClass.INFERENCE else None
+
+
+def _is(client: RefusalClient, agent: bytes, request: HttpRequest) -> bool:
+    if not agent.startswith(client.agent):
+        return False
+    return not client.field or (request.header(client.field) or b"").lower() == b"true"
 
 
 _SHIPPED_CLASSES = Classes()
