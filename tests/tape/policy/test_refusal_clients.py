@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playhead.tape.exchange import Request
+from playhead.tape.exchange import Headers, Request
 from playhead.tape.policy.refusal import refusal_body, refusal_headers, refusal_status
 
 CHAT = "POST api.openai.com/v1/chat/completions"
@@ -51,7 +51,7 @@ def test_a_client_gets_the_refusal_that_it_prints(
     method, place = line.split()
     host, _, path = place.partition("/")
     named, raw = agent.removesuffix(f" {RAW}"), agent.endswith(RAW)
-    fields = ((b"user-agent", named.encode()),) if agent else ()
+    fields: Headers = ((b"user-agent", named.encode()),) if agent else ()
     fields += ((RAW.encode(), b"true"),) if raw else ()
     request = Request(method, "https", host, 443, f"/{path}", "HTTP/1.1", fields)
     assert refusal_status(request) == status
