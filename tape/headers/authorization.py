@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from .credential_parts import find_parts
+
 _SIGV4 = frozenset(
     (b"aws4-hmac-sha256", b"aws4-ecdsa-p256-sha256", b"goog4-rsa-sha256", b"goog4-hmac-sha256")
 )
@@ -37,6 +39,8 @@ class Authorization(NamedTuple):
     """Its scheme and its other parts, with a mark for each credential."""
     credentials: tuple[bytes, ...]
     """In their order."""
+    parts: tuple[bytes, ...] = ()
+    """Credentials in them."""
 
 
 def is_empty(value: bytes) -> bool:
@@ -48,6 +52,9 @@ def is_empty(value: bytes) -> bool:
 def read_authorization(value: bytes) -> Authorization:
     """Take an `authorization` value apart. Remembered: an agent sends the same one with each request."""
     found = _read(value.strip())
+    basic = found.form.startswith(b"basic ")
+    parts = [part for one in found.credentials for part in find_parts(one, basic=basic)]
+    found = found._replace(parts=tuple(parts))
     empty = [is_empty(one) for one in found.credentials]
     if not any(empty):
         return found
@@ -57,7 +64,7 @@ def read_authorization(value: bytes) -> Authorization:
         return Authorization(found.form + EMPTY, ())
     form = pieces[0] + b"".join(mark + piece for mark, piece in zip(marks, pieces[1:], strict=True))
     left = (one for one, none in zip(found.credentials, empty, strict=True) if not none)
-    return Authorization(form, tuple(left))
+    return Authorization(form, tuple(left), found.parts)
 
 
 def _read(value: bytes) -> Authorization:

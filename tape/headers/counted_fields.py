@@ -19,9 +19,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from ..exchange import Headers
 from .authorization import EMPTY, is_empty, read_authorization
+from .credential_parts import find_parts
 from .shipped_lists import (
     BAGGAGE,
     BAGGAGE_NOISE,
@@ -65,6 +67,8 @@ class Linked(NamedTuple):
     value: bytes
     follows: bool = False
     """Whether it has to be known already, where it is not the recorded one."""
+    part: bool = False
+    """Whether it is a part of another one: it counts where an answer gave it."""
 
 
 class CountedFields(NamedTuple):
@@ -222,16 +226,19 @@ def count_fields(
         elif kind is _Kind.COOKIE:
             cookies += value.split(b";")
         elif kind is _Kind.AUTHORIZATION:
-            form, credentials = read_authorization(value)
+            form, credentials, parts = read_authorization(value)
             counted.append((name, form))
             place = name.decode("latin-1")
-            linked += (Linked(Space.CREDENTIAL, place, one) for one in credentials)
+            linked += _link(place, *credentials)
+            linked += _link_parts(place, parts)
         elif kind is _Kind.CREDENTIAL:
             if is_empty(value):
                 counted.append((name, EMPTY))
                 continue
             counted.append((name, LINKED))
-            linked.append(Linked(Space.CREDENTIAL, name.decode("latin-1"), value.strip()))
+            place = name.decode("latin-1")
+            linked += _link(place, value.strip())
+            linked += _link_parts(place, find_parts(value.strip()))
         elif kind is _Kind.DIGEST:
             plain = value.strip()
             meant = _MEANINGFUL.fullmatch(plain) or not _IS_DIGEST.fullmatch(plain)
@@ -293,9 +300,21 @@ def _read_cookies(
             names.append(name + EMPTY)
             continue
         names.append(name)
-        linked.append(Linked(Space.CREDENTIAL, f"cookie {name.decode('latin-1')}", value))
+        linked += _link(f"cookie {name.decode('latin-1')}", value)
     if names:
         counted.append((b"cookie", b";".join(sorted(names))))
+
+
+def _link(place: str, *values: bytes) -> list[Linked]:
+    """Give credentials of a place as they are linked, without percent-encodings, which others write otherwise."""
+    plain = (unquote_to_bytes(one) if b"%" in one else one for one in values)
+    return [Linked(Space.CREDENTIAL, place, one) for one in plain]
+
+
+def _link_parts(place: str, parts: tuple[bytes, ...]) -> list[Linked]:
+    """Give credentials in those of a place."""
+    named = [_link(f"{place}#{number}", one)[0] for number, one in enumerate(parts, 1)]
+    return [one._replace(part=True) for one in named if not is_empty(one.value)]
 
 
 def _read_turn(

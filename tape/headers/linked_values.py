@@ -51,6 +51,8 @@ class LinkedValues:
     """Recorded by present value, of what an answer of the tape gave: it stands for nothing else."""
     _came: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Present by recorded value, of the same: nothing else stands for it."""
+    _sessions: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
+    """By a cookie's value that an answer gave: the first value of the session that it is of."""
     _asked: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
     """Recorded values that requests had before an answer did: it said them back, and gave nothing."""
     _opened: OrderedDict[_Value, bytes] = field(default_factory=OrderedDict)
@@ -62,7 +64,18 @@ class LinkedValues:
         for old, new in _pairs(recorded, present):
             then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
             given = self._given.get(_key(new))
-            if given is not None and not _is_cookie(new):
+            if new.part:
+                split += [(old, new)] if self._is_another_part(old, new) else ()
+                unseen += (
+                    [(old, new)]
+                    if then is None
+                    and now is None
+                    and self.account(old.value)
+                    and old.value != new.value
+                    else ()
+                )
+                continue
+            if given is not None and (not _is_cookie(new) or self._is_of_another(old, new)):
                 split += [(old, new)] if given != old.value else ()
                 continue
             if given is None and _key(old) in self._came and new.value not in (old.value, now):
@@ -85,6 +98,19 @@ class LinkedValues:
             else:
                 split.append((old, new))
         return Comparison(tuple(unseen), tuple(merged), tuple(split))
+
+    def _is_another_part(self, old: Linked, new: Linked) -> bool:
+        """Say whether a part of a credential is known to be another one than the recorded."""
+        given = self._given.get(_key(new))
+        if given is not None or _key(old) in self._came:
+            return (new.value if given is None else given) != old.value
+        then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
+        return then not in (None, old.value) and now not in (None, new.value)
+
+    def _is_of_another(self, old: Linked, new: Linked) -> bool:
+        """Say whether answers gave two values of a cookie to two sessions."""
+        one, other = self._sessions.get(_key(old)), self._sessions.get(_key(new))
+        return one is not None and other is not None and one != other
 
     def is_same(self, old: Linked, new: Linked) -> bool:
         """Say whether a present value is the recorded one, or was given in its place by an answer of the tape."""
@@ -131,11 +157,20 @@ class LinkedValues:
         """Say whether a recorded value was in a request before any answer gave it."""
         return _key(recorded) in self._asked
 
-    def give(self, recorded: Linked, present: bytes) -> None:
-        """Remember what a value of a recorded answer is when it comes back."""
+    def give(self, recorded: Linked, present: bytes, alike: Iterable[bytes] = ()) -> None:
+        """Remember what a value of a recorded answer is when it comes back.
+
+        alike: of a cookie, other values of it that the same session has had.
+        """
         _note(self._given, _key(recorded._replace(value=present)), recorded.value)
         if _key(recorded) not in self._asked:
             _note(self._came, _key(recorded), present)
+        if _is_cookie(recorded):
+            keys = [_key(recorded._replace(value=one)) for one in (recorded.value, *alike)]
+            known = (self._sessions.get(key) for key in keys)
+            session = next((one for one in known if one is not None), recorded.value)
+            for key in keys:
+                _note(self._sessions, key, session)
 
     def open(self, session: Linked, asked: bytes) -> None:
         """Remember that an answer gave the id of a session.
@@ -160,6 +195,8 @@ class LinkedValues:
         for old, new in _pairs(recorded, present):
             alike = self._are_alike(old, new)
             free = new.follows and not alike
+            if new.part:
+                continue  # the whole is linked
             if alike and old.value == new.value:
                 continue  # sessions that began alike say the same for a while, of whichever recorded one
             if not free and (_is_cookie(new) or _key(new) not in self._given):

@@ -4,6 +4,7 @@ A request is served because its counted fields are those of a recorded one. What
 reported fields, an idempotency key) chooses among recorded requests that are alike, and is compared once one is served.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -71,13 +72,14 @@ _MERGED = "has one value where the tape has several"
 
 
 def _drift(pair: Pair, what: str) -> Drift:
-    old, new = pair
+    old = pair[0]
+    place = old.place.partition("#")[0]
     shown = (one.value.decode("utf-8", "backslashreplace") for one in pair)
-    part, blank, _ = old.place.partition(" ")
+    part, blank, _ = place.partition(" ")
     if blank and part in _SHOWN:  # outside of header fields
-        place = _show_place(old.place)
+        place = _show_place(place)
         return Drift(f"its {place} {what}", show_difference(place, *shown))
-    return Drift(f"its {new.place} {what}", show_difference(f"header {old.place}", *shown))
+    return Drift(f"its {place} {what}", show_difference(f"header {place}", *shown))
 
 
 def _show_place(place: str) -> str:
@@ -121,6 +123,8 @@ class Agreement:
         self._inner = InnerSecrets(self._links)
         self._replaced = ReplacedValues(same_key, self._links.stands_for)
         self._blocks = SentBlocks()
+        self._reads: dict[str, deque[tuple[range, bytes]]] = {}
+        """By the place of a cookie: when reads that had none were on their way, and which value each was given."""
         self._beside: dict[Seq, _Beside] = {}
         self._present: tuple[Headers, tuple[str, str], CountedFields] | None = None
         """Of the request that was read last, which is ranked, compared and noted: its fields, method and URL."""
@@ -156,8 +160,25 @@ class Agreement:
             if not cookie or self._rules.fields.account(recorded):
                 self._links.give(Linked(Space.CREDENTIAL, "", recorded), present)
             if cookie:
-                place = f"cookie {cookie}"
-                self._links.give(Linked(Space.CREDENTIAL, place, recorded), present)
+                given = Linked(Space.CREDENTIAL, f"cookie {cookie}", recorded)
+                self._links.give(given, present, self._find_alike(answered, given))
+
+    def _find_alike(self, answered: Exchange, given: Linked) -> list[bytes]:
+        """Give other values of a cookie that are of the same session.
+
+        Those that its request had: the answer renews it. And those that were given to reads on their way at the same time: which of
+        them a client keeps depends on which answer comes first.
+        """
+        had = [one.value for one in self._read_beside(answered).linked if one.place == given.place]
+        reads = self._reads.setdefault(given.place, deque(maxlen=_MOST_READS))
+        if answered.request_class is not RequestClass.READ or had:
+            return had
+        span = _find_span(answered)
+        alike = [
+            value for other, value in reads if other.start < span.stop and span.start < other.stop
+        ]
+        reads.append((span, given.value))
+        return alike
 
     def open_session(self, answered: Exchange) -> None:
         """Note the id of a session that an answer of the tape gives."""
@@ -370,6 +391,13 @@ class Agreement:
 
 
 _WORST = 9
+_MOST_READS = 256
+
+
+def _find_span(exchange: Exchange) -> range:
+    """Give when a recorded request was on its way, until its answer began."""
+    took_us = exchange.response.head_us if exchange.response is not None else exchange.end_us
+    return range(exchange.started_ns, exchange.started_ns + took_us * 1000)
 
 
 def _lowered(headers: Headers) -> list[tuple[bytes, bytes]]:

@@ -4,8 +4,6 @@ What is no secret stays: the scheme of an `authorization`, names and attributes 
 every percent-encoding a valid one.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -13,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from ...config.schema import KeepRule, RedactRule
+from ..headers.credential_parts import read_pair
 from .learned import Learned
 from .placeholders.placeholder import Placeholders, unescape
 from .places import (
@@ -286,7 +285,12 @@ class Heads:
             hidden = [self._sign(part) for part in rest.split(b"&")]
             return scheme + space + b"&".join(hidden)
         if word == "basic":
-            self._learn(AUTHORIZATION, _password(rest))
+            coded = rest.strip()
+            user, password = read_pair(coded, basic=True) or (b"", b"")
+            # A user has a name, but where it is a token itself.
+            self._learn(AUTHORIZATION, password or user)
+            self._learn(AUTHORIZATION, coded)
+            return scheme + space + rest.replace(coded, self._placeholders.in_basic(coded))
         if word not in WITH_PARAMETERS:
             return scheme + space + self._hide(AUTHORIZATION, rest)
         parts = [self._parameter(part) for part in rest.split(b",")]
@@ -345,14 +349,6 @@ def blank(value: bytes, pairs: list[Pair]) -> bytes:
     for pair in pairs:
         value = value[: pair.at] + bytes(pair.size) + value[pair.at + pair.size :]
     return value
-
-
-def _password(credentials: bytes) -> bytes:
-    """Give the password of a Basic `authorization`, which is repeated by itself; empty where there is none."""
-    try:
-        return base64.b64decode(credentials.strip()).partition(b":")[2]
-    except binascii.Error:
-        return b""
 
 
 def bare_name(name: str) -> str:

@@ -3,6 +3,7 @@
 The replaced ones are what an outside tester sent; wherever the answer had the credential, and wherever the agent puts it.
 """
 
+import base64
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,6 +30,10 @@ def _find(said: Said) -> str:
     return text.partition("'")[2].partition("'")[0]
 
 
+def _basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
 SOURCES: dict[str, Call] = {
     "access_token": Call("POST /login", answer={"access_token": TOKEN}),
     "any member": Call("POST /login", answer={"value": TOKEN}),
@@ -39,6 +44,9 @@ SOURCES: dict[str, Call] = {
 }
 USES: dict[str, Callable[[str], Sent]] = {
     "bearer": lambda token: ("POST /pay", {"Authorization": f"Bearer {token}"}, {"a": 1}),
+    "Basic": lambda token: ("POST /pay", {"Authorization": _basic("git", token)}, {"a": 1}),
+    "Basic user": lambda token: ("POST /pay", {"Authorization": _basic(token, "")}, {"a": 1}),
+    "word": lambda token: ("POST /pay", {"X-Auth-Key": f"Bearer {token}"}, {"a": 1}),
     "API key": lambda token: ("POST /pay", {"X-Api-Key": token}, {"a": 1}),
     "own field": lambda token: ("POST /pay", {"X-Own-Thing": token}, {"a": 1}),
     "query": lambda token: (f"POST /pay?access_token={token}", {}, {"a": 1}),

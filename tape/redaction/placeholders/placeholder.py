@@ -6,7 +6,8 @@ Rules:
    wherever it stands in a store, and says nothing without the key.
 2. It has the form of the value (`alike.py`): its length, its prefix, everything but letters and digits.
 3. Personal data get pseudonyms, which are valid where the data are (`pseudonyms.py`), whatever redaction took them for.
-4. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
+4. A value that has others in it (`headers/credential_parts.py`) has their placeholders in it.
+5. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
    with the same escapes: its length stands, and what was valid stays valid.
 """
 
@@ -14,6 +15,7 @@ import hmac
 import re
 from functools import lru_cache
 
+from ...headers.credential_parts import find_parts, find_words, read_pair, write_pair, write_words
 from ..acceptance import is_shaped
 from .alike import make_alike
 from .pseudonyms import make_pseudonym, normal_form
@@ -23,7 +25,7 @@ _UNIT = re.compile(
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_MADE = b"placeholders 2"
+_MADE = b"placeholders 3"
 """Changes where a value would have another placeholder than before."""
 _TURNS = 16
 _CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
@@ -59,7 +61,14 @@ class Placeholders:
 
     def keep(self, value: bytes) -> None:
         """Take a value for a placeholder, which nothing else stands for: an answer of the tape said it."""
-        self._kept.add(value)
+        self._kept.update((value, *find_parts(value)))
+
+    def in_basic(self, value: bytes) -> bytes:
+        """Give what stands for the user and password of HTTP Basic, in base64."""
+        pair = read_pair(value, basic=True)
+        if pair is None or value in self._kept:
+            return self.of(value)
+        return write_pair(value, *(self.of(one) if one else one for one in pair))
 
     def in_url(self, value: bytes) -> bytes:
         """Give what stands for a value in which percent-encodings may stand."""
@@ -79,6 +88,12 @@ class Placeholders:
         normal = normal_form(value)
         if normal is not None:
             return make_pseudonym(value, normal, hmac.digest(self._key, normal, "sha256"))
+        if find_words(value):
+            return write_words(value, self.of)
+        if read_pair(value) is not None:
+            made = self.in_basic(value)
+            if is_shaped(made) == is_shaped(value):
+                return made
         seed = hmac.digest(self._key, value, "sha256")
         made = make_alike(value, seed)
         for turn in range(_TURNS):

@@ -1,0 +1,67 @@
+"""Take a credential apart that has others in it: user and password of HTTP Basic, the words of `Bearer TOKEN` in a field of one's own.
+
+An agent is given a token and sends it as the password of HTTP Basic. Whose it is can be told only if the placeholder of the
+whole is made of those of its parts, so that the token has its own one there, too.
+
+Source: RFC 7617 section 2.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+_CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
+_PRINTABLE = re.compile(rb"[ -9;-~]*:[ -~]*")
+_WORD = re.compile(rb"""(?:[A-Za-z0-9_.-]+=(?=["']?[^\s,;"'=]))?["']?([^\s,;"']+)""")
+_NO_WORDS = (b"{", b"[", b"-----")
+"""What begins documents and keys, which are taken as wholes."""
+
+
+@lru_cache(maxsize=256)
+def read_pair(value: bytes, *, basic: bool = False) -> tuple[bytes, bytes] | None:
+    """Give user and password that a value means in base64; None where it means none.
+
+    basic: whether it is said to, so that any bytes may be in them.
+    """
+    if not _CODED.fullmatch(value) and not basic:
+        return None
+    coded = value.rstrip(b"=")
+    try:
+        plain = base64.b64decode(coded + b"=" * (-len(coded) % 4), validate=True)
+    except binascii.Error:
+        return None
+    user, colon, password = plain.partition(b":")
+    if not colon or not (user or password) or not (basic or _PRINTABLE.fullmatch(plain)):
+        return None
+    return user, password
+
+
+def write_pair(value: bytes, user: bytes, password: bytes) -> bytes:
+    """Write another user and password, each as long, as `value` has them."""
+    return base64.b64encode(user + b":" + password)[: len(value)]
+
+
+def find_words(value: bytes) -> list[tuple[int, int]]:
+    """Find the places of the words of a value; none where it is a single one, or no line of words."""
+    if b" " not in value or b"\n" in value or value.startswith(_NO_WORDS):
+        return []
+    return [found.span(1) for found in _WORD.finditer(value)]
+
+
+def write_words(value: bytes, make: Callable[[bytes], bytes]) -> bytes:
+    """Write another word in the place of each."""
+    parts, at = list[bytes](), 0
+    for start, end in find_words(value):
+        parts += (value[at:start], make(value[start:end]))
+        at = end
+    return b"".join((*parts, value[at:]))
+
+
+def find_parts(value: bytes, *, basic: bool = False) -> tuple[bytes, ...]:
+    """Give the credentials in a credential, in their places; one may be empty."""
+    pair = read_pair(value, basic=basic)
+    if pair is not None:
+        return pair
+    return tuple(value[start:end] for start, end in find_words(value))
