@@ -211,6 +211,8 @@ class WebSocketPlayer(WebSocket):
         self._broken = ""
         self._closed: tuple[int, str] | None = None
         self._unheard = self._ended = False
+        self._inexact = False
+        """Whether a message of the client had another credential than the recorded one."""
         self._told: dict[str, Any] = {}
         """For the receipt: whether redaction `replaced` a value in a message that was sent, or was sent `as_recorded`, whether a
         match rests on a `kind_alone`, and on what of the client's `profile`."""
@@ -260,7 +262,7 @@ class WebSocketPlayer(WebSocket):
         open_run = self._pending.open_run
         if not message.secrets or not isinstance(message, Message):
             return message
-        open_run.redactor.learn_message(message)
+        open_run.agreement.give_message(open_run.redactor.learn_message(message))
         raw = None
         if open_run.keeps_originals:
             number = self._cursor.passed - 1
@@ -308,12 +310,15 @@ class WebSocketPlayer(WebSocket):
         old, new = (
             replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)
         )
-        changed, alone = self._pending.open_run.agreement.find_changed_values(
-            old, new, self._pending.request_class
+        after = Seq(max(recorded.after, self.exchange.seq) + 1)
+        compared = self._pending.open_run.agreement.compare_message(
+            old, new, self._pending.request_class, after
         )
-        if alone:
+        if compared.kind_alone:
             self._told["kind_alone"] = True
-        return changed
+        if not (compared.changed or compared.same):
+            self._inexact = True
+        return compared.changed
 
     def _choose(self, heard: Message) -> bool:
         """Go on as another WebSocket of the tape to the same URL, one that begins with this message; False where there is none."""
@@ -425,6 +430,8 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
+            if self._inexact and self._profile is None and (pending.logged or {}).get("match") == "exact":
+                self._told["rematched"] = ["exact", "canonical"]
             if self._told:
                 pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)
         finally:

@@ -4,6 +4,7 @@ A request is served because its counted fields are those of a recorded one. What
 reported fields, an idempotency key) chooses among recorded requests that are alike, and is compared once one is served.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -65,7 +66,20 @@ class Noted(NamedTuple):
     """Whether it rests on what a replaced value is, and not on the value: the tape is of another store."""
 
 
+class ComparedMessage(NamedTuple):
+    """How the replaced values of a message of a WebSocket agree with those of the recorded one."""
+
+    changed: tuple[Changed, ...]
+    """Places with another value."""
+    same: bool = False
+    """Whether each is the recorded one, or was given in its place."""
+    kind_alone: bool = False
+
+
+_NUMBER = re.compile("[#?]")
+"""Begins what tells the places of one field apart."""
 _SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query", "header": "header"}
+_MISTAKEN = "has another secret than the one that is recorded there"
 _SPLIT = "has another value than before where the tape has one"
 _INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"
@@ -85,7 +99,7 @@ def _drift(pair: Pair, what: str) -> Drift:
 def _show_place(place: str) -> str:
     """Give a place outside of what is linked in header fields as differences name it; a body alone is told as a whole."""
     part = place.partition(" ")[0]
-    return place.partition("#")[0] if part == HEADER.strip() else _SHOWN[part]
+    return _NUMBER.split(place)[0] if part == HEADER.strip() else _SHOWN[part]
 
 
 def _pair_places(old: Iterable[Linked], new: Iterable[Linked]) -> frozenset[tuple[bytes, bytes]]:
@@ -244,19 +258,38 @@ class Agreement:
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
 
-    def find_changed_values(
-        self, recorded: Request, present: Request, request_class: RequestClass
-    ) -> tuple[list[Changed], bool]:
-        """Find the replaced values of a message that are not the recorded ones, and remember those of one that has none.
+    def compare_message(
+        self, recorded: Request, present: Request, request_class: RequestClass, seq: Seq
+    ) -> "ComparedMessage":
+        """Compare the replaced values of a message with those of the recorded one, and remember those of one that has them.
 
         recorded, present: messages as bodies of requests.
         request_class: of the handshake.
-        Returns: the places; and whether the match rests on what a value is, and not on the value.
+        seq: the answers before it had been given.
         """
-        old, new = (read_inner(one, self._find).replaced for one in (recorded, present))
-        found = self._replaced.find_changed(old, new)
-        changed = [one for one in found if not self._is_masked(present, request_class, one.place)]
-        return changed, not changed and self._replaced.note(old, new)
+        old, new = (read_inner(one, self._find) for one in (recorded, present))
+        changed = list(self._replaced.find_changed(old.replaced, new.replaced))
+        places = self._inner.find_mistaken(old.linked, new.linked)
+        changed += [Changed(place, _MISTAKEN) for place in places]
+        unseen = self._inner.find_unseen(old.linked, new.linked)
+        changed += [Changed(pair[0].place, _INVENTED) for pair in self._keep_invented(unseen, seq)]
+        split = self._inner.find_split(old.linked, new.linked)
+        changed += [Changed(pair[0].place, _SPLIT) for pair in split]
+        places = {one.place: one for one in reversed(changed)}
+        changed = [
+            one for one in reversed(places.values()) if not self._is_masked(present, request_class, one.place)
+        ]
+        if changed:
+            return ComparedMessage(tuple(changed))
+        same = self._inner.agree(old.linked, new.linked)
+        self._inner.note(old.linked, new.linked)
+        self._links.ask(old.linked)
+        return ComparedMessage((), same, self._replaced.note(old.replaced, new.replaced))
+
+    def give_message(self, values: Iterable[bytes]) -> None:
+        """Note which credentials a message of the tape gives to the agent."""
+        for value in values:
+            self._links.give(Linked(Space.CREDENTIAL, "", value), value)
 
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
         """Say whether the secrets outside of header fields are those of a recorded request, value by value."""
@@ -274,7 +307,7 @@ class Agreement:
         for place in self._inner.find_mistaken(recorded, present):
             if not self._is_masked(request, kind, place):
                 shown = _show_place(place)
-                told = f"its {shown} has another secret than the one that is recorded there"
+                told = f"its {shown} {_MISTAKEN}"
                 yield Drift(told, Difference(shown, "(recorded)", "(another)"))
 
     def _find_merged(
@@ -299,10 +332,13 @@ class Agreement:
 
     def _find_invented(self, pairs: Iterable[Pair], seq: Seq) -> Iterator[Drift]:
         """Give the places with another value than the one that an earlier answer says there."""
+        return (_drift(pair, _INVENTED) for pair in self._keep_invented(pairs, seq))
+
+    def _keep_invented(self, pairs: Iterable[Pair], seq: Seq) -> Iterator[Pair]:
         for old, new in pairs:
             credential = old.space is Space.CREDENTIAL and not self._links.was_asked(old)
             if credential and self._plain.say(old.value, seq):
-                yield _drift((old, new), _INVENTED)
+                yield old, new
 
     def _not_masked(
         self, request: Request, kind: RequestClass, pairs: Iterable[Pair]
@@ -313,6 +349,7 @@ class Agreement:
         masks = self._rules.of(request, kind).masks
         part, _, name = place.partition(" ")
         if part == HEADER.strip():
+            name = _NUMBER.split(name)[0]
             return not counts_secrets_of(request, name, self._rules)
         if part in ("body", "form"):
             masked = bool(masks.json or masks.form or masks.regex or masks.placed)

@@ -6,8 +6,9 @@ nobody can say from the placeholder, but what an answer says can be tried: a pla
 its signs, and the store's key gives it again.
 """
 
+import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..canonical.canonical_request import MAX_PARSED
 from ..exchange import Exchange, Response, Seq
@@ -18,6 +19,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 _MOST_TRIED = 20_000
 _SHORTEST = 8
 """Bytes of a value that is looked for; shorter ones are words that stand anywhere."""
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|\\/")
 _CODED = frozenset(b"+/_-")
 """Signs that may have been letters or digits, as part of base64, and the other way round."""
 
@@ -51,16 +53,16 @@ class PlainAnswers:
         left, tried = _MOST_BYTES, _MOST_TRIED
         for number in range(before - 1, max(0, before - 1 - _MOST_ANSWERS), -1):
             exchange = self._read(Seq(number))
-            body = _body(exchange.response) if exchange is not None else b""
-            left -= len(body)
-            if left < 0:
-                return False
-            for found in pattern.finditer(body):
-                tried -= 1
-                if tried < 0:
+            for text in _read_texts(exchange.response) if exchange is not None else ():
+                left -= len(text)
+                if left < 0:
                     return False
-                if self._stands_for(found[1]) == placeholder:
-                    return True
+                for found in pattern.finditer(text):
+                    tried -= 1
+                    if tried < 0:
+                        return False
+                    if self._stands_for(found[1]) == placeholder:
+                        return True
         return False
 
 
@@ -70,6 +72,26 @@ def _class_of(code: int) -> bytes:
         return b"[A-Za-z0-9+/_-]"
     one = bytes([code])
     return b"[A-Za-z0-9]" if one.isalnum() else re.escape(one)
+
+
+def _read_texts(response: Response | None) -> Iterator[bytes]:
+    """Give what an answer says: as it came, and with its escapes undone, of which there are those of URLs, JSON and HTML."""
+    if response is None:
+        return
+    fields = b"\n".join([value for _, value in response.headers])
+    for text in (fields, _body(response)):
+        yield text
+        if b"&" in text:
+            plain = html.unescape(text.decode("utf-8", "replace")).encode("utf-8", "replace")
+            if plain != text:
+                yield plain
+        if (b"%" in text or b"\\" in text) and (plain := _ESCAPE.sub(_undo, text)) != text:
+            yield plain
+
+
+def _undo(escape: re.Match[bytes]) -> bytes:
+    digits = escape[1] or escape[2]
+    return bytes([int(digits, 16)]) if digits else b"/"
 
 
 def _body(response: Response | None) -> bytes:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from ..exchange import BODY, TARGET, UNSEARCHED, Headers, Message, MessageKind, Request, Secret
 from .places import QUERY, SECRET, is_query_secret
 
-_PAIRS = re.compile(rb"""([?&;])([^=&;\s<>"']+)=([^&#;\s<>"']*)""")
-
+PAIRS = re.compile(rb"""([?#&;])([^=?#&;\s<>"']+)=([^&#;\s<>"']*)""")
+USERS = re.compile(rb"""((?:[A-Za-z][A-Za-z0-9+.-]*:|(?<![^\s<"'=,;]))//)([^/?#\s<>"'\\]+)@""")
+"""User and password of URLs."""
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BEHIND = tuple(bytes([code]) for code in b",]} \t\r\n")
@@ -75,19 +76,33 @@ def mark_request(request: Request, *, json: bool) -> Request:
 
 
 def mark_fields(headers: Headers) -> Headers:
-    """Give header fields as they are compared: of a query in one the values that are secrets by their names count by kind."""
-    if b"?" not in b"".join([value for _, value in headers]):
+    """Give header fields as they are compared: the secrets of URLs in one count by kind."""
+    text = b"".join([value for _, value in headers])
+    if b"?" not in text and b"#" not in text and not (b"@" in text and b"//" in text):
         return headers
-    return tuple(
-        (name, _PAIRS.sub(_mark_pair, value) if b"?" in value else value) for name, value in headers
-    )
+    return tuple((name, _mark_urls(value)) for name, value in headers)
+
+
+def _mark_urls(value: bytes) -> bytes:
+    if b"?" in value or b"#" in value:
+        value = PAIRS.sub(_mark_pair, value)
+    return USERS.sub(_mark_user, value) if b"@" in value else value
+
+
+def _mark_user(user: re.Match[bytes]) -> bytes:
+    marked = [b"%00(secret)" if one else one for one in user[2].split(b":")]
+    return b"%b%b@" % (user[1], b":".join(marked))
 
 
 def _mark_pair(pair: re.Match[bytes]) -> bytes:
-    # One without a value is none.
-    name = pair[2].decode("latin-1").lower()
-    kind = QUERY.get(name) if pair[3] and is_query_secret(name, pair[3].decode("latin-1")) else None
+    kind = kind_of_pair(pair)
     return b"%b%b=%%00(%b)" % (pair[1], pair[2], kind.encode()) if kind else pair[0]
+
+
+def kind_of_pair(pair: re.Match[bytes]) -> str | None:
+    """Give the kind of secret that a pair of a URL holds; one without a value holds none."""
+    name = pair[2].decode("latin-1").lower()
+    return QUERY.get(name) if pair[3] and is_query_secret(name, pair[3].decode("latin-1")) else None
 
 
 def mark_message(message: Message) -> bytes:

@@ -150,7 +150,7 @@ class Fields:
     def _searched(
         self, headers: Headers, told: list[_Told], seen: _Seen, place: str
     ) -> tuple[Headers, list[Redaction], list[Secret]]:
-        """Look for secrets in what fields hold whose names do not say it; give those of fields without a declared one."""
+        """Look for secrets in what fields hold whose names do not say it; give those of undeclared ones."""
         kept = [one.field for one in told]
         least = 1 if self._search.configured else SHORTEST
         new = [(at, one.rest) for at, one in enumerate(told) if len(one.rest) >= least]
@@ -167,8 +167,7 @@ class Fields:
                 name, value = kept[at]
                 kept[at] = name, _put(value, searched)
                 found.append(Redaction(place + name.decode("latin-1").lower(), SECRET))
-                if not told[at].places:
-                    secrets += _in_field(headers, at, searched)
+                secrets += _in_field(headers, at, searched)
         return tuple(kept), found, in_order(secrets)
 
     def _are_clean(self, texts: Iterable[bytes]) -> bool:

@@ -283,12 +283,13 @@ class Redactor:
             found += [("", value, value) for value in values]
         return found
 
-    def learn_message(self, message: Message) -> None:
-        """Take the placeholders of a recorded message of a WebSocket for secrets, as those of an answer."""
-        self._keep_all(message.data, message.secrets)
+    def learn_message(self, message: Message) -> list[bytes]:
+        """Take the placeholders of a recorded message of a WebSocket for secrets, as those of an answer; give them."""
+        return self._keep_all(message.data, message.secrets)
 
     def _keep_all(self, data: bytes, secrets: Sequence[Secret]) -> list[bytes]:
-        values = [data[one.at : one.at + one.size] for one in secrets]
+        # Without their escapes: that is what the agent reads.
+        values = [unescape(data[one.at : one.at + one.size]) for one in secrets]
         for value in values:
             self._learned.add(value)
             self._keeper.in_text(value)

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, TARGET, Request, Secret
-from .header_places import find_values
+from .header_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
 from .places import QUERY
@@ -69,6 +69,7 @@ def _find_all(request: Request) -> Iterator[tuple[str, bytes, bool]]:
             place, own = _in_target(request.target, one.at)
             text = request.target[one.at : one.at + one.size]
             yield place, unescape(text.encode("utf-8", "surrogatepass")), own
+    yield from find_in_urls(request)
 
 
 _Place = tuple[str, bool]

@@ -611,6 +611,11 @@ class _Fold:
                 if (was := receipt.profiles.noted(data)) and receipt.matched[was]:
                     receipt.matched[was] -= 1
                     receipt.matched["profile"] += 1
+                if "rematched" in data:  # a WebSocket, once its messages were compared
+                    before, now = data["rematched"]
+                    receipt.matched[now] += 1
+                    receipt.matched[before] -= 1
+                    receipt.matched += Counter()
                 if "text" in data:
                     _bounded(receipt.warnings, data["text"])
             case EventKind.SEALED:
