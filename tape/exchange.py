@@ -106,6 +106,8 @@ class Spilled:
     """The same without the boundary of a multipart body: what is compared."""
     pieces: bytes = b""
     """Digest of the file that lists the pieces (`codec.pack_piece`), or empty where there is no list."""
+    replaced: tuple[tuple[bytes, bool], ...] = ()
+    """Of a request: the placeholders in it, in order, and whether each is in a place of credentials. The last of many stands for the rest."""
 
     @property
     def files(self) -> tuple[bytes, ...]:

@@ -65,6 +65,7 @@ class Spool:
         """Where placeholders stand, once it was kept or measured."""
         self.originals: tuple[tuple[int, bytes], ...] = ()
         """What stood there, if that was asked for."""
+        self._replaced: tuple[tuple[bytes, bool], ...] = ()
         self._failed: StoreUnwritable | None = None
 
     @property
@@ -148,7 +149,7 @@ class Spool:
         await asyncio.to_thread(self._finish)
         assert self._body is not None
         digest, match = self._body.finish()
-        return Spilled(digest, self._size, match)
+        return Spilled(digest, self._size, match, replaced=self._replaced)
 
     async def read(self, start: int, size: int) -> bytes:
         """Read from what was taken; shorter only at its end.
@@ -271,7 +272,7 @@ class Spool:
             pieces = self._write_list().keep()[0] if self._with_pieces else b""
         except OSError as error:
             raise unwritable(self._files.folder, error) from error
-        return Spilled(digest, self._size, match, pieces)
+        return Spilled(digest, self._size, match, pieces, self._replaced)
 
     def _finish(self) -> None:
         """Write what waited to be seen whole."""
@@ -283,3 +284,4 @@ class Spool:
             self._body.take(*stream.finish())
             self.secrets = tuple(stream.secrets)
             self.originals = tuple(stream.originals)
+            self._replaced = stream.replaced

@@ -23,6 +23,7 @@ from ..exchange import ANOTHER, BODY, HEADER, Exchange, Headers, Request, Reques
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
+from ..redaction.compare_placeholders import ANOTHER
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
@@ -275,10 +276,8 @@ class Agreement:
         changed += [Changed(pair[0].place, _INVENTED) for pair in self._keep_invented(unseen, seq)]
         split = self._inner.find_split(old.linked, new.linked)
         changed += [Changed(pair[0].place, _SPLIT) for pair in split]
-        places = {one.place: one for one in reversed(changed)}
-        changed = [
-            one for one in reversed(places.values()) if not self._is_masked(present, request_class, one.place)
-        ]
+        told = {one.place: one for one in reversed(changed)}.values()
+        changed = [one for one in reversed(told) if not self._is_masked(present, request_class, one.place)]
         if changed:
             return ComparedMessage(tuple(changed))
         same = self._inner.agree(old.linked, new.linked)
@@ -294,7 +293,9 @@ class Agreement:
     def has_same_secrets(self, request: Request, recorded: Exchange) -> bool:
         """Say whether the secrets outside of header fields are those of a recorded request, value by value."""
         inner = self._read_beside(recorded).inner
-        return not inner or self._inner.agree(inner, self._find_inner(request).linked)
+        if not inner and request.spilled is None:
+            return True
+        return self._inner.agree(inner, self._find_inner(request).linked)
 
     def _find_mistaken(
         self,

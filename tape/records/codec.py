@@ -132,6 +132,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         meta["alpn"] = exchange.alpn
     if exchange.request.spilled is not None:
         meta["spilled"] = _spilled_row(exchange.request.spilled)
+        if exchange.request.spilled.replaced:
+            meta["spilled_replaced"] = exchange.request.spilled.replaced
     if exchange.websocket is not None:
         meta["conversation"] = _websocket_row(exchange.websocket)
     if exchange.repeat is not None:
@@ -195,7 +197,9 @@ def decode_exchange(data: bytes | memoryview, apart: Apart | None = None) -> Exc
             request=decode_request_head(
                 head,
                 request_body,
-                _spilled(spilled) if spilled is not None else None,
+                _spilled(spilled, meta.get("spilled_replaced", ()))
+                if spilled is not None
+                else None,
                 _secrets(meta.get("secrets", ())),
             ),
             started_ns=_int(meta["started_ns"]),
@@ -403,9 +407,15 @@ def _spilled_row(spilled: Spilled) -> tuple[bytes, int, bytes, bytes]:
     return (spilled.digest, spilled.size, spilled.match, spilled.pieces)
 
 
-def _spilled(value: Any) -> Spilled:
+def _spilled(value: Any, replaced: Any = ()) -> Spilled:
     digest, size, match, pieces = value
-    return Spilled(_digest(digest), _int(size), _digest(match), _digest(pieces) if pieces else b"")
+    return Spilled(
+        _digest(digest),
+        _int(size),
+        _digest(match),
+        _digest(pieces) if pieces else b"",
+        tuple((_bytes(one), _flag(own)) for one, own in replaced),
+    )
 
 
 def _digest(value: Any) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
-from ..exchange import BODY, TARGET, Request, Secret
+from ..exchange import BODY, TARGET, UNSEARCHED, Request, Secret
 from .header_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
@@ -23,6 +23,8 @@ _OWN = frozenset(
 )
 """Members and fields of forms that are places of credentials, without what separates words."""
 _SEPARATORS = re.compile(r"[^a-z0-9]")
+_MEMBER = re.compile(rb'"([^"\\]{1,80})"\s{0,8}:\s{0,8}"\Z')
+_FIELD = re.compile(rb"(?:\A|&)([^&=]{1,80})=\Z")
 _MARK = re.compile("\0([0-9]+)\0")
 _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
@@ -60,7 +62,9 @@ def _find_all(request: Request) -> Iterator[tuple[str, bytes, bool]]:
     body = [one for one in request.secrets if one.part == BODY]
     if body and request.body:
         for one, (place, own) in zip(body, _in_body(request, body), strict=True):
-            yield place, unescape(request.body[one.at : one.at + one.size]), own
+            yield place, _value_of(one, request.body), own
+    if request.spilled is not None:
+        yield from (("body", value, own) for value, own in request.spilled.replaced)
     values = find_values(request)
     for one in request.secrets:
         if one.part in values:
@@ -70,6 +74,13 @@ def _find_all(request: Request) -> Iterator[tuple[str, bytes, bool]]:
             text = request.target[one.at : one.at + one.size]
             yield place, unescape(text.encode("utf-8", "surrogatepass")), own
     yield from find_in_urls(request)
+
+
+def _value_of(secret: Secret, body: bytes) -> bytes:
+    """Give what stands for a value: of what was not searched it is the keyed hash, which the kind has."""
+    if secret.kind.startswith(UNSEARCHED):
+        return secret.kind.encode()
+    return unescape(body[secret.at : secret.at + secret.size])
 
 
 _Place = tuple[str, bool]
@@ -130,6 +141,15 @@ def _in_target(target: str, at: int) -> _Place:
     start = max(target.rfind(sign, 0, at) for sign in "?&;")
     name = unquote_plus(target[start + 1 : at].partition("=")[0])
     return f"query {name}", name.lower() in QUERY or _is_own(name)
+
+
+def is_own_behind(text: bytes, *, form: bool) -> bool:
+    """Say whether a value behind a text is in a place of credentials: a member of JSON, or a field of a form.
+
+    form: whether it is one.
+    """
+    found = (_FIELD if form else _MEMBER).search(text)
+    return found is not None and _is_own(unquote_plus(found[1].decode("latin-1")))
 
 
 def _is_own(name: str) -> bool:

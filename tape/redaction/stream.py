@@ -4,15 +4,19 @@ A secret is hidden whichever window it stands in, also across two, as long as it
 longer than the overlap. The length stands, so what comes out can be written as it comes.
 """
 
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from ..exchange import BODY, Secret
+from ..exchange import BODY, UNSEARCHED, Secret
 from .compare_placeholders import mark_text
+from .placeholders.placeholder import unescape
+from .replaced_places import is_own_behind
 from .search import Kind, Searched
 
 WINDOW_BYTES = 256 * 1024
 OVERLAP_BYTES = 32 * 1024
 """The longest secret that is found across two windows."""
+_NAME_BYTES = 120
 _CONTEXT_BYTES = 512
 """What stands before a window and may announce what it begins with."""
 MAX_PLACES = 1000
@@ -61,6 +65,9 @@ class Stream:
         self._before = 0
         """Bytes of what is held that were given out already."""
         self._given = 0
+        self._rest = blake2b(digest_size=16)
+        """Over the placeholders that are not remembered."""
+        self._replaced: list[tuple[bytes, bool]] = []
         self.secrets: list[Secret] = []
         """Where placeholders stand in what was given out; no more than MAX_PLACES."""
 
@@ -68,6 +75,13 @@ class Stream:
     def held_at(self) -> int:
         """Bytes of the body before the window that is being searched."""
         return self._given - self._before
+
+    @property
+    def replaced(self) -> tuple[tuple[bytes, bool], ...]:
+        """Give the placeholders in a request, as `Spilled` has them."""
+        if len(self.secrets) < MAX_PLACES or self._kind.answer:
+            return tuple(self._replaced)
+        return (*self._replaced, (self._rest.hexdigest().encode(), False))
 
     def feed(self, data: bytes) -> Piece:
         """Take the next piece; give what is sure by now."""
@@ -101,6 +115,9 @@ class Stream:
         given = data[begin:end]
         moved = [one._replace(at=one.at - begin) for one in found]
         compared = mark_text(given, moved, json=False) if moved else given
+        for one in moved:
+            if not self._kind.answer:
+                self._keep(data, one, begin)
         for one in moved[: MAX_PLACES - len(self.secrets)]:
             self.secrets.append(one._replace(at=one.at + self._given))
             if self._keeps and self._kept < _MOST_ORIGINALS:
@@ -114,3 +131,16 @@ class Stream:
         self._held, self._before = held[keep:], end - keep
         self._more, self._size = [], len(self._held)
         return Piece(given, compared)
+
+    def _keep(self, data: bytes, one: Secret, begin: int) -> None:
+        """Remember a placeholder, with whether what is before it says that it is a credential."""
+        at = begin + one.at
+        if one.kind.startswith(UNSEARCHED):
+            value, own = one.kind.encode(), False
+        else:
+            value = unescape(data[at : at + one.size])
+            own = is_own_behind(data[max(0, at - _NAME_BYTES) : at], form=self._kind.form)
+        if len(self._replaced) < MAX_PLACES:
+            self._replaced.append((value, own))
+        else:
+            self._rest.update(b"%d:%b" % (len(value), value))
