@@ -10,10 +10,11 @@ import base64
 import binascii
 import math
 import re
+import sys
 import zlib
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from itertools import pairwise
+from itertools import permutations
 
 import ahocorasick_rs
 
@@ -56,6 +57,14 @@ _ODDS: list[float | None] = [None] * 65536
 for _first, _row in zip(_LETTERS, _PAIRS, strict=True):
     for _second, _mark in zip(_LETTERS, _row, strict=True):
         _ODDS[ord(_first) << 8 | ord(_second)] = (ord(_mark) - ord("q")) / 2
+_COUNT = 0xFFFF
+_TOLD = [
+    0 if odds is None else (int(2 * odds) << _COUNT.bit_length()) + 1
+    for code in range(65536)
+    for odds in [_ODDS[int.from_bytes(code.to_bytes(2, sys.byteorder), "big")]]
+]
+"""By two letters as they are in memory: twice their odds, and a one below, so that one sum has odds and count."""
+_CHANGES = [bytes(pair) for pair in permutations(b"lUds", 2) if bytes(pair) != b"Ul"]
 _CLASSES = bytes(
     46 if code in b"-_./" else ord("l") if 97 <= code <= 122 else ord("U") if 65 <= code <= 90 else ord("d") if 48 <= code <= 57 else ord("s")
     for code in range(256)
@@ -175,28 +184,30 @@ def entropy(value: bytes) -> float:
 
 def wordiness(value: bytes) -> float:
     """Give how much its pairs of letters read like words: negative for random letters, 0 without any pair."""
-    lower = value.lower()
-    total, count = 0.0, 0
-    for first, second in pairwise(lower):
-        odds = _ODDS[first << 8 | second]
-        if odds is not None:
-            total += odds
-            count += 1
+    total, count = _sum_pairs(value)
     return total / count if count else 0.0
 
 
 def _pairs(value: bytes) -> int:
-    lower = value.lower()
-    return sum(1 for first, second in pairwise(lower) if _ODDS[first << 8 | second] is not None)
+    return _sum_pairs(value)[1]
+
+
+@lru_cache(maxsize=64)
+def _sum_pairs(value: bytes) -> tuple[float, int]:
+    """Give the odds of all pairs of letters together, and how many pairs there are."""
+    lower, end = value.lower(), len(value)
+    told = 0
+    for at in (0, 1):  # each second pair
+        pairs = memoryview(lower)[at : at + (end - at) // 2 * 2].cast("H")
+        told += sum(map(_TOLD.__getitem__, pairs))
+    count = told & _COUNT
+    return (told >> _COUNT.bit_length()) / 2, count
 
 
 def turns(value: bytes) -> int:
     """Count changes between small letters, capitals, digits and signs, less those of names of programs."""
-    count = 0
-    for one, other in pairwise(value.translate(_CLASSES)):
-        if one != other and one != 46 and other != 46 and not (one == 85 and other == 108):
-            count += 1
-    return count
+    count = value.translate(_CLASSES).count
+    return sum(map(count, _CHANGES))
 
 
 @_remembered

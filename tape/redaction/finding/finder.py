@@ -16,12 +16,14 @@ from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, compile_heads, most_places
 
-MOST_VALUES = 1200
-"""Places of a text that are looked at closely, however short it is: some 20 us each."""
-BYTES_A_VALUE = 4096
+MOST_LOOKS = 20_000
+"""What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 4 us."""
+BYTES_A_LOOK = 256
 """A text may have one more for as many bytes."""
 _JUDGED = 4
-"""A value that is judged costs as much as so many names that are harmless."""
+"""What a value costs that is judged, and 64 bytes of one."""
+_FOUND = 3
+"""What it costs to replace a value."""
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
@@ -148,7 +150,7 @@ class Finder:
         """Look at each place; give how much of the text was looked at."""
         strings, keys = Strings(context.data, context.document), Keys()
         behind = run = looked = 0
-        most = _JUDGED * (MOST_VALUES + len(context.data) // BYTES_A_VALUE)
+        most = MOST_LOOKS + len(context.data) // BYTES_A_LOOK
         named, words = self._named, self._coded
         for end, which in hits:
             if end <= behind:
@@ -164,7 +166,7 @@ class Finder:
                 strings.judged = which > named + 1
                 one = names.NAMED[which - named][1](context, end, strings)
                 looked, keys.looked = looked + _JUDGED * keys.looked, 0
-                looked += 2 if strings.judged else 1
+                looked += _JUDGED if strings.judged and one is None else 1
             elif context.inner or end <= run:
                 continue
             else:
@@ -180,6 +182,7 @@ class Finder:
                 # What its look has to say counts as what is found anywhere.
                 found.append(one if one.declared else one._replace(kind=SECRET))
                 keys.look(context.data[one.start : one.end])
+                looked += _FOUND
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
 

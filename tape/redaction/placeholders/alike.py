@@ -21,6 +21,7 @@ import base64
 import binascii
 import json
 import re
+from functools import cache
 from hashlib import shake_256
 
 from ..acceptance import has_checksum
@@ -100,9 +101,8 @@ def _text(value: bytes, chance: Chance) -> bytes:
         run = found[0]
         in_uuid = any(uuid.start() <= found.start() < uuid.end() for uuid in uuids)
         others = _alphabets(run, few, is_hex=in_uuid or _is_hex(run))
-        for at, code in enumerate(run, found.start()):
-            choice = others[code]
-            made[at] = choice[drawn[at] * len(choice) >> 8]
+        start, end = found.span()
+        made[start:end] = [others[code][by] for code, by in zip(run, drawn[start:end], strict=True)]
     for uuid in uuids:
         for at in (uuid.start(1), uuid.start(2)):
             made[at] = value[at]
@@ -114,19 +114,38 @@ def _is_hex(run: bytes) -> bool:
     return len(run) >= _LONG and _HEX.fullmatch(run) is not None
 
 
-def _alphabets(run: bytes, few: int, *, is_hex: bool) -> dict[int, bytes]:
-    """Give what each character of a run may become, never itself."""
-    codes = frozenset(run)
-    classes = [one for one in (_DIGITS, _LOWER, _UPPER) if not codes.isdisjoint(one)]
+def _alphabets(run: bytes, few: int, *, is_hex: bool) -> list[bytes]:
+    """Give what each character of a run becomes by what was drawn, never itself."""
     if few:
-        turns = bytes([_CHOSEN[one][turn] for turn in range(few) for one in classes])[:few]
-        return {code: turns.replace(bytes([code]), b"") for code in codes}
-    digits = b"234567" if _BASE32.fullmatch(run) else _DIGITS
-    letters = 6 if is_hex else 26
-    found: dict[int, bytes] = {}
+        codes = frozenset(run)
+        return _of_few(few, *(not codes.isdisjoint(one) for one in _CHOSEN))
+    return _of_many(b"234567" if _BASE32.fullmatch(run) else _DIGITS, 6 if is_hex else 26)
+
+
+@cache
+def _of_few(few: int, digits: bool, lower: bool, upper: bool) -> list[bytes]:
+    """Give what each character becomes of a few, of the classes that a run has."""
+    has = (digits, lower, upper)
+    chosen = [one for one, is_there in zip(_CHOSEN.values(), has, strict=True) if is_there]
+    turns = bytes([one[turn] for turn in range(few) for one in chosen])[:few]
+    return [_choices(turns, code) for code in range(128)]
+
+
+@cache
+def _of_many(digits: bytes, letters: int) -> list[bytes]:
+    """Give what each character becomes of its own class."""
+    found = [b""] * 128
     for alphabet in (digits, _LOWER[:letters], _UPPER[:letters]):
-        found |= {code: alphabet.replace(bytes([code]), b"") for code in codes if code in alphabet}
+        for code in alphabet:
+            found[code] = _choices(alphabet, code)
     return found
+
+
+@cache
+def _choices(alphabet: bytes, code: int) -> bytes:
+    """Give what a character becomes of an alphabet, by each byte that may be drawn."""
+    others = alphabet.replace(bytes([code]), b"")
+    return bytes([others[drawn * len(others) >> 8] for drawn in range(256)])
 
 
 def _end_base64(value: bytes, made: bytearray, begin: int, drawn: bytes) -> None:
