@@ -23,7 +23,7 @@ from urllib.parse import unquote_to_bytes
 
 from ..exchange import Headers
 from .authorization import EMPTY, is_empty, read_authorization
-from .credential_parts import find_parts
+from .credential_parts import find_in_protocols, find_parts
 from .shipped_lists import (
     BAGGAGE,
     BAGGAGE_NOISE,
@@ -95,6 +95,7 @@ class _Kind(Enum):
     DIGEST = auto()
     TURN = auto()
     NAMED = auto()
+    PROTOCOLS = auto()
 
 
 _Plan = tuple[tuple[int, bytes, _Kind], ...]
@@ -170,6 +171,7 @@ _FIXED: dict[bytes, _Kind] = {
     b"content-type": _Kind.CONTENT,
     b"content-encoding": _Kind.CONTENT,
     b"upgrade": _Kind.UPGRADE,
+    b"sec-websocket-protocol": _Kind.PROTOCOLS,
     BAGGAGE: _Kind.BAGGAGE,
     TURN: _Kind.TURN,
 }
@@ -201,6 +203,11 @@ def count_fields(
         if masked and name in masked:
             counted.append((name, MASKED))
         elif kind is _Kind.DECISIVE:
+            counted.append((name, value.strip()))
+        elif kind is _Kind.PROTOCOLS:
+            for start, end in reversed(find_in_protocols(value)):
+                linked += _link(name.decode("latin-1"), value[start:end])
+                value = value[:start] + LINKED + value[end:]
             counted.append((name, value.strip()))
         elif kind is _Kind.NAMED:
             counted.append((name, NAMED))

@@ -15,6 +15,15 @@ from functools import lru_cache
 _CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
 _PRINTABLE = re.compile(rb"[ -9;-~]*:[ -~]*")
 _WORD = re.compile(rb"""(?:[A-Za-z0-9_.-]+=(?=["']?[^\s,;"'=]))?["']?([^\s,;"']+)""")
+_MARKED = re.compile(
+    rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
+    rb"[.:=_-])(\S{6,}\s*)",
+    re.IGNORECASE,
+)
+_MARK = re.compile(rb"\S*(?:api-?key|token|bearer|secret|password|auth\w*|jwt)", re.IGNORECASE)
+"""Names of subprotocols that say that a secret follows, in the same one or as the next."""
+_BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
+"""Subprotocols that are secrets: JSON Web Tokens and keys of model providers."""
 _NO_WORDS = (b"{", b"[", b"-----")
 """What begins documents and keys, which are taken as wholes."""
 
@@ -65,3 +74,18 @@ def find_parts(value: bytes, *, basic: bool = False) -> tuple[bytes, ...]:
     if pair is not None:
         return pair
     return tuple(value[start:end] for start, end in find_words(value))
+
+
+def find_in_protocols(value: bytes) -> list[tuple[int, int]]:
+    """Find the places of secrets among the subprotocols of a WebSocket, where browsers have to put them."""
+    found, at, before = list[tuple[int, int]](), 0, b""
+    for part in value.split(b","):
+        start = at + len(part) - len(part.lstrip())
+        end = at + len(part.rstrip())
+        marked = _MARKED.fullmatch(part)
+        if marked:
+            found.append((at + marked.start(2), end))
+        elif start < end and (_BARE.fullmatch(part) or _MARK.fullmatch(before.strip())):
+            found.append((start, end))
+        at, before = at + len(part) + 1, part
+    return found

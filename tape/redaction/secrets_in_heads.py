@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from ...config.schema import KeepRule, RedactRule
-from ..headers.credential_parts import read_pair
+from ..headers.credential_parts import find_in_protocols, read_pair
 from .learned import Learned
 from .placeholders.placeholder import Placeholders, unescape
 from .places import (
@@ -44,16 +44,6 @@ _LASTING = re.compile(rb"(?:token|key|secret|password)\Z")
 _COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
 _COSMOS_SIGNATURE = re.compile(rb"((?:&|%26)sig(?:=|%3d))(.*)", re.IGNORECASE | re.DOTALL)
 """Cosmos DB writes its `authorization` as a query, percent-encoded, without a scheme."""
-
-_MARKED = re.compile(
-    rb"(\s*\S*?(?:api-?key|token|bearer(?:\.authorization\.k8s\.io)?|secret|password|auth\w*|jwt)"
-    rb"[.:=_-])(\S{6,}\s*)",
-    re.IGNORECASE,
-)
-_MARK = re.compile(rb"\S*(?:api-?key|token|bearer|secret|password|auth\w*|jwt)", re.IGNORECASE)
-"""Names of subprotocols that say that a secret follows, in the same one or as the next."""
-_BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
-"""Subprotocols that are secrets: JSON Web Tokens and keys of model providers."""
 
 _DELIMITER = re.compile(rb"([?#&]|;(?=[A-Za-z0-9_.%-]{1,64}=))")
 """Before a pair: some servers take `;` for `&`."""
@@ -257,14 +247,9 @@ class Heads:
 
     def _protocols(self, value: bytes) -> bytes:
         """Replace the secrets among subprotocols, where browsers have to put them."""
-        parts = value.split(b",")
-        for index, part in enumerate(parts):
-            marked = _MARKED.fullmatch(part)
-            if marked:
-                parts[index] = marked[1] + self._hide(TOKEN, marked[2])
-            elif _BARE.fullmatch(part) or (index and _MARK.fullmatch(parts[index - 1].strip())):
-                parts[index] = self._hide(TOKEN, part)
-        return b",".join(parts)
+        for start, end in find_in_protocols(value):
+            value = value[:start] + self._hide(TOKEN, value[start:end]) + value[end:]
+        return value
 
     def _authorization(self, value: bytes) -> bytes:
         """Replace what is secret; scheme, scope, account and names of what is signed are compared, and stay."""
