@@ -437,10 +437,12 @@ def _verdict(receipt: Receipt) -> str:
     if receipt.standing not in ("", "sealed"):
         article = "AN" if receipt.standing[0] in "aeiou" else "A"
         verdict += f" TO {article} {receipt.standing.upper()} TAPE"
-    if receipt.faithful_but_for:
-        needed = plain(", ".join(receipt.faithful_but_for))
-        drift = not receipt.injected and not receipt.refused_by_contract
-        verdict += f" BUT FOR MODEL DRIFT, allowed as {needed}" if drift else f" BUT FOR {needed}"
+    drift = [one.allowed for one in receipt.model_drift if one.served]
+    rest = receipt.faithful_but_for[len(drift) :]
+    if drift and receipt.faithful_but_for:
+        verdict += f" BUT FOR MODEL DRIFT, allowed as {plain(', '.join(drift))}"
+    if rest:
+        verdict += f"{', AND' if drift else ' BUT'} FOR {plain(', '.join(rest))}"
     return verdict
 
 

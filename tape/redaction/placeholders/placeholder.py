@@ -91,9 +91,7 @@ class Placeholders:
         if find_words(value):
             return write_words(value, self.of)
         if read_pair(value) is not None:
-            made = self.in_basic(value)
-            if is_shaped(made) == is_shaped(value):
-                return made
+            return self.in_basic(value)
         seed = hmac.digest(self._key, value, "sha256")
         made = make_alike(value, seed)
         for turn in range(_TURNS):

@@ -42,6 +42,22 @@ def test_a_value_is_found_wherever_it_is(body: bytes) -> None:
     assert not look(None)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [rb'{"csrf": "a+b\/c81ab77e0c2="}', rb'{"csrf": "a\u002Bb/c81ab77e0c2="}', b"t=a%2Bb%2Fc81ab77e0c2%3D", b"<input value='a&#x2B;b/c81ab77e0c2='>"],
+)  # fmt: skip
+def test_escapes_are_undone(body: bytes) -> None:
+    """Of JSON, URLs and HTML: the agent reads what they mean."""
+    placeholder = Redactor(b"key").stands_for(b"a+b/c81ab77e0c2=")
+    assert look(make_response(body), placeholder=placeholder)
+
+
+def test_fields_are_read() -> None:
+    """An authorization code is a parameter of where a browser is sent."""
+    headers = ((b"Location", b"https://app.test/cb?code=" + TOKEN + b"&state=1"),)
+    assert look(make_response(b"", headers=headers))
+
+
 def test_an_answer_with_a_coding_is_read() -> None:
     """As servers send pages."""
     headers = ((b"Content-Encoding", b"gzip"),)

@@ -77,3 +77,30 @@ def test_a_body_without_a_secret_comes_out_as_it_was_in_bounded_memory() -> None
 def test_a_coded_body_is_left_alone() -> None:
     """What is compressed holds no text."""
     assert learned().stream(((b"Content-Encoding", b"gzip"),), answer=True) is None
+
+
+PASSWORDS = [f"kX9vQ2mL7pR4tZ8wB{number}".encode() for number in range(5)]
+
+
+def placeholders(*values: bytes, before: int = 0) -> tuple[tuple[bytes, bool], ...]:
+    """Give what is remembered of the secrets of a request."""
+    stream = Redactor(b"k" * 32).stream((), answer=False)
+    assert stream is not None
+    stream.feed(b" " * before)
+    for value in values:
+        stream.feed(b'{"api_key": "%b", "password": "%b"}\n' % (value, value) + b" " * 999)
+    stream.finish()
+    return stream.replaced
+
+
+def test_what_was_replaced_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By value, wherever the windows end, and whether it is in a place of credentials; of many the rest by one hash."""
+    stands_for = Redactor(b"k" * 32).stands_for
+    found = placeholders(*PASSWORDS)
+    assert found == tuple((stands_for(one), own) for one in PASSWORDS for own in (True, False))
+    assert placeholders(*PASSWORDS, before=WINDOW_BYTES) == found
+    monkeypatch.setattr("playhead.tape.redaction.stream.MAX_PLACES", 4)
+    few = placeholders(*PASSWORDS)
+    assert (few[:4], len(few)) == (found[:4], 5)
+    assert placeholders(*PASSWORDS[:4], PASSWORDS[0])[4] != few[4]
+    assert placeholders(*PASSWORDS, before=WINDOW_BYTES)[4] == few[4]

@@ -43,6 +43,7 @@ from playhead.timeline import (
     render_receipt,
 )
 from playhead.timeline.receipts.exchange_rows import rows
+from playhead.timeline.receipts.receipt import OptIn
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -601,6 +602,23 @@ async def test_what_drift_let_through_is_counted_by_opt_in(store: Store) -> None
     text = render_receipt(receipt)
     assert "FAITHFUL BUT FOR MODEL DRIFT, allowed as m=n, d=e: replay of tape" in text
     assert "m=n: served 120, seq 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 …\n" in text
+
+
+@pytest.mark.parametrize(
+    ("drift", "late", "verdict"),
+    [
+        (["m=n"], [], "FAITHFUL BUT FOR MODEL DRIFT, allowed as m=n: "),
+        ([], [2], "FAITHFUL BUT FOR late answers served: "),
+        (["m=n"], [2], "FAITHFUL BUT FOR MODEL DRIFT, allowed as m=n, AND FOR late answers served: "),
+    ],
+)  # fmt: skip
+def test_what_is_no_drift_is_not_called_drift(
+    drift: list[str], late: list[int], verdict: str
+) -> None:
+    """The first line names each by what it is."""
+    receipt = Receipt("r", "tape", "playback", "sealed", requests=1, late=late)
+    receipt.model_drift = [OptIn(one, 1) for one in drift]
+    assert verdict in render_receipt(receipt)
 
 
 @pytest.mark.parametrize("told", ["diverged", "egress", "foreign", "refused 9"])

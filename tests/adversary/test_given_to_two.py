@@ -1,0 +1,148 @@
+"""Two tenants are given a credential each: whoever sends the other one's, or an invented one, is refused, wherever it is sent.
+
+Each was found by a tester who had the documents alone.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+
+from playhead.config import Config, Mode
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.story import Call, Said, recorded
+from playhead.tests.support.websocket import WebsocketOrigin
+from playhead.timeline import Receipt, build
+
+TOKENS = "kX9vQ2mL7pR4tZ8wB5/nC+dF6=", "wT3nH6bJ1cF5yD0sQ7/xZ+vB8="
+INVENTED = "Zq8Lw3Rt6Vy1Xe5Mn2/p9+Jd4="
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+SOURCES: dict[str, Callable[[str], Call]] = {
+    "member": lambda token: Call("", answer={"access_token": token}),
+    "cookie": lambda token: Call("", answer_headers={"Set-Cookie": f"sid={token}; Path=/"}),
+    "redirect": lambda token: Call("", status=201, answer={}, answer_headers={"Location": f"https://app.test/cb?code={quote(token, safe='')}&state=1"}),
+    "page": lambda token: Call("", answer=f"<input name=csrf value='{token.replace('+', '&#x2B;')}'>"),
+}  # fmt: skip
+Sent = tuple[Mapping[str, str], object]
+USES: dict[str, Callable[[str], Sent]] = {
+    "bearer": lambda token: ({"Authorization": f"Bearer {token}"}, {"a": 1}),
+    "basic": lambda token: ({"Authorization": _basic("x-access-token", token)}, {"a": 1}),
+    "basic user": lambda token: ({"Authorization": _basic(token, "")}, {"a": 1}),
+    "cookie": lambda token: ({"Cookie": f"sid={token}"}, {"a": 1}),
+    "URL in a field": lambda token: ({"X-Callback": f"https://cb.test/x?access_token={quote(token, safe='')}"}, {"a": 1}),
+    "user of a URL": lambda token: ({"X-Remote": f"https://git:{quote(token, safe='')}@git.test/x"}, {"a": 1}),
+    "form": lambda token: (FORM, f"grant_type=authorization_code&code={quote(token, safe='')}".encode()),
+    "member": lambda token: ({}, {"api_key": token}),
+}  # fmt: skip
+
+
+def _basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _read(source: str, said: Said) -> str:
+    """Read the credential out of an answer, as an agent does."""
+    import html
+    from urllib.parse import unquote
+
+    match source:
+        case "cookie":
+            return said.headers["set-cookie"].partition("=")[2].partition(";")[0]
+        case "redirect":
+            return unquote(said.headers["location"].partition("code=")[2].partition("&")[0])
+        case "page":
+            return html.unescape(said.body.decode()).partition("value='")[2].partition("'")[0]
+    return str(json.loads(said.body)["access_token"])
+
+
+PAIRS = [
+    *(("member", use) for use in USES),
+    ("cookie", "cookie"),
+    ("cookie", "bearer"),
+    ("redirect", "form"),
+    ("page", "member"),
+    ("page", "bearer"),
+]
+
+
+@pytest.mark.parametrize(("source", "use"), PAIRS)
+async def test_the_credential_of_another_tenant_is_refused(
+    source: str, use: str, store_dir: Path
+) -> None:
+    """Though neither was used before; its own one is served, and `exact`."""
+    logins = [
+        Call(
+            f"POST /login/{number}",
+            answer=made.answer,
+            answer_headers=made.answer_headers,
+            status=made.status,
+        )
+        for number, token in enumerate(TOKENS)
+        for made in [SOURCES[source](token)]
+    ]
+
+    def close(token: str) -> Call:
+        headers, body = USES[use](token)
+        return Call("POST /account/close", body, headers=headers)
+
+    async with recorded(store_dir, [*logins, close(TOKENS[0])]) as story:
+        for which in range(3):
+            given = [_read(source, said) for said in await story.play(logins)]
+            (said,) = await story.play([close([*given, INVENTED][which])])
+            receipt = await story.end()
+            assert (said.status == 200, receipt.faithful) == (which == 0, which == 0), (
+                which,
+                receipt.divergences,
+            )
+
+
+# ---- WebSockets --------------------------------------------------------------------------------
+
+
+async def _talk(running: Running, url: str, key: Callable[[list[str]], str]) -> None:
+    """Ask for two tokens, and send one."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url, proxy=running.url_for("r")) as one,
+    ):
+        given = list[str]()
+        for tenant in TOKENS:
+            await one.send_str(json.dumps({"access_token": tenant, "op": "echo"}))
+            got = await one.receive()
+            if got.type is not aiohttp.WSMsgType.TEXT:
+                return
+            given.append(json.loads(got.data)["access_token"])
+        await one.send_str(json.dumps({"op": "close", "api_key": key(given)}))
+        await one.receive()
+        await one.close(code=1000)
+
+
+async def _replay(tmp_path: Path, key: Callable[[list[str]], str]) -> Receipt:
+    store = tmp_path / "store"
+    with WebsocketOrigin({}) as origin:
+        url = f"{origin.url}/rates"
+        async with running_engine(Config(mode=Mode.RECORD, store=store)) as running:
+            await _talk(running, url, lambda given: given[0])
+            await running.end("r")
+        origin.stop()
+        async with running_engine(Config(mode=Mode.PLAYBACK, store=store)) as running:
+            await _talk(running, url, key)
+            await running.end("r@1")
+            return build(running.store, running.store.get_run("r@1"))
+
+
+async def test_a_message_with_another_credential_is_refused(tmp_path: Path) -> None:
+    """In a place of credentials: the key of a tenant stands for itself from its first message on."""
+    good = await _replay(tmp_path / "good", lambda given: given[0])
+    assert (good.faithful, dict(good.matched)) == (True, {"exact": 1}), good.divergences
+    for number, key in enumerate((lambda given: given[1], lambda given: INVENTED)):
+        told = await _replay(tmp_path / str(number), key)
+        assert [one["place"] for one in told.divergences[0]["differences"]] == [
+            "message[4].$.api_key"
+        ]
