@@ -1,5 +1,6 @@
 """Values that were replaced in header fields whose names say nothing of them: they count as those of a body do."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.config import Config, IgnoreRule, Mode, Playback, parse_match
 from playhead.store import Store
 from playhead.tape.exchange import RunId
@@ -29,11 +31,11 @@ _KEYS = b"one key", b"another key"
 Fields = list[tuple[str, str]]
 
 
-async def _ask(running: Running, url: str, asked: list[Fields]) -> None:
+async def _ask(running: Running, url: str, asked: list[Fields], body: bytes = b"{}") -> None:
     async with aiohttp.ClientSession() as session:
         for fields in asked:
             async with session.post(
-                url, data=b"{}", headers=fields, proxy=running.url_for("r")
+                url, data=io.BytesIO(body), headers=fields, proxy=running.url_for("r")
             ) as answer:
                 await answer.read()
 
@@ -43,7 +45,13 @@ async def _ok(_request: web.Request) -> web.Response:
 
 
 async def _replay(
-    tmp_path: Path, recorded: list[Fields], played: list[Fields], *, other: bool, **more: Any
+    tmp_path: Path,
+    recorded: list[Fields],
+    played: list[Fields],
+    *,
+    other: bool,
+    bodies: tuple[bytes, bytes] = (b"{}", b"{}"),
+    **more: Any,
 ) -> Receipt:
     """Record requests and play other ones, in another store where that is said."""
     store = tmp_path / "store"
@@ -51,13 +59,13 @@ async def _replay(
         url = f"{origin.url}/v1/notes"
         config = Config(mode=Mode.RECORD, store=store, **more)
         async with running_engine(config, _KEYS[0]) as running:
-            await _ask(running, url, recorded)
+            await _ask(running, url, recorded, bodies[0])
             await running.end("r")
     if other:
         store = _carry(store, tmp_path / "other")
     config = Config(mode=Mode.PLAYBACK, store=store, playback=Playback(effects="refuse"), **more)
     async with running_engine(config, _KEYS[other]) as running:
-        await _ask(running, url, played)
+        await _ask(running, url, played, bodies[1])
         await running.end("r@1")
         return build(running.store, running.store.get_run("r@1"))
 
@@ -111,6 +119,51 @@ async def test_values_are_renamed_consistently(tmp_path: Path) -> None:
     assert good.faithful, good.to_json()
     bad = await _replay(tmp_path / "bad", tape, note(SECOND, THIRD, THIRD), other=True)
     assert {place for found in places(bad) for place in found} == {"header x-note"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "counts"),
+    [
+        ("x-sentry-dsn", "https://KEY@o12.ingest.test/45", True),
+        ("x-remote", "see https://git:KEY@git.test/x", True),
+        ("x-callback", "https://cb.test/x?access_token=KEY", False),
+        ("referer", "https://cb.test/x#access_token=KEY", False),
+        ("sec-websocket-protocol", "realtime, openai-insecure-api-key.KEY", False),
+    ],
+)
+async def test_credentials_in_fields_of_other_kinds(
+    name: str, text: str, counts: bool, tmp_path: Path
+) -> None:
+    """The same one is served in any store, another one where it is in a place of credentials."""
+    tape: list[Fields] = [[(name, text.replace("KEY", FIRST))]]
+    for other in (False, True):
+        told = await _replay(tmp_path / f"{other}", tape, tape, other=other)
+        assert told.faithful, told.to_json()
+        assert told.matched == ({"canonical": 1} if other else {"exact": 1})
+    rotated: list[Fields] = [[(name, text.replace("KEY", SECOND))]]
+    told = await _replay(tmp_path / "rotated", tape, rotated, other=False)
+    assert (told.faithful, told.matched) == ((False, {}) if counts else (True, {"canonical": 1}))
+
+
+async def test_bodies_that_are_too_large_to_be_held(tmp_path: Path) -> None:
+    """What was replaced in one counts as in any; a place of credentials may have another value."""
+
+    def body(password: str, key: str) -> bytes:
+        text = b'{"doc": "%b", "password": "%b", "api_key": "%b"}'
+        return text % (b" " * HELD_BYTES, password.encode(), key.encode())
+
+    tape, plain = body(FIRST, SECOND), list[Fields]([[]])
+    for number, (other, sent, served) in enumerate(
+        (
+            (False, tape, {"exact": 1}),
+            (False, body(FIRST, THIRD), {"canonical": 1}),
+            (False, body(THIRD, SECOND), {}),
+            (True, tape, {"canonical": 1}),
+        )
+    ):
+        to = tmp_path / str(number)
+        told = await _replay(to, plain, plain, other=other, bodies=(tape, sent))
+        assert told.matched == served, told.to_json()
 
 
 async def test_fields_of_one_name(tmp_path: Path) -> None:
