@@ -93,15 +93,17 @@ def _text(value: bytes, chance: Chance) -> bytes:
     """Make each letter and digit another one, behind a prefix."""
     begin = prefix_size(value)
     uuids = list(_UUID.finditer(value))
-    count = sum(len(found[0]) for found in _RUN.finditer(value, begin))
+    count = sum(map(len, _RUN.findall(value, begin)))
     few = next((few for least, few in _FEW if count >= least), 0)
     drawn = chance.draw(len(value))
     made = bytearray(value)
     for found in _RUN.finditer(value, begin):
-        run = found[0]
-        in_uuid = any(uuid.start() <= found.start() < uuid.end() for uuid in uuids)
-        others = _alphabets(run, few, is_hex=in_uuid or _is_hex(run))
-        start, end = found.span()
+        run, (start, end) = found[0], found.span()
+        if few:
+            others = _of_few(few, not run.isalpha(), run != run.upper(), run != run.lower())
+        else:
+            in_uuid = any(uuid.start() <= start < uuid.end() for uuid in uuids)
+            others = _of_many(run, is_hex=in_uuid or _is_hex(run))
         made[start:end] = [others[code][by] for code, by in zip(run, drawn[start:end], strict=True)]
     for uuid in uuids:
         for at in (uuid.start(1), uuid.start(2)):
@@ -114,25 +116,22 @@ def _is_hex(run: bytes) -> bool:
     return len(run) >= _LONG and _HEX.fullmatch(run) is not None
 
 
-def _alphabets(run: bytes, few: int, *, is_hex: bool) -> list[bytes]:
-    """Give what each character of a run becomes by what was drawn, never itself."""
-    if few:
-        codes = frozenset(run)
-        return _of_few(few, *(not codes.isdisjoint(one) for one in _CHOSEN))
-    return _of_many(b"234567" if _BASE32.fullmatch(run) else _DIGITS, 6 if is_hex else 26)
-
-
 @cache
 def _of_few(few: int, digits: bool, lower: bool, upper: bool) -> list[bytes]:
-    """Give what each character becomes of a few, of the classes that a run has."""
+    """Give what each character becomes by what was drawn, never itself: one of a few, of the classes that a run has."""
     has = (digits, lower, upper)
     chosen = [one for one, is_there in zip(_CHOSEN.values(), has, strict=True) if is_there]
     turns = bytes([one[turn] for turn in range(few) for one in chosen])[:few]
     return [_choices(turns, code) for code in range(128)]
 
 
+def _of_many(run: bytes, *, is_hex: bool) -> list[bytes]:
+    """Give what each character of a run becomes by what was drawn, never itself: one of its own class."""
+    return _of_classes(b"234567" if _BASE32.fullmatch(run) else _DIGITS, 6 if is_hex else 26)
+
+
 @cache
-def _of_many(digits: bytes, letters: int) -> list[bytes]:
+def _of_classes(digits: bytes, letters: int) -> list[bytes]:
     """Give what each character becomes of its own class."""
     found = [b""] * 128
     for alphabet in (digits, _LOWER[:letters], _UPPER[:letters]):

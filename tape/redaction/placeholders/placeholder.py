@@ -28,6 +28,8 @@ _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _MADE = b"placeholders 3"
 """Changes where a value would have another placeholder than before."""
 _TURNS = 16
+_MADE_LAST = 8192
+"""Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
 _CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
 
 
@@ -43,7 +45,7 @@ class Placeholders:
             raise ValueError("the key of a redactor is empty; expected some secret bytes")
         self._key = key
         # Secrets of one agent repeat from request to request.
-        self._made = lru_cache(maxsize=1024)(self._make)
+        self._made = lru_cache(maxsize=_MADE_LAST)(self._make)
         self._kept: set[bytes] = set()
 
     @property
