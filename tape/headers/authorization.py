@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from .credential_parts import find_parts
+from ..records.credential_parts import find_parts
 
 _SIGV4 = frozenset(
     (b"aws4-hmac-sha256", b"aws4-ecdsa-p256-sha256", b"goog4-rsa-sha256", b"goog4-hmac-sha256")

@@ -22,8 +22,8 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ..exchange import Headers
+from ..records.credential_parts import find_in_protocols, find_parts
 from .authorization import EMPTY, is_empty, read_authorization
-from .credential_parts import find_in_protocols, find_parts
 from .shipped_lists import (
     BAGGAGE,
     BAGGAGE_NOISE,

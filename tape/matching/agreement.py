@@ -23,7 +23,6 @@ from ..exchange import ANOTHER, BODY, HEADER, Exchange, Headers, Request, Reques
 from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
-from ..redaction.compare_placeholders import ANOTHER
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers

@@ -10,15 +10,23 @@ from bisect import bisect
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..exchange import BODY, TARGET, UNSEARCHED, Headers, Message, MessageKind, Request, Secret
+from ..exchange import (
+    ANOTHER,
+    BODY,
+    TARGET,
+    UNSEARCHED,
+    Headers,
+    Message,
+    MessageKind,
+    Request,
+    Secret,
+)
 from .places import QUERY, SECRET, is_query_secret
 
 PAIRS = re.compile(rb"""([?#&;])([^=?#&;\s<>"']+)=([^&#;\s<>"']*)""")
 USERS = re.compile(rb"""((?:[A-Za-z][A-Za-z0-9+.-]*:|(?<![^\s<"'=,;]))//)([^/?#\s<>"'\\]+)@""")
 """User and password of URLs."""
 
-ANOTHER = f"{UNSEARCHED}:another"
-"""A kind that no place has."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BEHIND = tuple(bytes([code]) for code in b",]} \t\r\n")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from ...config.schema import KeepRule, RedactRule
-from ..headers.credential_parts import find_in_protocols, read_pair
+from ..records.credential_parts import find_in_protocols, read_pair
 from .learned import Learned
 from .placeholders.placeholder import Placeholders, unescape
 from .places import (

@@ -30,8 +30,8 @@ PENDING = ("addons/run/pending_exchange.py", ("pending",))
 INSIDE = {
     "config": "errors archive_url targets match_pattern schema contradictions values document safe_json_schema contract_schema_file profiles load watch",
     "tape": "exchange records redaction headers canonical classify dialects diff matching playback policy contracts stubs",
-    "tape.redaction": "acceptance places finding placeholders learned configured resumed search compare_placeholders stream"
-    " secrets_in_heads header_places replaced_places redact_heads redactor rewriting",
+    "tape.redaction": "acceptance places finding placeholders learned configured resumed search compare_placeholders"
+    " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",

@@ -16,14 +16,17 @@ from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, compile_heads, most_places
 
-MOST_LOOKS = 20_000
-"""What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 4 us."""
+MOST_LOOKS = 46_000
+"""What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
+FEW_LOOKS = 8_000
+"""The same for a text with so many places that its rest will hardly be searched."""
+MANY_PLACES = 8_000
 BYTES_A_LOOK = 256
 """A text may have one more for as many bytes."""
 _JUDGED = 4
-"""What a value costs that is judged, and 64 bytes of one."""
-_FOUND = 3
-"""What it costs to replace a value."""
+"""What a value costs that is judged, and each 64 bytes of one."""
+_FOUND = 5
+"""What a value costs that is found again, without judging; one that was judged costs little more."""
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
@@ -150,7 +153,8 @@ class Finder:
         """Look at each place; give how much of the text was looked at."""
         strings, keys = Strings(context.data, context.document), Keys()
         behind = run = looked = 0
-        most = MOST_LOOKS + len(context.data) // BYTES_A_LOOK
+        size = len(context.data) // BYTES_A_LOOK
+        most = size + (MOST_LOOKS if len(hits) <= MANY_PLACES + size else FEW_LOOKS)
         named, words = self._named, self._coded
         for end, which in hits:
             if end <= behind:
@@ -181,8 +185,10 @@ class Finder:
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 found.append(one if one.declared else one._replace(kind=SECRET))
-                keys.look(context.data[one.start : one.end])
-                looked += _FOUND
+                judged = keys.looked
+                if which >= named:
+                    keys.look(context.data[one.start : one.end])
+                looked += _FOUND if which >= named and keys.looked == judged else 1
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
 

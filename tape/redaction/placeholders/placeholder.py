@@ -6,7 +6,7 @@ Rules:
    wherever it stands in a store, and says nothing without the key.
 2. It has the form of the value (`alike.py`): its length, its prefix, everything but letters and digits.
 3. Personal data get pseudonyms, which are valid where the data are (`pseudonyms.py`), whatever redaction took them for.
-4. A value that has others in it (`headers/credential_parts.py`) has their placeholders in it.
+4. A value that has others in it (`records/credential_parts.py`) has their placeholders in it.
 5. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
    with the same escapes: its length stands, and what was valid stays valid.
 """
@@ -15,7 +15,7 @@ import hmac
 import re
 from functools import lru_cache
 
-from ...headers.credential_parts import find_parts, find_words, read_pair, write_pair, write_words
+from ...records.credential_parts import find_parts, find_words, read_pair, write_pair, write_words
 from ..acceptance import is_shaped
 from .alike import make_alike
 from .pseudonyms import make_pseudonym, normal_form

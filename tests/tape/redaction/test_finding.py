@@ -1,6 +1,10 @@
 """The table of formats, the engines behind it, and what is learned."""
 
+import json
 import re
+import string
+import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -14,7 +18,7 @@ import playhead
 from playhead.tape.redaction import acceptance
 from playhead.tape.redaction.finding import heads as heads_of
 from playhead.tape.redaction.finding.context import Context
-from playhead.tape.redaction.finding.finder import Finder
+from playhead.tape.redaction.finding.finder import Finder, finder
 from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.finding.heads import Re2Heads
 from playhead.tape.redaction.learned import MAX_VALUES, Learned
@@ -140,3 +144,37 @@ def test_the_oldest_values_are_forgotten() -> None:
     assert len(learned.values) <= MAX_VALUES
     assert learned.find(values[0])[0] == []
     assert learned.find(values[-1])[0]
+
+
+def _fresh(what: str, count: int) -> bytes:
+    """Give an answer with many different secrets."""
+    drawn = Random(1)
+
+    def some(size: int, signs: str = string.ascii_letters + string.digits) -> str:
+        return "".join(drawn.choices(signs, k=size))
+
+    capitals = string.ascii_uppercase + "234567"
+    rows: dict[str, Callable[[], object]] = {
+        "aws": lambda: f"https://b.test/f?X-Amz-Credential=AS{'IA'}{some(16, capitals)}%2Fs3&X-Amz-Security-Token=IQoJb3Jp{'Z2luX2Vj'}{some(300)}&X-Amz-Signature={some(64, '0123456789abcdef')}",
+        "google": lambda: f"https://g.test/f?X-Goog-Credential=svc%40p.test&X-Goog-Signature={some(512, '0123456789abcdef')}",
+        "uuid": lambda: {"token": str(uuid.UUID(bytes=drawn.randbytes(16)))},
+        "har": lambda: {"request": {"headers": [{"name": name, "value": some(32)} for name in ("Cookie", "Authorization", "X-Api-Key", "X-Auth-Token")]}, "url": "/" + "a" * 200},
+    }  # fmt: skip
+    return json.dumps([rows[what]() for _ in range(count)]).encode()
+
+
+@pytest.mark.parametrize(
+    ("what", "count"), [("aws", 1000), ("google", 1000), ("uuid", 5000), ("har", 2000)]
+)
+def test_a_long_list_of_secrets_is_searched_whole(what: str, count: int) -> None:
+    """All of it, so that a replay can give it; of a text with more places there are fewer looks."""
+    data = _fresh(what, count)
+    assert finder().find(Context(data)).searched == len(data)
+
+
+def test_a_text_that_is_too_full_is_given_up_early() -> None:
+    """Nobody waits for what is not kept in the end."""
+    data = _fresh("uuid", 20_000)
+    found = finder().find(Context(data))
+    assert 0 < len(found.found) < 5000
+    assert found.searched < len(data)

@@ -5,13 +5,13 @@ import base64
 import pytest
 
 from playhead.tape.headers.counted_fields import Linked, Space
-from playhead.tape.headers.credential_parts import (
+from playhead.tape.headers.linked_values import LinkedValues
+from playhead.tape.records.credential_parts import (
     find_in_protocols,
     find_parts,
     write_pair,
     write_words,
 )
-from playhead.tape.headers.linked_values import LinkedValues
 from playhead.tape.redaction.places import is_credential
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_request
