@@ -430,7 +430,11 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
-            if self._inexact and self._profile is None and (pending.logged or {}).get("match") == "exact":
+            if (
+                self._inexact
+                and self._profile is None
+                and (pending.logged or {}).get("match") == "exact"
+            ):
                 self._told["rematched"] = ["exact", "canonical"]
             if self._told:
                 pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)

@@ -276,7 +276,9 @@ class Agreement:
         split = self._inner.find_split(old.linked, new.linked)
         changed += [Changed(pair[0].place, _SPLIT) for pair in split]
         told = {one.place: one for one in reversed(changed)}.values()
-        changed = [one for one in reversed(told) if not self._is_masked(present, request_class, one.place)]
+        changed = [
+            one for one in reversed(told) if not self._is_masked(present, request_class, one.place)
+        ]
         if changed:
             return ComparedMessage(tuple(changed))
         same = self._inner.agree(old.linked, new.linked)
