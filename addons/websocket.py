@@ -211,11 +211,9 @@ class WebSocketPlayer(WebSocket):
         self._broken = ""
         self._closed: tuple[int, str] | None = None
         self._unheard = self._ended = False
-        self._inexact = False
-        """Whether a message of the client had another credential than the recorded one."""
         self._told: dict[str, Any] = {}
         """For the receipt: whether redaction `replaced` a value in a message that was sent, or was sent `as_recorded`, whether a
-        match rests on a `kind_alone`, and on what of the client's `profile`."""
+        match rests on a `kind_alone`, on what of the client's `profile`, and how it is `rematched` for another credential."""
         self._profile: ProfileUse | None = None
 
     # ---- what the layer asks -------------------------------------------------------------------
@@ -317,7 +315,7 @@ class WebSocketPlayer(WebSocket):
         if compared.kind_alone:
             self._told["kind_alone"] = True
         if not (compared.changed or compared.same):
-            self._inexact = True
+            self._told["rematched"] = ["exact", "canonical"]
         return compared.changed
 
     def _choose(self, heard: Message) -> bool:
@@ -430,12 +428,8 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
-            if (
-                self._inexact
-                and self._profile is None
-                and (pending.logged or {}).get("match") == "exact"
-            ):
-                self._told["rematched"] = ["exact", "canonical"]
+            if self._profile is not None or (pending.logged or {}).get("match") != "exact":
+                self._told.pop("rematched", None)
             if self._told:
                 pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)
         finally:

@@ -61,12 +61,23 @@ class Spool:
         self._writing: asyncio.Future[None] | None = None
         self._kept: Spilled | None = None
         self._dropped = False
-        self.secrets: tuple[Secret, ...] = ()
-        """Where placeholders stand, once it was kept or measured."""
-        self.originals: tuple[tuple[int, bytes], ...] = ()
-        """What stood there, if that was asked for."""
-        self._replaced: tuple[tuple[bytes, bool], ...] = ()
+        self._redacted: Stream | None = None
+        """What took its secrets out, once it was kept or measured."""
         self._failed: StoreUnwritable | None = None
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """Where placeholders stand, once it was kept or measured."""
+        return tuple(self._redacted.secrets) if self._redacted is not None else ()
+
+    @property
+    def originals(self) -> tuple[tuple[int, bytes], ...]:
+        """What stood there, if that was asked for."""
+        return tuple(self._redacted.originals) if self._redacted is not None else ()
+
+    @property
+    def _replaced(self) -> tuple[tuple[bytes, bool], ...]:
+        return self._redacted.replaced if self._redacted is not None else ()
 
     @property
     def size(self) -> int:
@@ -282,6 +293,4 @@ class Spool:
         stream, self._stream = self._stream, None
         if stream is not None:
             self._body.take(*stream.finish())
-            self.secrets = tuple(stream.secrets)
-            self.originals = tuple(stream.originals)
-            self._replaced = stream.replaced
+            self._redacted = stream
