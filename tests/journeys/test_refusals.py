@@ -7,7 +7,6 @@ installed them.
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from playhead.config import Config
 from playhead.tape.exchange import RunId
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import running_engine
+from playhead.tests.support.needs import need
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.sdks import FRAMEWORKS, SDKS, find_python
 from playhead.tests.support.websocket import WebsocketOrigin
@@ -186,9 +186,9 @@ async def test_an_sdk_asks_once_and_says_why(row: Row, tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", NODE, ids=lambda row: row.name)
 async def test_an_sdk_for_node_asks_once_and_says_why(row: Row, tmp_path: Path) -> None:
     """No retry, and the error's message is ours."""
-    modules, node = SDKS / "node_modules", shutil.which("node")
-    if node is None or not (modules / row.package).exists():
-        pytest.skip(f"node or {row.package} is not installed: run `just sdks`")
+    modules, node = SDKS / "node_modules", need("node")
+    if not (modules / row.package).exists():
+        pytest.skip(f"{row.package} is not installed: run `just sdks`")
     script = tmp_path / "refused.mjs"
     script.write_bytes((CLIENTS / "refused.mjs").read_bytes())
     (tmp_path / "node_modules").symlink_to(modules)
@@ -199,8 +199,10 @@ async def test_an_sdk_for_node_asks_once_and_says_why(row: Row, tmp_path: Path) 
 async def test_a_cli_ends_soon_and_says_why(row: Row, tmp_path: Path) -> None:
     """A vendor's agent gives up at the first refusal, and its user reads our message."""
     command = COMMANDS[row.name]
-    if not (CLIS / row.package).exists() or (command[0] == "node" and not shutil.which("node")):
-        pytest.skip(f"node or {row.name} is not installed: run `just sdks`")
+    if not (CLIS / row.package).exists():
+        pytest.skip(f"{row.name} is not installed: run `just sdks`")
+    if command[0] == "node":
+        need("node")
     found = [str(CLIS / word) if word == row.package else word for word in command]
     keys = {
         **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "sk-test"),
