@@ -1,0 +1,1 @@
+"""Real agents against a scripted model on a fake Internet: `just agents`. docs/agents.md is the page that it writes."""
