@@ -37,11 +37,13 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: int = 120
     missing: str = ""
     """Why it is not run."""
+    release: str = ""
+    """Of its first package; empty: the newest."""
 
     @property
     def place(self) -> Path:
         """Where it is installed."""
-        return BUILD / self.name
+        return BUILD / f"{self.name}@{self.release}" if self.release else BUILD / self.name
 
     def fill(self, text: str, work: Path, home: Path) -> str:
         """Put the values in the place of their names."""
@@ -68,9 +70,10 @@ def load_agents() -> list[Agent]:
     return [_load(path) for path in sorted(_FOLDER.glob("*.yaml"))]
 
 
-def load_agent(name: str) -> Agent:
-    """Load one agent. Raises: FileNotFoundError."""
-    return _load(_FOLDER / f"{name}.yaml")
+def load_agent(words: str) -> Agent:
+    """Load one agent by `NAME`, or `NAME@RELEASE`. Raises: FileNotFoundError."""
+    name, _, release = words.partition("@")
+    return msgspec.structs.replace(_load(_FOLDER / f"{name}.yaml"), release=release)
 
 
 def _load(path: Path) -> Agent:

@@ -22,6 +22,32 @@ from .script import API, GIT
 ADDRESS = "198.18.0.1"
 """Of RFC 2544's block for tests, so that nothing takes it for loopback."""
 
+_CATALOG = {
+    "anthropic": {
+        "id": "anthropic",
+        "name": "Anthropic",
+        "env": ["ANTHROPIC_API_KEY"],
+        "npm": "@ai-sdk/anthropic",
+        "models": {
+            "claude-sonnet-4-5": {
+                "id": "claude-sonnet-4-5",
+                "name": "Claude Sonnet 4.5",
+                "attachment": True,
+                "reasoning": True,
+                "temperature": True,
+                "tool_call": True,
+                "release_date": "2025-09-29",
+                "last_updated": "2025-09-29",
+                "modalities": {"input": ["text"], "output": ["text"]},
+                "open_weights": False,
+                "cost": {"input": 3, "output": 15},
+                "limit": {"context": 200000, "output": 64000},
+            }
+        },
+    }
+}
+"""Of models, as opencode asks for it."""
+
 
 class Internet:
     """Serves every name. Files are kept in `folder`."""
@@ -113,6 +139,10 @@ def _plain(request: web.Request) -> web.StreamResponse:
         if request.headers.get("if-none-match") == tag["etag"]:
             return web.Response(status=304, headers=tag)
         return web.json_response({"restrictions": {}}, headers=tag)
+    if request.path == "/api.json":
+        return web.json_response(_CATALOG)
+    if "opencode" in request.path:  # a package of its own, which it does without
+        return web.json_response({"error": "not found"}, status=404)
     return web.json_response({})
 
 

@@ -185,13 +185,14 @@ def _add_address() -> None:
 if __name__ == "__main__":
     enter()
     stage = Stage(load_agent(sys.argv[1]), Path(sys.argv[2]))
+    run = sys.argv[5] if len(sys.argv) > 5 else "r"
     for number in range(int(sys.argv[3])):
-        done = stage.record(f"r{number}")
+        done = stage.record(f"{run}{number}")
         print("==== record", done.code, done.seconds, "seen", len(stage.seen()))
         print(done.output)
         for one in stage.seen():
             print(one["method"], one["url"])
-    for number in range(int(sys.argv[4])):
-        done = stage.replay("r0")
+    for _ in range(int(sys.argv[4])):
+        done = stage.replay(f"{run}0")
         print("==== replay", done.code, done.seconds)
         print(done.output)
