@@ -21,11 +21,11 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     title: str
     command: list[str]
-    """With `{task}` for the task, `{work}` for the working folder and `{here}` for the folder of this file's scripts."""
+    """With `{task}`, `{work}` for the working folder, `{place}` for where it is installed, `{here}` for programs/."""
     version: list[str]
     npm: list[str] = []
     pypi: list[str] = []
-    python: str = "3.12"
+    python: str = "3.13"
     env: dict[str, str] = {}
     """With `{key}` for a key, and `{home}` for the home folder."""
     home: dict[str, str] = {}
@@ -53,6 +53,7 @@ class Agent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "{work}": work,
             "{home}": home,
             "{here}": Path(__file__).with_name("programs"),
+            "{examples}": Path(__file__).parents[2] / "examples",
             "{place}": self.place,
         }
         for name, value in names.items():

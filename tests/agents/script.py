@@ -12,7 +12,7 @@ from typing import Any
 API, GIT = "api.shop.example", "git.shop.example"
 FINAL = "All steps are done. The order is placed."
 _COMMAND = ("command", "cmd", "commands", "script", "bash_command")
-_PATH = ("file_path", "filePath", "absolute_path", "path", "filename", "file")
+_PATH = ("file_path", "filePath", "absolute_path", "path", "filename", "file", "files", "paths")
 _SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "execute_bash", "terminal")
 _SHELLS += ("run_command", "shell_command", "execute_command", "run_commands")
 _READERS = ("read", "read_file", "view", "read_files")
@@ -69,6 +69,8 @@ def say(asked: Asked, work: PurePath) -> Said:
     shell = _first(tools, _SHELLS)
     if asked.schema is not None:
         return Said(json.dumps(example(asked.schema)))
+    if "look_up" in tools:
+        return _say_shop(asked, tools)
     program = next((tool for tool in asked.tools if tool.is_code and tool.name == "exec"), None)
     if shell is None and program is None:
         return Said(_without_tools(asked.text))
@@ -102,6 +104,24 @@ def _program(commands: list[str]) -> str:
     return f"for (const one of await Promise.all([{', '.join(words)}])) text(one);"
 
 
+def _say_shop(asked: Asked, tools: dict[str, Tool]) -> Said:
+    """The turns of an agent whose tools are functions of its own program."""
+    turns = [[("look_up", 1), ("read_notes", 0)], [("look_up", 2), ("place_order", 1)]]
+    if asked.stage < len(turns):
+        return Said(
+            "",
+            tuple(
+                _fill(tools[name], ("number",), number)
+                for name, number in turns[asked.stage]
+                if name in tools
+            ),
+        )
+    end = _first(tools, _ENDS)
+    if end is not None:
+        return Said("", (_fill(end, tuple(end.schema.get("properties", ()))[:1], FINAL),))
+    return Said(FINAL)
+
+
 def _first(tools: dict[str, Tool], names: tuple[str, ...]) -> Tool | None:
     return next((tools[name] for name in names if name in tools), None)
 
@@ -112,7 +132,7 @@ def _without_tools(text: str) -> str:
     return "A short answer"
 
 
-def _fill(tool: Tool, names: tuple[str, ...], value: str) -> Call:
+def _fill(tool: Tool, names: tuple[str, ...], value: Any) -> Call:
     """Give a call whose property of one of these names has this value; what else is required gets an example."""
     properties: dict[str, Any] = tool.schema.get("properties", {})
     required = tool.schema.get("required", ())
@@ -120,19 +140,23 @@ def _fill(tool: Tool, names: tuple[str, ...], value: str) -> Call:
     arguments = {}
     for name, schema in properties.items():
         if name == wanted:
-            arguments[name] = _shaped(value, schema, names)
+            arguments[name] = _shaped(value, schema, names, name)
         elif name in required:
             arguments[name] = example(schema)
     return Call(tool.name, arguments)
 
 
-def _shaped(value: str, schema: dict[str, Any], names: tuple[str, ...]) -> Any:
-    if schema.get("type") != "array":
+def _shaped(value: Any, schema: dict[str, Any], names: tuple[str, ...], name: str) -> Any:
+    """Put a value in the form that a schema asks for: by itself, or in a list."""
+    kinds = [schema, *schema.get("anyOf", ())]
+    schema = next((one for one in kinds if one.get("type") == "array"), schema)
+    if schema.get("type") != "array" or any(one.get("type") == "string" for one in kinds):
         return value
     inner = schema.get("items", {})
+    inner = next((one for one in inner.get("anyOf", ()) if one.get("type") == "object"), inner)
     if inner.get("type") == "object":
         return [_fill(Tool("", inner), names, value).arguments]
-    return ["bash", "-lc", value] if names is _COMMAND and "commands" not in schema else [value]
+    return ["bash", "-lc", value] if name == "command" else [value]
 
 
 def example(schema: Any) -> Any:

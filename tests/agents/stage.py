@@ -1,10 +1,10 @@
 """One agent in a machine of its own: recorded while the Internet is up, replayed when it is gone.
 
-`Stage` is used by a process that may leave the network for good: `python -m playhead.tests.agents.stage NAME FOLDER`
-prints what came of it as JSON.
+`Stage` is used by a process that has left the network for good by `enter`.
 """
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -16,15 +16,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ..support.machine import enter_or_exit
-from .catalog import BUILD, Agent, load_agent
+from .catalog import BUILD, Agent
 from .internet import ADDRESS
 
-_SIOCSIFADDR = 0x8916
+_SIOCSIFADDR, _PR_SET_CHILD_SUBREAPER = 0x8916, 36
 _PLAYHEAD = Path(os.environ.get("PLAYHEAD") or Path(sys.executable).with_name("playhead"))
 TIMED_OUT = 124
 
@@ -35,9 +37,9 @@ class Ended:
 
     code: int
     output: str
+    """Of the agent alone; what `playhead` says itself goes to `told`."""
     seconds: float
     receipt: dict[str, Any]
-    story: str = ""
 
 
 @dataclass
@@ -49,7 +51,6 @@ class Stage:
 
     agent: Agent
     folder: Path
-    taps: int = field(default=0)
 
     @property
     def home(self) -> Path:
@@ -92,14 +93,18 @@ class Stage:
         """Record the agent with the Internet up."""
         words = ["record", "--run", run, *self.agent.record]
         with self.internet():
-            return self._run([*words, "--upstream-ca", str(self._net / "root.pem")])
+            done = self._run([*words, "--upstream-ca", str(self._net / "root.pem")])
+        _end_what_was_left()
+        return done
 
     def replay(self, run: str, change: Callable[["Stage"], None] | None = None) -> Ended:
         """Replay the agent with nothing up.
 
         change: what is done to its folders before.
         """
-        return self._run(["replay", run], change)
+        done = self._run(["replay", run], change)
+        _end_what_was_left()
+        return done
 
     def _run(self, words: list[str], change: Callable[["Stage"], None] | None = None) -> Ended:
         self._make_folders()
@@ -114,6 +119,7 @@ class Stage:
             [
                 str(_PLAYHEAD),
                 *words,
+                "--quiet",
                 "--store",
                 str(self.store),
                 "--receipt",
@@ -152,12 +158,17 @@ class Stage:
             BUILD / "node" / "node_modules" / ".bin",
         ]
         path = ":".join([*map(str, places), "/usr/local/bin", "/usr/bin", "/bin"])
-        fill = self.agent.fill
+        fill, temporary = self.agent.fill, {"TMPDIR": str(self.folder / "tmp")}
         own = {name: fill(text, self.work, self.home) for name, text in self.agent.env.items()}
-        return {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb", **own}
+        return (
+            {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb"}
+            | temporary
+            | own
+        )
 
     def _make_folders(self) -> None:
-        for folder, files in ((self.home, self.agent.home), (self.work, self.agent.work)):
+        homes = ((self.home, self.agent.home), (self.work, self.agent.work))
+        for folder, files in (*homes, (self.folder / "tmp", {})):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             for name, text in files.items():
@@ -167,12 +178,24 @@ class Stage:
         (self.work / "notes.txt").write_text("one apple\n")
 
 
+def _end_what_was_left() -> None:
+    """End what an agent has left behind, such as a server of its own: in the next run it would be there."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, 0):
+            pass
+
+
 def enter() -> None:
     """Leave the network for good: loopback, the Internet's address, and names that are asked of it."""
     files = {
         "/etc/resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:2\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     }
+    # What daemons leave behind becomes a child of ours.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     enter_or_exit(os.geteuid(), files, _add_address)
 
 
@@ -180,19 +203,3 @@ def _add_address() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         address = struct.pack("HH4s8x", socket.AF_INET, 0, socket.inet_aton(ADDRESS))
         fcntl.ioctl(sock, _SIOCSIFADDR, struct.pack("16s16s", b"lo:1", address))
-
-
-if __name__ == "__main__":
-    enter()
-    stage = Stage(load_agent(sys.argv[1]), Path(sys.argv[2]))
-    run = sys.argv[5] if len(sys.argv) > 5 else "r"
-    for number in range(int(sys.argv[3])):
-        done = stage.record(f"{run}{number}")
-        print("==== record", done.code, done.seconds, "seen", len(stage.seen()))
-        print(done.output)
-        for one in stage.seen():
-            print(one["method"], one["url"])
-    for _ in range(int(sys.argv[4])):
-        done = stage.replay(f"{run}0")
-        print("==== replay", done.code, done.seconds)
-        print(done.output)

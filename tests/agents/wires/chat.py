@@ -8,13 +8,18 @@ from typing import Any
 
 from ..script import Asked, Said, Tool
 
+_TOLD = "Calling tools:"
+"""How smolagents tells in words what the model called."""
 _USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
 def read(body: dict[str, Any]) -> Asked:
     """Read a request to /v1/chat/completions."""
     messages = body.get("messages", [])
-    stage = sum(bool(message.get("tool_calls")) for message in messages)
+    stage = sum(
+        bool(message.get("tool_calls")) or _TOLD in json.dumps(message.get("content"))
+        for message in messages
+    )
     tools = tuple(
         Tool(tool["function"]["name"], tool["function"].get("parameters", {}))
         for tool in body.get("tools") or []
