@@ -17,7 +17,8 @@ from aiohttp import web
 
 from ..support.certificates import Certificates, make_certificates, make_leaf
 from .provider import Provider
-from .script import API, GIT
+from .script import API, GIT, MCP, SITE
+from .shop import call_tool, page
 
 ADDRESS = "198.18.0.1"
 """Of RFC 2544's block for tests, so that nothing takes it for loopback."""
@@ -72,6 +73,7 @@ class Internet:
         outer.load_cert_chain(self._root.chain)
         outer.sni_callback = self._present
         await web.TCPSite(runner, ADDRESS, 443, ssl_context=outer).start()
+        await web.TCPSite(runner, ADDRESS, 4319, ssl_context=outer).start()  # CrewAI's telemetry
         await web.TCPSite(runner, ADDRESS, 80).start()
         (self._folder / "ready").touch()
         await asyncio.Event().wait()
@@ -95,6 +97,10 @@ class Internet:
                 return await self._api(request)
             case name if name == GIT:
                 return await self._git(request)
+            case name if name == MCP:
+                return await call_tool(request)
+            case name if name == SITE:
+                return page(request)
         return await self._provider.find_answer(request) or _plain(request)
 
     def _note(self, request: web.Request) -> None:

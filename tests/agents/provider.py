@@ -34,6 +34,8 @@ class Provider:
         if found := _GEMINI.search(path):
             return await self._gemini(request, found["model"], found["verb"])
         body = await _json(request)
+        if path.endswith("/responses/input_tokens"):
+            return web.json_response({"object": "response.input_tokens", "input_tokens": 100})
         if path.endswith("/count_tokens"):
             return web.json_response({"input_tokens": 100})
         if path.endswith("/messages"):

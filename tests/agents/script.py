@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-API, GIT = "api.shop.example", "git.shop.example"
+API, GIT, MCP = "api.shop.example", "git.shop.example", "mcp.shop.example"
+SITE = "www.shop.example"
 FINAL = "All steps are done. The order is placed."
 _COMMAND = ("command", "cmd", "commands", "script", "bash_command")
 _PATH = ("file_path", "filePath", "absolute_path", "path", "filename", "file", "files", "paths")

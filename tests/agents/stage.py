@@ -147,6 +147,8 @@ class Stage:
                 output, _ = process.communicate()
             code = TIMED_OUT
         seconds = time.monotonic() - begun
+        with (self.folder / "output.txt").open("a") as file:
+            file.write(f"--- {' '.join(words[:3])}: ended with {code}\n{output}\n")
         told = json.loads(receipt.read_text()) if receipt.exists() else {}
         return Ended(code, output, round(seconds, 1), told)
 
