@@ -69,14 +69,10 @@ def rearrange(plan: dict[str, Any]) -> list[str]:
         mount(source, target, flags=MS_BIND)
         lock(target)
     for folder in plan["hidden"]:
-        shared = folder == SHARED_MEMORY
-        mount(
-            "tmpfs",
-            folder,
-            "tmpfs",
-            _PLAIN,
-            "size=50%,mode=1777" if shared else "size=64m,mode=755",
-        )
+        size = "50%" if folder == SHARED_MEMORY else "64m"
+        # tmux, SSH and others refuse a folder for their sockets that is open to more than its user.
+        mode = stat.S_IMODE(os.stat(folder).st_mode)
+        mount("tmpfs", folder, "tmpfs", _PLAIN, f"size={size},mode={mode:o}")
     for folder in plan["made"]:
         os.makedirs(folder, 0o700, exist_ok=True)
     for path in plan["masked"]:

@@ -70,6 +70,18 @@ def test_what_cannot_be_mounted_is_named(path: str) -> None:
         asyncio.run(_run(Sandbox(["true"], os.environ, UNMOUNTABLE[path])))
 
 
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o1777])
+def test_an_emptied_folder_keeps_its_mode(mode: int, tmp_path: Path) -> None:
+    """tmux does not start where the folder of its sockets is open to more than its user."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    folder.chmod(mode)
+    code = f'test "$(stat -c %a {folder})" = {mode:o} && test -z "$(ls {folder})"'
+    (folder / "file").touch()
+    plan = Plan((str(folder),), (), (), (), (), {})
+    assert asyncio.run(_run(Sandbox(["sh", "-c", code], os.environ, plan))) == 0
+
+
 ALONE = {
     "exec true": "true",
     "true; exit 3": "sh",
