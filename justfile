@@ -36,6 +36,10 @@ sdks:
     uv venv --quiet --allow-existing --python 3.12 build/aider
     uv pip install --quiet --upgrade --python build/aider aider-chat
 
+# Real agents, as new as can be had, against a scripted model: installed, recorded, replayed; the table of docs/agents.md.
+agents *OPTIONS:
+    uv run python -m playhead.tests.agents {{OPTIONS}}
+
 # The full counts and the measurements behind the figures in README.md; takes long.
 bars: sdks
     PLAYHEAD_FULL=1 uv run pytest

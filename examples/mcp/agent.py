@@ -8,7 +8,6 @@ from agents import Agent, Runner, function_tool
 from agents.mcp import MCPServerStreamableHttp
 
 
-@function_tool
 def read_notes() -> str:
     """Read the notes of the user."""
     return Path("notes.txt").read_text()
@@ -17,7 +16,9 @@ def read_notes() -> str:
 async def main() -> None:
     """Connect to the server, and run the agent."""
     async with MCPServerStreamableHttp(params={"url": "https://mcp.shop.example/mcp"}) as shop:
-        agent = Agent("buyer", model="gpt-5.1", tools=[read_notes], mcp_servers=[shop])
+        agent = Agent(
+            "buyer", model="gpt-5.1", tools=[function_tool(read_notes)], mcp_servers=[shop]
+        )
         print((await Runner.run(agent, sys.argv[1])).final_output)
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from .catalog import BUILD, Agent, load_agent, load_agents
-from .install import NotInstalled, install
-from .table import write_table
-from .trial import Trial
+from playhead.tests.agents.catalog import BUILD, Agent, load_agent, load_agents
+from playhead.tests.agents.install import NotInstalled, install
+from playhead.tests.agents.table import write_table
+from playhead.tests.agents.trial import Trial
 
 RESULTS = BUILD / "results"
 _RUNS = 2

@@ -1,4 +1,4 @@
-"""The agents that are run: one file each in catalog/, with the way to install it, its command and its environment."""
+"""The agents that are run: one file each in descriptions/, with the way to install it, its command and its environment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ import yaml
 
 BUILD = Path(__file__).parents[2] / "build" / "agents"
 """Where `just agents` installs them, a folder each, and Node."""
-_FOLDER = Path(__file__).with_name("catalog")
+_FOLDER = Path(__file__).with_name("descriptions")
 _TASK = "Read notes.txt, look up item 1, clone the tool and place the order."
 _KEY = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 """Stands in keys, which are nobody's."""

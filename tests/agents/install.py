@@ -3,11 +3,10 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-import msgspec
-
-from .catalog import BUILD, Agent
+from playhead.tests.agents.catalog import BUILD, Agent, load_agent
 
 _NODE = Agent(name="node", title="Node", command=[], version=["node", "--version"], npm=["node"])
 """Some need a newer one than the machine has."""
@@ -87,6 +86,9 @@ def find_version(agent: Agent, env: dict[str, str]) -> str:
     )
 
 
-def older(agent: Agent, release: str) -> Agent:
-    """Give an agent of another release."""
-    return msgspec.structs.replace(agent, release=release)
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        try:
+            install(load_agent(name))
+        except NotInstalled as error:
+            print(f"{name} could not be installed: {error}")

@@ -15,10 +15,10 @@ from typing import Any
 
 from aiohttp import web
 
-from ..support.certificates import Certificates, make_certificates, make_leaf
-from .provider import Provider
-from .script import API, GIT, MCP, SITE
-from .shop import call_tool, page
+from playhead.tests.agents.provider import Provider
+from playhead.tests.agents.script import API, GIT, MCP, SITE
+from playhead.tests.agents.shop import call_tool, page
+from playhead.tests.support.certificates import Certificates, make_certificates, make_leaf
 
 ADDRESS = "198.18.0.1"
 """Of RFC 2544's block for tests, so that nothing takes it for loopback."""

@@ -4,14 +4,21 @@ import asyncio
 import json
 import re
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from .script import Asked, say
-from .wires import anthropic, chat, gemini, responses
+from playhead.tests.agents.script import Asked, say
+from playhead.tests.agents.wires import anthropic, chat, gemini, responses
 
 _GEMINI = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>\w+)$")
+_WIRES: dict[str, ModuleType] = {
+    "/messages": anthropic,
+    "/chat/completions": chat,
+    "/responses": responses,
+}
+"""By the end of the path."""
 _MODELS = ("gpt-5.1", "gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "qwen3-coder-plus")
 
 
@@ -38,16 +45,12 @@ class Provider:
             return web.json_response({"object": "response.input_tokens", "input_tokens": 100})
         if path.endswith("/count_tokens"):
             return web.json_response({"input_tokens": 100})
-        if path.endswith("/messages"):
-            asked, wire = anthropic.read(body), anthropic
-        elif path.endswith("/chat/completions"):
-            asked, wire = chat.read(body), chat  # type: ignore[assignment]
-        elif path.endswith("/responses"):
-            asked, wire = responses.read(body), responses  # type: ignore[assignment]
-        elif path.endswith("/embeddings"):
+        if path.endswith("/embeddings"):
             return _embeddings(body)
-        else:
+        wire = next((one for end, one in _WIRES.items() if path.endswith(end)), None)
+        if wire is None:
             return None
+        asked: Asked = wire.read(body)
         said = say(asked, self._work)
         if not asked.stream:
             return web.json_response(wire.whole(asked, said))
@@ -82,7 +85,7 @@ class Provider:
             body = json.loads(message.data)
             if body.get("type") != "response.create":
                 continue
-            asked: Asked = responses.read(body.get("response") or body)
+            asked = responses.read(body.get("response") or body)
             said = say(asked, self._work)
             if body.get("generate") is False:
                 said = type(said)()

@@ -14,8 +14,10 @@ SITE = "www.shop.example"
 FINAL = "All steps are done. The order is placed."
 _COMMAND = ("command", "cmd", "commands", "script", "bash_command")
 _PATH = ("file_path", "filePath", "absolute_path", "path", "filename", "file", "files", "paths")
-_SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "execute_bash", "terminal")
-_SHELLS += ("run_command", "shell_command", "execute_command", "run_commands")
+_SHELLS = (
+    *("bash", "shell", "exec_command", "run_shell_command", "execute_bash", "terminal"),
+    *("run_command", "shell_command", "execute_command", "run_commands"),
+)
 _READERS = ("read", "read_file", "view", "read_files")
 _ENDS = ("final_answer", "attempt_completion", "finish", "submit_and_exit")
 _COMPLETE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
@@ -177,7 +179,7 @@ def example(schema: Any) -> Any:
     match kind:
         case "object":
             properties = schema.get("properties", {})
-            names = schema.get("required", properties)
+            names = schema.get("required") or properties
             return {name: example(properties.get(name, {})) for name in names}
         case "array":
             return [example(schema.get("items", {}))] if schema.get("minItems") else []

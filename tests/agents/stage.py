@@ -22,9 +22,9 @@ from typing import Any
 
 import psutil
 
-from ..support.machine import enter_or_exit
-from .catalog import BUILD, Agent
-from .internet import ADDRESS
+from playhead.tests.agents.catalog import BUILD, Agent
+from playhead.tests.agents.internet import ADDRESS
+from playhead.tests.support.machine import _fill, enter_or_exit
 
 _SIOCSIFADDR, _PR_SET_CHILD_SUBREAPER = 0x8916, 36
 _PLAYHEAD = Path(os.environ.get("PLAYHEAD") or Path(sys.executable).with_name("playhead"))
@@ -78,8 +78,8 @@ class Stage:
         """Have the Internet up. It keeps its root from the first time on."""
         shutil.rmtree(self._net, ignore_errors=True)
         self._net.mkdir(parents=True)
-        command = [sys.executable, "-m", "playhead.tests.agents.internet", self._net, self.work]
-        with subprocess.Popen(command) as process:
+        command = [sys.executable, "-m", "playhead.tests.agents.internet"]
+        with subprocess.Popen([*command, str(self._net), str(self.work)]) as process:
             try:
                 while not (self._net / "ready").exists():
                     if process.poll() is not None:
@@ -198,7 +198,15 @@ def enter() -> None:
     }
     # What daemons leave behind becomes a child of ours.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    enter_or_exit(os.geteuid(), files, _add_address)
+    enter_or_exit(os.geteuid(), files, _prepare)
+
+
+def _prepare() -> None:
+    # Other people's sockets and pipes there are looked for and closed in every replay.
+    if not any(Path(path).is_relative_to("/tmp") for path in (__file__, sys.prefix)):
+        _fill("/tmp")
+        os.chmod("/tmp", 0o1777)
+    _add_address()
 
 
 def _add_address() -> None:

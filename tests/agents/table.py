@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .trial import Trial
+from playhead.tests.agents.trial import Trial
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 BEGIN, END = "<!-- table: just agents -->", "<!-- end of table -->"

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from .catalog import load_agent
-from .install import find_version
-from .stage import Ended, Stage, enter
+from playhead.tests.agents.catalog import load_agent
+from playhead.tests.agents.install import find_version
+from playhead.tests.agents.stage import Ended, Stage, enter
 
 CHANGED = "two pears"
 """What stands in the notes of a replay with a planted change."""
@@ -59,7 +59,7 @@ def try_agent(stage: Stage, replays: int) -> Trial:
         done = stage.replay(stage.agent.name)
         trial.verdicts.append(done.receipt.get("faithful") is True and done.code == 0)
         if not trial.verdicts[-1] and not trial.root:
-            trial.root = _root(done.receipt) or f"ended with {done.code}: {_last(done)}"
+            trial.root = _root(done.receipt) or _ending(done)
     done = stage.replay(stage.agent.name, _plant)
     trial.red = bool(done.receipt) and done.receipt.get("faithful") is not True
     trial.root_right = _is_in_notes(done.receipt)
@@ -87,6 +87,11 @@ def _root(receipt: dict[str, Any]) -> str:
         return ""
     places = ", ".join(f"`{one['place']}`" for one in root["differences"][:3])
     return f"{root['kind']}: {root['method']} {root['url'].partition('?')[0]} {places}"
+
+
+def _ending(done: Ended) -> str:
+    warnings = done.receipt.get("faithful_but_for") or done.receipt.get("warnings")
+    return f"ended with {done.code}, {warnings or 'without a receipt'}: {_last(done)}"
 
 
 def _last(done: Ended) -> str:

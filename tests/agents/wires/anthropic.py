@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
-from ..script import Asked, Said, Tool
+from playhead.tests.agents.script import Asked, Said, Tool
 
 _USAGE = {"input_tokens": 100, "output_tokens": 20}
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..script import Asked, Said, Tool
+from playhead.tests.agents.script import Asked, Said, Tool
 
 _TOLD = "Calling tools:"
 """How smolagents tells in words what the model called."""

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator
 from typing import Any
 
-from ..script import Asked, Said, Tool
+from playhead.tests.agents.script import Asked, Said, Tool
 
 _USAGE = {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}
 

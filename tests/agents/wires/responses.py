@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..script import Asked, Call, Said, Tool
+from playhead.tests.agents.script import Asked, Call, Said, Tool
 
 _USAGE = {
     "input_tokens": 100,
