@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
-// From where it is installed, since this file stands elsewhere.
-const require = createRequire(`${process.env.MODULES}/`);
+// From the folder that MODULES names, or the one you are in.
+const require = createRequire(`${process.env.MODULES ?? `${process.cwd()}/node_modules`}/`);
 const { generateText, stepCountIs, tool } = await import(require.resolve("ai"));
 const { openai } = await import(require.resolve("@ai-sdk/openai"));
 const { z } = await import(require.resolve("zod"));
