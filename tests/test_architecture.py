@@ -323,10 +323,10 @@ def test_the_version_stands_in_one_place() -> None:
 
 
 def test_tests_stand_beside_what_they_test() -> None:
-    """`tests/store/` tests `store/`; journeys go through all of it, docker in containers, adversary by force; golden has files of all formats."""
+    """`tests/store/` tests `store/`; journeys go through all of it, agents with those that people run, docker in containers, adversary by force; golden has files of all formats."""
     folders = {path.parts[1] for path in sources("tests") if path.name.startswith("test_")}
     parts = {name for name in folders if (ROOT / "tests" / name).is_dir()}
-    assert parts <= {*ORDER, "examples", "journeys", "docker", "golden", "adversary"}
+    assert parts <= {*ORDER, "agents", "examples", "journeys", "docker", "golden", "adversary"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "store").glob("*.py")), ids=lambda path: path.name)

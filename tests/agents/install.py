@@ -1,7 +1,6 @@
 """Installs an agent in a folder of its own under build/agents, from npm or PyPI, in its newest release."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,11 +65,12 @@ def _pythons(version: str) -> list[str]:
 def _run(command: list[str], place: Path) -> None:
     path = f"{BUILD / 'node' / 'node_modules' / '.bin'}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "UV_PYTHON_DOWNLOADS": "never"}
-    if shutil.which(command[0], path=path) is None:
-        raise NotInstalled(f"`{command[0]}` is not on PATH")
-    done = subprocess.run(
-        command, cwd=place, env=env, capture_output=True, text=True, timeout=900, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=place, env=env, capture_output=True, text=True, timeout=900, check=False
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise NotInstalled(f"`{' '.join(command)}`: {error}") from error
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise NotInstalled(f"`{' '.join(command)}` ended with {done.returncode}: {''.join(last)}")
