@@ -70,6 +70,8 @@ def say(asked: Asked, work: PurePath) -> Said:
     """
     tools = {tool.name.lower(): tool for tool in asked.tools}
     shell = _first(tools, _SHELLS)
+    if asked.schema is not None and "action" in asked.schema.get("properties", ()):
+        return Said(json.dumps(_browse(asked)))
     if asked.schema is not None:
         return Said(json.dumps(example(asked.schema)))
     if "look_up" in tools:
@@ -105,6 +107,16 @@ def say(asked: Asked, work: PurePath) -> Said:
 def _program(commands: list[str]) -> str:
     words = [f"tools.exec_command({{cmd: {json.dumps(command)}}})" for command in commands]
     return f"for (const one of await Promise.all([{', '.join(words)}])) text(one);"
+
+
+def _browse(asked: Asked) -> dict[str, Any]:
+    """Give a step of browser-use: its answers are JSON with the actions."""
+    memory = "I have seen the page of the shop."
+    action: dict[str, Any] = {"navigate": {"url": f"https://{SITE}/", "new_tab": False}}
+    if memory in asked.text:
+        action = {"done": {"text": FINAL, "success": True, "files_to_display": []}}
+    thoughts = ("thinking", "evaluation_previous_goal", "next_goal")
+    return {**dict.fromkeys(thoughts, "a step"), "memory": memory, "action": [action]}
 
 
 def _say_shop(asked: Asked, tools: dict[str, Tool]) -> Said:
