@@ -8,7 +8,7 @@ from pathlib import Path
 from browser_use import Agent, Browser, ChatOpenAI
 
 
-async def main() -> None:
+async def main(task: str) -> None:
     """Have the agent look at the shop's page."""
     browser = Browser(
         executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
@@ -17,9 +17,8 @@ async def main() -> None:
         enable_default_extensions=False,
         args=["--ignore-certificate-errors"],
     )
-    task = f"{sys.argv[1]} {Path('notes.txt').read_text()}"
     agent = Agent(task=task, llm=ChatOpenAI(model="gpt-4o"), browser=browser, use_vision=False)
     print((await agent.run(max_steps=5)).final_result())
 
 
-asyncio.run(main())
+asyncio.run(main(f"{sys.argv[1]} {Path('notes.txt').read_text()}"))
