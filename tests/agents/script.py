@@ -80,7 +80,7 @@ def say(asked: Asked, work: PurePath) -> Said:
     if shell is None and program is None:
         return Said(_without_tools(asked.text))
     turns = [
-        ["cat notes.txt"],
+        ["cat notes.txt && sleep 0.2"],  # Qwen Code loses what a command says that ends at once
         [f"curl -sS https://{API}/items/1"],
         [
             f"git clone -q https://{GIT}/tool.git tool && cat tool/README",
