@@ -11,7 +11,7 @@ Rules:
    an agent could act on, and how often an exporter tries again is a matter of time.
 
 Source: requests of the programs named, as recorded (2026-11); the installed packages of Codex 0.169, Claude Code 2.1.197,
-Gemini CLI 0.61, Qwen Code 0.15.10 and opencode 1.18; the ingest pages of the services.
+Gemini CLI 0.61, Qwen Code 0.15.10, opencode 1.18, Cline 3.0, Copilot CLI 1.0 and Chromium; the ingest pages of the services.
 """
 
 from ...config.match_pattern import parse_match
@@ -174,7 +174,10 @@ _UPDATE_CHECKS = (
             f"-/package/{package}/dist-tags",
         )
     ),
-    *(f"GET *://*/pypi/{package}/json" for package in ("aider-chat", "litellm", "crewai")),
+    *(
+        f"GET *://*/pypi/{package}/json"
+        for package in ("aider-chat", "litellm", "crewai", "browser-use")
+    ),
     "GET *://*/simple/pip/",
     *(f"GET *://api.github.com/repos/{name}/releases/latest" for name in _CLI_REPOSITORIES),
     "GET *://raw.githubusercontent.com/openai/codex/main/announcement_tip.toml",
@@ -183,6 +186,10 @@ _UPDATE_CHECKS = (
     "GET *://dl.deno.land/release-latest.txt",
     "GET *://checkpoint-api.hashicorp.com/v1/check/*",
     "GET *://checkpoint.prisma.io/api/v1/check/*",
+    "GET *://api.github.com/repos/github/copilot-cli/releases",
+    # Chromium: updates of its components and extensions, and its clock, by which it judges certificates.
+    "POST *://update.googleapis.com/service/update2/json",
+    "GET *://clients2.google.com/time/1/current",
     # LiteLLM reads its price list when it is imported.
     "GET,HEAD *://raw.githubusercontent.com/BerriAI/litellm/*",
 )
@@ -199,6 +206,8 @@ TELEMETRY_ENDPOINTS = (
 
 ASKED_FOR_A_USER = (
     *(f"POST *://*.posthog.com/{call}*" for call in ("flags", "decide")),
+    # PostHog under a name of Cline's
+    "POST *://data.cline.bot/flags*",
     *(
         f"POST *://{host}/v1/{call}"
         for host in _STATSIG_HOSTS
@@ -235,6 +244,7 @@ _LITTLE_ELSE = tuple(
         *("*://api.amplitude.com", "*://api2.amplitude.com", "*://api.eu.amplitude.com"),
         *("*://api.mixpanel.com", "*://api-*.mixpanel.com"),
         "*://checkpoint-api.hashicorp.com",
+        "*://update.googleapis.com",
     )
 )
 """Places of which little but telemetry is asked."""
