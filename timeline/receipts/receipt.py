@@ -19,7 +19,7 @@ from typing import Any
 from ...config import Classes, Match, Mode, parse_match
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
-from ...tape.classify.background_reads import find_background_read
+from ...tape.classify.background_reads import BackgroundRead, find_background_read
 from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.divergence_types import (
     ABSENT,
@@ -232,7 +232,7 @@ class Receipt:
     ignored_content: list[int] = field(default_factory=list)
     """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
     background: list[dict[str, Any]] = field(default_factory=list)
-    """Reads at the end of the tape that an SDK sends from a thread, perhaps too late, and that were not asked for."""
+    """Reads that a client sends from a thread, by chance, and that were not asked for, or were not on the tape."""
     late: list[int] = field(default_factory=list)
     """Requests that were served what their recorded selves had left before it came; the first of them."""
     reordered_results: int = 0
@@ -895,39 +895,38 @@ class _Fold:
             self.receipt.warnings.append(text)
 
     def _spare_background(self, tape: RunInfo, last: int) -> None:
-        """Take from what is unused the reads at the end of a tape that an SDK sends from a thread, perhaps too late."""
+        """Take from what is unused the reads that a client sends from a thread, by chance."""
         receipt = self.receipt
-        while receipt.unused and receipt.counts["unused"] == len(receipt.unused):
-            row = receipt.unused[-1]
-            if row["seq"] != last:
-                return
-            try:
-                recorded = self.store.find_exchange(tape, row["seq"])
-            except LogCorrupt:  # then nobody knows what it was
-                return
+        if receipt.counts["unused"] != len(receipt.unused):
+            return
+        for row in reversed(receipt.unused.copy()):
+            recorded = self._find_kept(tape, row["seq"])
             found = find_background_read(recorded.request) if recorded is not None else None
-            if found is None:
-                return
+            if recorded is None or found is None or not (found.anywhere or row["seq"] == last):
+                continue
+            if not _is_answer_of(found, recorded):
+                continue
             receipt.background.insert(0, {**row, "sdk": found.sdk, "extra": False})
-            receipt.unused.pop()
+            receipt.unused.remove(row)
             receipt.counts["unused"] -= 1
-            last -= 1
+            last -= row["seq"] == last
 
     def _spare_extra_reads(self, tape: RunInfo) -> None:
-        """Take from what diverged the reads at the end of the run that an SDK sends from a thread, and that came too late while recording."""
+        """Take from what diverged the reads that a client sends from a thread, and that did not come, or came too late, while recording."""
         receipt = self.receipt
-        while receipt.refused and max(len(receipt.refused), len(receipt.divergences)) < _LISTED:
-            row = receipt.refused[-1]
-            if not self.asked or row["seq"] != self.asked.pop():
-                return
-            try:
-                exchange = self.store.find_exchange(self.info, row["seq"])
-            except LogCorrupt:
-                return
+        if max(len(receipt.refused), len(receipt.divergences)) >= _LISTED:
+            return
+        for row in reversed(receipt.refused.copy()):
+            is_last = bool(self.asked) and row["seq"] == self.asked[-1]
+            exchange = self._find_kept(self.info, row["seq"])
             found = find_background_read(exchange.request) if exchange is not None else None
-            if found is None or exchange is None or not self._knows(tape, exchange.request):
-                return
-            del receipt.refused[-1]
+            if exchange is None or found is None or not (found.anywhere or is_last):
+                continue
+            if not self._knows(tape, exchange.request, found):
+                continue
+            if is_last:
+                self.asked.pop()
+            receipt.refused.remove(row)
             receipt.counts[VerdictKind.REFUSED.value] -= 1
             for one in [one for one in receipt.divergences if one["seq"] == row["seq"]]:
                 receipt.divergences.remove(one)
@@ -935,15 +934,29 @@ class _Fold:
             told = {key: row[key] for key in ("seq", "method", "url")}
             receipt.background.append({**told, "sdk": found.sdk, "extra": True})
 
-    def _knows(self, tape: RunInfo, request: Request) -> bool:
-        """Say whether a tape has requests about the same bucket or account."""
+    def _find_kept(self, run: RunInfo, seq: int) -> Exchange | None:
+        """Find an exchange; None too where nobody knows any more what it was."""
+        with contextlib.suppress(LogCorrupt):
+            return self.store.find_exchange(run, Seq(seq))
+        return None
+
+    def _knows(self, tape: RunInfo, request: Request, found: BackgroundRead) -> bool:
+        """Say whether a tape has requests about the same bucket, account or endpoint, and no other answer to such a read."""
         place = f"{request.scheme}://{request.authority}".lower()
         name = request.path.rpartition("/")[2]
-        return any(
-            event.data["url"].lower().startswith(place) and f"/{name}" in event.data["url"]
+        about = [
+            event
             for event in self.store.log(tape)
             if event.kind is EventKind.INTENT
-        )
+            and event.data["url"].lower().startswith(place)
+            and f"/{name}" in event.data["url"]
+        ]
+        if found.refused_by:
+            for event in about:
+                one = self._find_kept(tape, event.seq) if event.data["method"] == "GET" else None
+                if one is not None and not _is_answer_of(found, one):
+                    return False
+        return bool(about)
 
     def _add_unused(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
         if seq not in self.served and not self._spared(data):
@@ -998,6 +1011,12 @@ def _take_gap(gaps: list[GapRow], data: Mapping[str, Any]) -> None:
         gaps[-1] = row
     else:
         _bounded(gaps, row)
+
+
+def _is_answer_of(found: BackgroundRead, exchange: Exchange) -> bool:
+    """Say whether an exchange has the answer that goes with a read of a thread."""
+    status = exchange.response.status if exchange.response is not None else 0
+    return found.refused_by in (0, status)
 
 
 def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:

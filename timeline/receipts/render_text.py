@@ -484,7 +484,7 @@ def _how(count: int, match: str) -> str:
 def _beside(receipt: Receipt) -> list[str]:
     """Say what differed and was reported alone."""
     lines = [
-        f"{'refused' if row['extra'] else 'not asked for'}, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks from a thread)"
+        f"{'refused' if row['extra'] else 'not asked for'}, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks in the background)"
         for row in receipt.background
     ]
     lines += [plain(str(row)) for row in receipt.profiles.rows.values()]

@@ -1,4 +1,4 @@
-"""Reads that an SDK sends from a thread at the end of a replay, and that came too late while recording."""
+"""Reads that a client sends from a thread: whether and how often is chance."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,7 +12,13 @@ from playhead.store import RunInfo, Store
 from playhead.tape.diff.divergence_types import Divergence, DivergenceKind
 from playhead.tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_request
+from playhead.tests.support.exchanges import (
+    make_exchange,
+    make_intent,
+    make_record,
+    make_request,
+    make_response,
+)
 from playhead.timeline import Receipt, build, exit_code
 
 AGENT = ((b"User-Agent", b"gcloud-python/3.17.0"),)
@@ -32,12 +38,21 @@ def _read(seq: int, what: str, headers: Any = AGENT, **more: Any) -> Exchange:
     return make_exchange(seq, kind=RequestClass.READ, request=request, **more)
 
 
-async def _play(store: Store, *asked: tuple[str, str], headers: Any = AGENT) -> Receipt:
-    """Record one read of an object, and play what is asked: `served` or `refused`, and a request."""
+async def _play(
+    store: Store,
+    *asked: tuple[str, str],
+    headers: Any = AGENT,
+    tape_of: tuple[tuple[str, int], ...] = ((OBJECT, 200),),
+) -> Receipt:
+    """Record reads, each with its status, and play what is asked: `served` or `refused`, and a request.
+
+    What is asked first is served from the first read.
+    """
     run = await store.create_run("tape", mode="record", at_ns=1)
-    recorded = _read(1, OBJECT)
-    store.append(run.number, make_intent(recorded))
-    await store.save(run.number, partial(make_record, recorded))
+    for seq, (what, status) in enumerate(tape_of, 1):
+        recorded = _read(seq, what, headers, response=make_response(status=status))
+        store.append(run.number, make_intent(recorded))
+        await store.save(run.number, partial(make_record, recorded))
     tape = await store.seal(run, reason="done", at_ns=2)
     played: RunInfo = await store.create_run("tape", mode="playback", at_ns=3, parent=tape)
     for seq, (verdict, what) in enumerate(asked, 1):
@@ -100,3 +115,39 @@ async def test_who_is_not_the_sdk_diverges(store: Store) -> None:
     curl = ((b"User-Agent", b"curl/8"),)
     receipt = await _play(store, ("served", OBJECT), ("refused", BUCKET), headers=curl)
     assert exit_code(receipt) == 121
+
+
+CODEX = ((b"User-Agent", b"codex_exec/0.169.0 (Debian 12)"),)
+MODELS = "GET https://chatgpt.com/backend-api/codex/models"
+LISTENER = ((b"Accept", b"text/event-stream"), (b"MCP-Protocol-Version", b"2025-11-25"))
+CALL, LISTEN = "POST https://mcp.example/mcp", "GET https://mcp.example/mcp"
+
+
+@pytest.mark.parametrize(
+    ("headers", "tape_of", "asked", "background", "code"),
+    [
+        # One less, in the middle of the tape, and one more.
+        (CODEX, ((OBJECT, 200), (MODELS, 200), (OTHER, 200)), (OBJECT,), [("Codex", False)], 122),
+        (CODEX, ((MODELS, 200), (MODELS, 200)), (MODELS,), [("Codex", False)], 0),
+        (CODEX, ((MODELS, 200),), (MODELS, "+" + MODELS), [("Codex", True)], 0),
+        (LISTENER, ((CALL, 200), (LISTEN, 405)), (CALL,), [("MCP", False)], 0),
+        (LISTENER, ((CALL, 200),), (CALL, "+" + LISTEN), [("MCP", True)], 0),
+        # A stream that was there; a server that the tape does not know.
+        (LISTENER, ((CALL, 200), (LISTEN, 200)), (CALL,), [], 122),
+        (LISTENER, ((CALL, 200), (LISTEN, 200)), (CALL, "+" + LISTEN), [], 121),
+        (LISTENER, ((OBJECT, 200),), (OBJECT, "+" + LISTEN), [], 121),
+    ],
+)
+async def test_a_read_of_a_thread_may_be_anywhere(
+    store: Store,
+    headers: Any,
+    tape_of: tuple[tuple[str, int], ...],
+    asked: tuple[str, ...],
+    background: list[tuple[str, bool]],
+    code: int,
+) -> None:
+    """Codex's list of models, and the stream on which MCP listens where there is none."""
+    played = [("refused" if one[0] == "+" else "served", one.lstrip("+")) for one in asked]
+    receipt = await _play(store, *played, headers=headers, tape_of=tape_of)
+    assert [(row["sdk"], row["extra"]) for row in receipt.background] == background
+    assert exit_code(receipt) == code
