@@ -5,6 +5,7 @@
     client: Claude Code
     recognise:
       user_agent: [claude-cli]      # products that its user-agent begins with
+      header: [x-app-session]       # header fields that it sends beside, where others have its user-agent, too
     places:
       - match: POST *://*/*v1/messages
         json: $.system[*].text
@@ -97,6 +98,8 @@ class Profile:
     """That its `user-agent` begins with, in lower case, without a version."""
     places: tuple[ProfilePlace, ...] = ()
     unconditional: tuple[Unconditional, ...] = ()
+    sends: tuple[str, ...] = ()
+    """Header fields by which it is told from others with its `user-agent`, in lower case."""
     text: str = field(default="", compare=False, repr=False)
     """The file."""
 
@@ -185,13 +188,15 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     fields = value.fields("profile", "version", "client", "recognise", "places", "unconditional")
     missing = "missing; expected {}".format
     nothing: tuple[str, ...] = ()
+    known = fields.section("recognise", _recognised, (nothing, nothing))
     profile = Profile(
         name=fields.required("profile", parse_name, missing(PROFILE_NAME), ""),
         version=fields.required("version", _parse_number, missing("a number, as 1"), 0),
         client=fields.required("client", _parse_line, missing("what people call it"), ""),
-        products=fields.section("recognise", _products, nothing),
+        products=known[0],
         places=fields.each("places", lambda given: _place(given, parse_regex)),
         unconditional=fields.each("unconditional", _unconditional),
+        sends=known[1],
         text=text,
     )
     if not profile.products and (
@@ -203,12 +208,12 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     return profile
 
 
-def _products(value: Value) -> tuple[str, ...]:
-    fields = value.fields("user_agent")
+def _recognised(value: Value) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    fields = value.fields("user_agent", "header")
     found = fields.texts("user_agent", _parse_product, "")
     if not found:
         value.missing("user_agent", "missing; expected products, as [claude-cli]")
-    return found
+    return found, fields.texts("header", lambda text: parse_header_name(text).lower(), "")
 
 
 def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:

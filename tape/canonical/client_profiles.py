@@ -2,8 +2,9 @@
 
 Rules:
 
-1. A client is known by the product that its `user-agent` begins with, and by the endpoint: each place of a profile names one.
-   Both are parts of the request, so an index can always be made again from what was recorded.
+1. A client is known by the product that its `user-agent` begins with, by fields that it sends where others have this product, too, and
+   by the endpoint: each place of a profile names one.
+   All are parts of the request, so an index can always be made again from what was recorded.
 2. A place is a value of a JSON body, or a header field. What the pattern's group finds there does not count; the text around it does, and so
    does a value of another form.
    A token that redaction has replaced does not count either.
@@ -103,7 +104,7 @@ class ClientProfiles:
         """All that has an index made again when it changes."""
         return [
             (
-                *(one.name, one.version, one.products),
+                *(one.name, one.version, (*one.products, *one.sends)),
                 [(place.match.text, place.text, place.regex) for place in one.places],
                 [entry.match.text for entry in one.unconditional],
             )
@@ -112,7 +113,11 @@ class ClientProfiles:
 
     def find(self, headers: Headers) -> Profile | None:
         """Find the profile of the client that sent a request with these header fields."""
-        return self.by_product.get(find_product(headers))
+        found = self.by_product.get(find_product(headers))
+        if found is not None and found.sends:
+            names = {name.lower() for name, _ in headers}
+            return found if all(name.encode() in names for name in found.sends) else None
+        return found
 
     def of(self, name: str, asked: _Place) -> LeftOut:
         """Give what a profile leaves out of a request."""

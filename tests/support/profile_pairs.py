@@ -25,9 +25,11 @@ _KEPT = (
     b"anthropic-version",
     b"anthropic-beta",
     b"originator",
+    b"x-initiator",
     b"x-claude-code-session-id",
 )
 _LONG, _TOOLS, _MOST = 160, 1, 2
+_MOST_ALIKE = 10_000
 
 
 class Pair(NamedTuple):
@@ -110,6 +112,22 @@ def make(store: Path, first: str, second: str) -> list[dict[str, Any]]:
     return found[-_MOST:]
 
 
+def _count_alike(one: str, other: str) -> int:
+    pairs_of = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs_of if a != b), min(len(one), len(other)))
+
+
+def _near(one: str, other: str) -> tuple[str, str]:
+    """Cut two long texts to their beginning, and to what stands around where they differ."""
+    before = _count_alike(one, other)
+    after = _count_alike(one[before:][::-1], other[before:][::-1])
+    if before + after < _MOST_ALIKE:
+        return one, other
+    first = max(_LONG, before - _LONG)
+    cut = [text[:_LONG] + text[first : len(text) - max(0, after - _LONG)] for text in (one, other)]
+    return cut[0], cut[1]
+
+
 def _fields(request: Request, more: set[bytes]) -> list[list[str]]:
     return [
         [name.decode(), value.decode()]
@@ -137,7 +155,7 @@ def _cut(one: Any, other: Any) -> tuple[Any, Any]:
             return one, one
         if len(one) > _LONG and one == other:
             return _hide(one)[:_LONG], _hide(one)[:_LONG]
-        return _hide(one), _hide(other)
+        return _near(_hide(one), _hide(other))
     return one, other
 
 

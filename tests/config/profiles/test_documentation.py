@@ -13,10 +13,11 @@ BEGIN, END = "<!-- shipped -->\n", "<!-- /shipped -->\n"
 def table(profile: Profile) -> str:
     """What is left out of a client's requests, as the page has it."""
     versions = sorted({place.evidence.client_version for place in profile.places})
+    sent = f" with the header field `{'`, `'.join(profile.sends)}`" if profile.sends else ""
     lines = [
         f"### {profile.client}",
         "",
-        f"`{profile.name}` {profile.version}, tried with {', '.join(versions)}. Known by `{'`, `'.join(profile.products)}`.",
+        f"`{profile.name}` {profile.version}, tried with {', '.join(versions)}. Known by `{'`, `'.join(profile.products)}`{sent}.",
         "",
         "| place | what is left out of it |",
         "|---|---|",

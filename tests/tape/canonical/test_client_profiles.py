@@ -250,3 +250,13 @@ def test_patterns_of_the_configuration_look_at_messages(
     masks = compile_rules((rule,)).of(ask("", path="/v1/socket", method="GET")).masks
     assert is_same(MessageKind.TEXT, one, other, masks) is alike
     assert (message_form(one, masks) == message_form(other, masks)) is alike
+
+
+def test_a_client_may_be_known_by_a_field_beside_its_user_agent() -> None:
+    """Others that have this product without the field are compared whole."""
+    rules = compile_rules(profiles=(replace(PROFILE, sends=("x-initiator",)),))
+    request = ask(billing("3de0a"))
+    assert rules.profiles.find(request.headers) is None
+    sent = (*request.headers, (b"X-Initiator", b"user"))
+    assert rules.profiles.find(sent) is not None
+    assert rules.profiles.told != RULES.profiles.told
