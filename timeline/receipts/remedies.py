@@ -26,17 +26,15 @@ _TRUST: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 _PRELOADED = ("node", "bun", "python", "pytest", "npm", "npx", "claude", "codex", "uv", "ipython")
 
+_CHROMIUM = ("chromium", "chromium-browse", "chrome", "headless_shell", "msedge")
+_NSS = (
+    "Chromium reads no variable and not the system's roots: put the CA into the database of its user (`certutil -d"
+    " sql:$HOME/.pki/nssdb -A -t C,, -n playhead -i CA.pem`, with the file that `playhead ca` names), or have it ignore errors of"
+    " certificates (ignoreHTTPSErrors in Playwright, --ignore-certificate-errors)"
+)
 _ALERTING = (
     *("python", "pytest", "ipython", "curl", "git", "wget", "java", "pip", "aws"),
-    *(
-        "chromium",
-        "chromium-browse",
-        "chrome",
-        "headless_shell",
-        "msedge",
-        "firefox",
-        "firefox-bin",
-    ),
+    *(*_CHROMIUM, "firefox", "firefox-bin"),
 )
 """Programs that look at a certificate in the handshake, and say so if they do not trust it."""
 
@@ -50,6 +48,8 @@ def may_distrust_silently(processes: Iterable[str]) -> bool:
 def distrust_remedy(processes: Iterable[str]) -> str:
     """Say what makes a client trust the proxy's CA."""
     names = list(processes)
+    if names and all(_is(name, _CHROMIUM) for name in names):
+        return f"What it meant to ask is not on the tape. {_NSS}"
     variables = [
         variable for known, variable in _TRUST if any(_is(name, known) for name in names)
     ] or ["NODE_EXTRA_CA_CERTS or SSL_CERT_FILE"]

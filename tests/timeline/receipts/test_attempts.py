@@ -166,3 +166,11 @@ def test_a_remedy_suits_its_process(process: str, variable: str, preload: bool) 
     assert variable in told
     assert ("--determinism" in told) == preload == ("--determinism" in bypass_remedy([process]))
     assert "--capture" in told
+
+
+def test_a_remedy_for_chromium_names_the_database_of_its_user() -> None:
+    """It reads no variable, and not the system's roots: `--capture` would not help."""
+    told = distrust_remedy(["chromium"])
+    assert "sql:$HOME/.pki/nssdb" in told
+    assert "--capture" not in told
+    assert "--capture" in distrust_remedy(["chromium", "node"])
