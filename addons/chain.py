@@ -17,20 +17,22 @@ from .record import Record
 from .run.registry import RunRegistry
 from .sink_backpressure import ReportEffect
 from .websocket import Websocket
+from .wire.stdio import StdioServers
 
 
-def chain(registry: RunRegistry, attempts: Attempts) -> list[object]:
+def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers) -> list[object]:
     """Give the addons of one engine, in order."""
     record = Record(registry)
     return [
         Identify(registry),
+        stdio_servers,
         attempts,
         Protocol(registry),
         Tunnels(registry),
         Contract(),
         Decide(registry),
         ReportContractViolation(),
-        Control(),
+        Control(stdio_servers),
         Gate(registry),
         Fault(),
         ReportEffect(),

@@ -12,7 +12,7 @@ from . import record_replay as run
 from . import store_maintenance as store_care
 
 COMMANDS: tuple[click.Command, ...] = (
-    *(run.serve, run.record, run.replay, run.seal, run.stop, run.demo),
+    *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
     *(
         inspect.runs,
         inspect.show,

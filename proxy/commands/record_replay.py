@@ -204,6 +204,16 @@ def _restore_tape(config: Config, run: str) -> None:
 
 
 @click.command()
+@click.option("--name", metavar="TEXT", help="Name of the server; by default made of its command.")
+@click.argument("server", metavar="-- SERVER...", nargs=-1, required=True, type=click.UNPROCESSED)
+def stdio(name: str | None, server: tuple[str, ...]) -> int:
+    """Stand in for an MCP server over standard input and output, and record or play what it says."""
+    from ..stdio.run import run_stdio
+
+    return run_stdio(server, name)
+
+
+@click.command()
 @options("config", "store")
 @click.argument("run")
 def seal(config_file: Path | None, store: str | None, run: str) -> int:

@@ -7,6 +7,7 @@
 3. mitmproxy's Rust resolver would look names up beside both; it cannot be constructed here.
 4. What a name leads to is looked up once, here, and only those addresses are connected to: none of them may be one where
    something of ours listens, whatever name, spelling or resolver led there. No rule makes an exception.
+5. `stdio.playhead.internal` leads to a path socket in a folder of ours, and nowhere else (`addons/wire/stdio.py`).
 
 The question is asked of the handler's own guard; a handler without one is denied. Anything that goes
 wrong while asking is a no. Checked against 12.2.3. Test: tests/proxy/engine/test_leaks.py, which fails if either layer is
@@ -15,17 +16,23 @@ taken out.
 
 import asyncio
 import logging
+import os
 import socket
+import stat
+import sys
 import types
 from collections.abc import Callable
 from contextvars import ContextVar
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import mitmproxy_rs
 from mitmproxy import connection, http
 from mitmproxy.proxy import commands, events, server
 from mitmproxy.proxy.layers import http as http_layer
+
+from ...tape.canonical.json_rpc import STDIO_HOST
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +53,8 @@ class Guard:
 
     policy: Policy | None = None
     owned: Owned | None = None
+    find_socket: Callable[[connection.Client], Path | None] | None = None
+    """Gives the path socket at which a client's requests to `STDIO_HOST` are answered."""
 
     def allows(
         self, client: connection.Client, upstream: connection.Server, flow: http.HTTPFlow | None
@@ -70,6 +79,8 @@ class Guard:
 
 GUARD = Guard()
 
+_END_S = 0.2
+
 
 _ASKING: ContextVar[connection.Client | None] = ContextVar("asking", default=None)
 """Whose connection is being opened; nothing is opened for nobody."""
@@ -81,6 +92,8 @@ async def connect(host: str, port: int, **more: Any) -> Any:
     Raises: OSError, as `asyncio.open_connection`.
     """
     client = _ASKING.get()
+    if host == STDIO_HOST:
+        return await _connect_to_stdio(client)
     failures: list[OSError] = []
     for address in await _look_up(host, port):
         if client is None or not GUARD.leads_elsewhere(client, (host, port), address):
@@ -92,6 +105,59 @@ async def connect(host: str, port: int, **more: Any) -> Any:
     if len({str(error) for error in failures}) == 1:
         raise failures[0]
     raise OSError(f"Multiple exceptions: {', '.join(map(str, failures))}")
+
+
+async def _connect_to_stdio(client: connection.Client | None) -> Any:
+    """Connect to the socket at which `playhead stdio` answers. Raises: OSError."""
+    path = GUARD.find_socket(client) if client is not None and GUARD.find_socket else None
+    if path is None:
+        raise PermissionError(f"{STDIO_HOST} is asked by `playhead stdio` alone")
+    opened = None
+    try:
+        if sys.platform == "linux":
+            # What is looked at is what is connected to: a link that is put there meanwhile leads nowhere.
+            opened = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+            is_socket, place = stat.S_ISSOCK(os.fstat(opened).st_mode), f"/proc/self/fd/{opened}"
+        else:
+            is_socket, place = stat.S_ISSOCK(path.lstat().st_mode), str(path)
+        if not is_socket:
+            raise PermissionError(DENIED)
+        reader, writer = await asyncio.open_unix_connection(place)
+    finally:
+        if opened is not None:
+            os.close(opened)
+    return _Patient(reader), _Placed(writer)
+
+
+class _Patient:
+    """A reader that tells the end a little late: whoever is killed is the client, too, and is to be seen to leave as that."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+    async def read(self, size: int = -1) -> bytes:
+        data = await self._reader.read(size)
+        if not data:
+            await asyncio.sleep(_END_S)
+        return data
+
+
+class _Placed:
+    """A writer to a path socket that has addresses, as those of TCP have."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name in ("peername", "sockname"):
+            return ("127.0.0.1", 0)
+        return self._writer.get_extra_info(name, default)
 
 
 async def _look_up(host: str, port: int) -> list[str]:

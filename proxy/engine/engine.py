@@ -24,6 +24,7 @@ from ...addons.client_sockets import Connections
 from ...addons.run.pending_exchange import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
 from ...addons.run.run_state import OpenRun
+from ...addons.wire.stdio import StdioServers
 from ...config import Listen, Mode
 from ...config.targets.host_interpretations import embedded, normal_host, read_addresses
 from ...tape.policy.decide import Action
@@ -92,6 +93,7 @@ class Engine:
         """Where something of ours listens, which is no upstream of anybody."""
         self._sandbox_servers: list[asyncio.Server] = []
         """What accepts in a sandbox: its addresses are none of this machine."""
+        self._stdio_servers = StdioServers()
         self.denied: Counter[str] = Counter()
         """Destinations that something tried to reach and was denied, with their number."""
 
@@ -117,6 +119,7 @@ class Engine:
         http_events.install()
         guard.GUARD.policy = self.may_leave
         guard.GUARD.owned = self.is_own
+        guard.GUARD.find_socket = self._stdio_servers.find
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
         self._gauge = FileGauge(raise_limit())
@@ -131,7 +134,7 @@ class Engine:
             PlayheadTlsConfig(self._certificates),
             disable_h2c.DisableH2C(),
             transparent,
-            *chain(self.registry, attempts),
+            *chain(self.registry, attempts, self._stdio_servers),
             Connections(self.registry, self._proxyserver.connections),
         )
         self._master.options.update(
@@ -251,7 +254,8 @@ class Engine:
     async def _release(self) -> None:
         await self._master.done()
         self._gauge.close()
-        guard.GUARD.policy = guard.GUARD.owned = None
+        guard.GUARD.policy = guard.GUARD.owned = guard.GUARD.find_socket = None
+        self._stdio_servers.close()
         loop = asyncio.get_running_loop()
         loop.set_task_factory(self._factory)
         loop.set_exception_handler(self._handler)

@@ -44,6 +44,9 @@ class Variable(NamedTuple):
     """Ranks above another row with those that read it, and means nothing to others."""
 
 
+OURS = "PLAYHEAD_PROXY"
+"""Tells our own programs that the proxy is one of ours."""
+
 TABLE = (
     Variable("HTTPS_PROXY", Holds.PROXY, "nearly all", in_lower_case_too=True),
     Variable("HTTP_PROXY", Holds.PROXY, "nearly all", in_lower_case_too=True),
@@ -51,6 +54,7 @@ TABLE = (
     Variable("WSS_PROXY", Holds.PROXY, "aiohttp, websockets", in_lower_case_too=True),
     Variable("WS_PROXY", Holds.PROXY, "aiohttp, websockets", in_lower_case_too=True),
     Variable("GRPC_PROXY", Holds.PROXY, "grpcio", in_lower_case_too=True),
+    Variable(OURS, Holds.PROXY, "playhead stdio"),
     Variable("NODE_USE_ENV_PROXY", Holds.YES, "Node 22.21, 24 and newer"),
     Variable("PERL_LWP_ENV_PROXY", Holds.YES, "Perl's LWP"),
     Variable("NO_PROXY", Holds.NOTHING, "nearly all", in_lower_case_too=True),

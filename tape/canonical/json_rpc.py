@@ -25,6 +25,8 @@ import msgspec
 
 from .json import JsonPath, text_of
 
+STDIO_HOST = "stdio.playhead.internal"
+"""Requests to this host are messages for servers over standard input and output; `playhead stdio` makes and answers them."""
 MAX_ID = 256
 """Characters of an id."""
 _MAX_WRITTEN = 12 * MAX_ID + 2

@@ -9,6 +9,7 @@ Source: Model Context Protocol, "Transports", "Tools", "Sampling"; JSON-RPC 2.0.
 from collections.abc import Mapping
 
 from ..canonical.canonical_request import open_body
+from ..canonical.json_rpc import STDIO_HOST
 from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
 from .common.inference import (
@@ -83,7 +84,7 @@ def claim(request: HttpRequest) -> Claim:
     """Claim by the header fields that clients send after the first request; the first is told by its shape."""
     if not is_post(request) and request.method.upper() != "GET":
         return Claim.NO
-    named = any(request.header(name) is not None for name in _HEADERS)
+    named = request.host == STDIO_HOST or any(request.header(name) is not None for name in _HEADERS)
     if not is_post(request):
         stream = b"text/event-stream" in (request.header(b"accept") or b"")
         return Claim.YES if named and stream else Claim.NO

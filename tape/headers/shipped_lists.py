@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 MCP_SESSION = b"mcp-session-id"
 """Names a session of MCP: given by the answer to `initialize`, and sent with each request after it."""
+STDIO_COMMAND = b"playhead-stdio-command"
+"""How a server over standard input and output is started, as `playhead stdio` says it."""
 
 NOISE: dict[bytes, str] = {
     **dict.fromkeys(
@@ -139,6 +141,7 @@ class Reported(NamedTuple):
 
 
 REPORTED: tuple[Reported, ...] = (
+    Reported(STDIO_COMMAND, "playhead stdio: paths differ from machine to machine"),
     Reported(b"accept-encoding", "httpx, requests, aiohttp: brotli or zstandard is there or not"),
     Reported(b"grpc-accept-encoding", "grpcio: which codings were built in"),
     Reported(b"x-claude-code-session-id", "Claude Code", Link.RUN),

@@ -39,7 +39,7 @@ INSIDE = {
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting",
     "addons": "wire order run attempts answer faults contract websocket record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop",
-    "proxy": "errors progress search_path standard_streams open_files engine trust operations processes control determinism"
+    "proxy": "errors progress search_path standard_streams open_files engine trust operations processes stdio control determinism"
     " sandbox docker run doctor commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.engine": "hooks http websocket fast connection_handler admission connection_observer event_loop"

@@ -1,0 +1,1 @@
+"""An agent with an MCP server over standard input and output, recorded and played."""
