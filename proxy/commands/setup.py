@@ -117,8 +117,11 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
 
 @click.command()
 @options("json")
-def doctor(as_json: bool) -> int:
+@click.option(
+    "--all", "all_clients", is_flag=True, help="Try those that take long too; without a bound."
+)
+def doctor(as_json: bool, all_clients: bool) -> int:
     """Try each installed client through the proxy, and say what to set."""
     from ..doctor.run import run_doctor
 
-    return run_doctor(as_json)
+    return run_doctor(as_json, all_clients=all_clients)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from .agents import Agent
 from .probes import Probe
 from .run_probe import Outcome
 
@@ -33,6 +34,7 @@ _UNRESOLVED = re.compile(
     re.IGNORECASE,
 )
 _WITH_PRELOAD = "With --determinism seed or full it comes to the proxy and trusts it, as it is."
+_WITH_CAPTURE = "record --capture takes it to the proxy as it is."
 _NOISE = re.compile(
     r"\s*(at |npm error A complete log|Node\.js v|Bun v|[\^~]+\s*$|\}|playhead-clock |\d\d:\d\d:\d\d\.\d+ [*<>{}] )"
 )
@@ -55,6 +57,7 @@ class Status(StrEnum):
     UNTRUSTED = "untrusted"
     FAILED = "failed"
     ABSENT = "not installed"
+    UNTRIED = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class Clocks:
 
 
 _UNKNOWN = Cell(Answer.UNKNOWN)
+_NO_TIME = "the time was over: doctor --all takes longer"
 
 
 def diagnose(
@@ -148,20 +152,31 @@ def diagnose(
         detail = "" if unsandboxed is None else _last_words(unsandboxed.outcome.output)
         cells = (_UNKNOWN,) * 5
         return Finding(probe.name, Status.ABSENT, *cells, detail=detail)
+    if unsandboxed.outcome.out_of_time:
+        return untried(probe)
     proxied, trusted = _proxied(probe, unsandboxed), _trusted(probe, unsandboxed)
     status, advice = _status(probe, unsandboxed, proxied, trusted)
     preloaded = _preloaded(probe, again)
     if preloaded.answer is Answer.YES:
         advice = f"{advice} {_WITH_PRELOAD}".strip()
     captured = Cell(Answer.UNKNOWN, no_sandbox) if no_sandbox else _captured(probe, sandboxed)
+    if captured.answer is Answer.YES and status in (Status.BYPASSED, Status.UNTRUSTED):
+        advice = f"{advice} {_WITH_CAPTURE}".strip()
     clock = _clock(probe, sandboxed, clocks)
     detail = "" if status is Status.OK else _last_words(unsandboxed.outcome.output)
     cells = (proxied, trusted, captured, clock, preloaded)
     return Finding(probe.name, status, *cells, advice, detail)
 
 
+def untried(probe: Probe) -> Finding:
+    """Say that a client was not tried."""
+    return Finding(probe.name, Status.UNTRIED, *(_UNKNOWN,) * 5)
+
+
 def needs_more(result: ProbeResult) -> bool:
     """Say whether the variables alone were not enough for a client that was run with them."""
+    if result.outcome.out_of_time:
+        return False
     return not (result.seen.reached and result.seen.asked) and not _missing(result)
 
 
@@ -197,16 +212,18 @@ def _refuses(result: ProbeResult) -> bool:
 
 
 def _preloaded(probe: Probe, result: ProbeResult | None) -> Cell:
-    if result is None:
-        return Cell(Answer.UNKNOWN, "it was not tried: the variables are enough")
+    if result is None or result.outcome.out_of_time:
+        return Cell(
+            Answer.UNKNOWN, _NO_TIME if result else "it was not tried: the variables are enough"
+        )
     if result.seen.asked:
         return Cell(Answer.YES)
     return Cell(Answer.NO, f"{_ended(probe, result.outcome)}, and nothing was read of it")
 
 
 def _captured(probe: Probe, result: ProbeResult | None) -> Cell:
-    if result is None:
-        return Cell(Answer.UNKNOWN, "it was not run there")
+    if result is None or result.outcome.out_of_time:
+        return Cell(Answer.UNKNOWN, _NO_TIME if result else "it was not run there")
     if result.seen.asked:
         return Cell(Answer.YES)
     if not result.seen.reached:
@@ -217,8 +234,8 @@ def _captured(probe: Probe, result: ProbeResult | None) -> Cell:
 
 
 def _clock(probe: Probe, result: ProbeResult | None, clocks: Clocks) -> Cell:
-    if result is None:
-        return Cell(Answer.UNKNOWN, "it was not run")
+    if result is None or result.outcome.out_of_time:
+        return Cell(Answer.UNKNOWN, _NO_TIME if result else "it was not run")
     if probe.clock is None:
         return Cell(Answer.UNKNOWN, "it tells nobody the time")
     reported_s = find_time(f"{result.outcome.output}\n{result.outcome.left}", *probe.clock)
@@ -282,7 +299,8 @@ _COLUMNS = ("proxied", "trusted", "captured", "clock")
 
 def render(findings: Sequence[Finding]) -> str:
     """Write the findings as a table for people, and below it what needs doing, and why."""
-    result = [finding for finding in findings if finding.status is not Status.ABSENT]
+    result = [one for one in findings if one.status not in (Status.ABSENT, Status.UNTRIED)]
+    left_out = [one.client for one in findings if one.status is Status.UNTRIED]
     absent = [finding.client for finding in findings if finding.status is Status.ABSENT]
     width = max((len(finding.client) for finding in result), default=0)
     lines = (
@@ -304,6 +322,8 @@ def render(findings: Sequence[Finding]) -> str:
                 *(f"  {text}" for text in row[1:] if text),
             ]
     lines += ["", *_reasons(result)]
+    if left_out:
+        lines += [f"not tried, which `playhead doctor --all` does: {', '.join(left_out)}"]
     if absent:
         lines += [f"not installed: {', '.join(absent)}"]
     return "\n".join(lines).strip("\n")
@@ -321,9 +341,9 @@ def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"{name} {cell.answer}: {cell.why} ({', '.join(clients)})"
 
 
-def render_json(findings: Sequence[Finding]) -> str:
-    """Write the findings as a JSON list, with the fields of `Finding`."""
-    return json.dumps([asdict(finding) for finding in findings], indent=2)
+def render_json(findings: Sequence[Finding], agents: Sequence[Agent] = ()) -> str:
+    """Write the findings as a JSON list, with the fields of `Finding`, and behind them the agents with theirs."""
+    return json.dumps([asdict(one) for one in (*findings, *agents)], indent=2)
 
 
 def _last_words(output: str) -> str:

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -46,6 +47,8 @@ class Probe:
     any_exit: bool = False
     """The client fails by design once it has its answer, which is not in its own format."""
     timeout_s: float = 15.0
+    slow: bool = False
+    """It takes seconds, and is tried where all are asked for."""
     if_bypassed: str = _SET_BY_US
     """What to do when it goes past the proxy."""
     if_untrusted: str = _TRUST_BY_US.format("SSL_CERT_FILE")
@@ -74,6 +77,9 @@ class _Client:
     """It is asked for a name: what is on loopback it takes to no proxy, or not under its own address."""
     any_exit: bool = False
     timeout_s: float = 15.0
+    slow: bool = False
+    package: str = ""
+    """Looked for among Node's packages of the working folder and those that are installed for all."""
     if_bypassed: str = _SET_BY_US
     trusts_by: str = "SSL_CERT_FILE"
 
@@ -99,6 +105,17 @@ _FETCH = (
     + """
 fetch({url}).then(answer => answer.text())
   .catch(error => { console.error(`${error} ${error.cause ?? ''}`); globalThis.Deno ? Deno.exit(1) : process.exit(1); });
+"""
+)
+_FETCH_HEADERS = _FETCH.replace(
+    "fetch({url})", "fetch({url}, {headers: new Headers({'x-doctor': 'probe'})})"
+)
+_NODE_SDK = (
+    _TELL_JAVASCRIPT
+    + """
+const found = require({package}), OpenAI = found.OpenAI ?? found.default ?? found;
+new OpenAI({baseURL: {url}, apiKey: 'none', maxRetries: 0}).models.list()
+  .catch(error => { console.error(`${error} ${error.cause ?? ''}`); process.exit(1); });
 """
 )
 _JAVA = """
@@ -217,6 +234,7 @@ _CLIENTS = (
     _Client(
         "pip",
         "pip",
+        slow=True,
         arguments=(
             *("--disable-pip-version-check", "--retries", "0", "--log", "pip.log"),
             *("download", "--no-deps", "--index-url", "{plain}", "playhead-doctor"),
@@ -239,6 +257,7 @@ _CLIENTS = (
     _Client(
         "npm",
         "npm",
+        slow=True,
         needs="node",
         arguments=("view", "playhead-doctor", "--registry", "{plain}", "--logs-dir", "logs"),
         variables=_NPM,
@@ -251,6 +270,7 @@ _CLIENTS = (
     _Client(
         "cargo",
         "cargo",
+        slow=True,
         arguments=("search", "--index", "sparse+{plain}/", "playhead-doctor"),
         variables=MappingProxyType({"CARGO_NET_RETRY": "0"}),
         any_exit=True,
@@ -259,6 +279,7 @@ _CLIENTS = (
     _Client(
         "gcloud",
         "gcloud",
+        slow=True,
         arguments=("projects", "list", "--quiet", "--project", "playhead-doctor"),
         files=MappingProxyType({"token": "none"}),
         variables=MappingProxyType(
@@ -279,6 +300,7 @@ _CLIENTS = (
     _Client(
         "aws",
         "aws",
+        slow=True,
         arguments=(
             *("sts", "get-caller-identity", "--endpoint-url", "{plain}"),
             *("--no-sign-request", "--region", "us-east-1", "--debug"),
@@ -319,7 +341,7 @@ _CLIENTS = (
         module="openai",
         any_exit=True,
     ),
-    _python("boto3", _BOTO3, module="boto3", any_exit=True, trusts_by="AWS_CA_BUNDLE"),
+    _python("boto3", _BOTO3, module="boto3", any_exit=True, slow=True, trusts_by="AWS_CA_BUNDLE"),
     _python(
         "stripe",
         "import stripe\nstripe.api_key, stripe.api_base, stripe.max_network_retries ="
@@ -344,11 +366,30 @@ _CLIENTS = (
         if_bypassed=_NODE_ADVICE,
         trusts_by="NODE_EXTRA_CA_CERTS",
     ),
+    _Client(
+        "node fetch with Headers",
+        "node",
+        arguments=("-e", _FETCH_HEADERS),
+        clock=PRINTED,
+        if_bypassed=_NODE_ADVICE,
+        trusts_by="NODE_EXTRA_CA_CERTS",
+    ),
+    _Client(
+        "node openai",
+        "node",
+        package="openai",
+        arguments=("-e", _NODE_SDK),
+        clock=PRINTED,
+        any_exit=True,
+        if_bypassed=_NODE_ADVICE,
+        trusts_by="NODE_EXTRA_CA_CERTS",
+    ),
     _Client("deno", "deno", arguments=("eval", _FETCH), clock=PRINTED, trusts_by="DENO_CERT"),
     _Client("bun", "bun", arguments=("-e", _FETCH), clock=PRINTED, trusts_by="NODE_EXTRA_CA_CERTS"),
     _Client(
         "java",
         "java",
+        slow=True,
         needs="javac",
         arguments=("-XX:TieredStopAtLevel=1", "Probe.java"),
         files=MappingProxyType({"Probe.java": _JAVA}),
@@ -360,6 +401,7 @@ _CLIENTS = (
     _Client(
         "go",
         "go",
+        slow=True,
         arguments=("run", "probe.go"),
         files=MappingProxyType({"probe.go": _GO}),
         clock=PRINTED,
@@ -415,11 +457,13 @@ def _probe(client: _Client, origin: str, path: str | None) -> Probe:
     def fill(text: str) -> str:
         # A JSON string is a literal of every language here.
         text = text.replace("{url}", json.dumps(url)).replace("{place}", json.dumps(place))
-        return text.replace("{plain}", url)
+        return text.replace("{plain}", url).replace("{package}", json.dumps(package))
 
     program = shutil.which(client.program, path=path)
+    package = _find_package(client.package, program) if client.package and program else ""
     installed = (
         program is not None
+        and (not client.package or bool(package))
         and (not client.module or importlib.util.find_spec(client.module) is not None)
         and (not client.needs or shutil.which(client.needs, path=path) is not None)
     )
@@ -435,6 +479,15 @@ def _probe(client: _Client, origin: str, path: str | None) -> Probe:
         client.clock,
         client.any_exit,
         client.timeout_s,
+        client.slow,
         client.if_bypassed,
         _TRUST_BY_US.format(client.trusts_by),
     )
+
+
+def _find_package(name: str, node: str) -> str:
+    """Find a package of Node's: beside the working folder or above it, or with Node itself; empty where there is none."""
+    here, program = Path.cwd(), Path(node).resolve()
+    folders = [*(one / "node_modules" for one in (here, *here.parents))]
+    folders += [program.parent.parent / "lib/node_modules", Path("/usr/local/lib/node_modules")]
+    return next((str(one / name) for one in folders if (one / name / "package.json").is_file()), "")

@@ -14,12 +14,13 @@ import asyncio
 import contextlib
 import itertools
 import json
+import math
 import os
 import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,9 +36,11 @@ from ..errors import EngineError
 from ..operations.tape_files import import_jsonl
 from ..progress import ProgressBar
 from ..run.runtime import Runtime
+from ..standard_streams import print_status
 from ..trust.ca import open_ca
 from ..trust.environment import environment, proxy_url
 from . import diagnose as doctor
+from .agents import Agent, find_agents, render_agents
 from .loopback_origins import Origins
 from .probes import Probe, probes
 from .run_probe import Outcome, ProbeRun, count_ended, load_outcomes, run_probes, save_probe_runs
@@ -46,6 +49,10 @@ _TAPE = "doctor"
 _BACK_S = 3600
 """How far the clock of the tape is behind: far enough to be told apart, near enough for certificates."""
 _LOOK_S = 0.2
+_BOUND_S = 8.0
+"""Time for all clients, unless all are asked for; starting and ending take another second."""
+_SHARE = 0.55
+"""Of it that those outside the sandbox have."""
 _SPARE_S = 30.0
 _DOMAIN = "doctor.playhead.test"
 _DRIVE = (
@@ -55,14 +62,22 @@ _DRIVE = (
 """Run with the folder that the package stands in, then the arguments of `run_probe.main`."""
 
 
-def run_doctor(as_json: bool) -> int:
-    """Try the clients and print what was found; 1 where one is proxied and does not work."""
+def run_doctor(as_json: bool, *, all_clients: bool = False) -> int:
+    """Try the clients and print what was found; 1 where one is proxied and does not work.
+
+    all_clients: also those that take long, without a bound for all of them.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="playhead-doctor-") as folder,
         asyncio.Runner(loop_factory=new_event_loop) as runner,
     ):
-        findings = runner.run(examine(Path(folder), time.time_ns() / 1e9))
-    click.echo(doctor.render_json(findings) if as_json else doctor.render(findings))
+        print_status("playhead: trying the clients of this machine")
+        work = examine(Path(folder), time.time_ns() / 1e9, bounded=not all_clients)
+        findings, agents = runner.run(_look(work))
+    if as_json:
+        click.echo(doctor.render_json(findings, agents))
+    else:
+        click.echo(f"{doctor.render(findings)}\n{render_agents(agents)}".rstrip("\n"))
     # A client that goes past proxies by its own nature is a finding, not a failure: aiohttp's default session
     # does so on every machine. One that reaches us and does not trust us, whatever we do, is ours to mend.
     bad = (doctor.Status.UNTRUSTED, doctor.Status.FAILED)
@@ -71,16 +86,31 @@ def run_doctor(as_json: bool) -> int:
     return 1 if failed else 0
 
 
+async def _look[Found](work: Awaitable[Found]) -> tuple[Found, list[Agent]]:
+    """Look for agents, and try the clients."""
+    async with asyncio.TaskGroup() as group:
+        finding = group.create_task(find_agents(os.environ))
+        found = await work
+    return found, finding.result()
+
+
 async def examine(
-    folder: Path, real_s: float, only: Sequence[str] | None = None, *, parallel: int = 4
+    folder: Path,
+    real_s: float,
+    only: Sequence[str] | None = None,
+    *,
+    parallel: int = 4,
+    bounded: bool = False,
 ) -> tuple[doctor.Finding, ...]:
     """Try the clients, or those of these names; findings stand in the order of the probes.
 
     folder: for a store that is thrown away.
     real_s: the time that it is, in seconds since 1970.
     parallel: how many run at once.
+    bounded: leave out those that take long, and what is not tried in some seconds.
     Raises: EngineError, where there can be no proxy.
     """
+    until = time.monotonic() + _BOUND_S if bounded else math.inf
     config = Config(
         mode=Mode.PLAYBACK,
         store=folder / "store",
@@ -104,9 +134,15 @@ async def examine(
             _make_tape, config, folder, (*unsandboxed, *again, *sandboxed), clocks
         )
         runtime = await stack.enter_async_context(Runtime(config, sole=_TAPE))
-        here = [number for number, probe in enumerate(unsandboxed) if probe.installed]
+        here = [
+            number
+            for number, probe in enumerate(unsandboxed)
+            if probe.installed and not (bounded and probe.slow)
+        ]
         bar = stack.enter_context(ProgressBar("trying clients"))
-        trial = _Trial(runtime, origins, folder, parallel, lambda done: bar(done, 2 * len(here)))
+        trial = _Trial(
+            runtime, origins, folder, parallel, lambda done: bar(done, 2 * len(here)), until
+        )
         address = await runtime.listen(config.listen)
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
@@ -114,7 +150,8 @@ async def examine(
             contextlib.closing(await asyncio.to_thread(_preload_bundle, clocks))
         )
         clocks = replace(clocks, no_library=preload_bundle.no_library)
-        first = await trial.unsandboxed({number: unsandboxed[number] for number in here}, variables)
+        chosen = {number: unsandboxed[number] for number in here}
+        first = await trial.unsandboxed(chosen, variables, share=_SHARE)
         wanting = {number: again[number] for number in here if doctor.needs_more(first[number])}
         more = await trial.unsandboxed(wanting, preload_bundle.variables(variables))
         no_sandbox = ""
@@ -127,7 +164,9 @@ async def examine(
             rest = {number: again[number] for number in here if number not in wanting}
             within = more | await trial.unsandboxed(rest, preload_bundle.variables(variables))
     return tuple(
-        doctor.diagnose(
+        doctor.untried(probe)
+        if probe.installed and number not in first
+        else doctor.diagnose(
             probe,
             first.get(number),
             within.get(number),
@@ -199,11 +238,14 @@ class _Trial:
         folder: Path,
         parallel: int,
         show: Callable[[int], None],
+        until: float = math.inf,
     ) -> None:
         """Begin to look.
 
         show: called with how many have ended.
+        until: monotonic time at which nothing is tried any more.
         """
+        self._until = until
         self._runtime = runtime
         self._origins = origins
         self._folder = folder
@@ -214,12 +256,20 @@ class _Trial:
         runtime.engine.watch(self._observer)
 
     async def unsandboxed(
-        self, chosen: Mapping[int, Probe], variables: Mapping[str, str]
+        self, chosen: Mapping[int, Probe], variables: Mapping[str, str], *, share: float = 1.0
     ) -> dict[int, doctor.ProbeResult]:
-        """Run probes with these variables."""
+        """Run probes with these variables.
+
+        share: of the time that is left.
+        """
         probe_runs = [_probe_run(probe, variables, number) for number, probe in chosen.items()]
-        outcomes = await run_probes(probe_runs, parallel=self._parallel, done=self._count)
+        outcomes = await run_probes(
+            probe_runs, parallel=self._parallel, done=self._count, within_s=self._left_s() * share
+        )
         return self._results(chosen, outcomes)
+
+    def _left_s(self) -> float:
+        return self._until - time.monotonic()
 
     def _count(self) -> None:
         self._ended += 1
@@ -241,7 +291,8 @@ class _Trial:
         save_probe_runs(
             [_probe_run(probe, given, number) for number, probe in chosen.items()], source
         )
-        words = [str(Path(package_path[0]).parent), str(source), str(target), str(self._parallel)]
+        bounds = str(self._parallel), str(self._left_s())
+        words = [str(Path(package_path[0]).parent), str(source), str(target), *bounds]
         command = [sys.executable, "-E", "-P", "-s", "-c", _DRIVE, *words]
         place = OwnNamespaces(self._runtime, config, command, variables, strict=False)
         sandboxed = SandboxedRun(self._runtime, config, place)

@@ -6,11 +6,13 @@
 import asyncio
 import contextlib
 import json
+import math
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 _MOST_OUTPUT = 64 * 1024
@@ -40,21 +42,29 @@ class Outcome:
     """All it said, on both."""
     left: str = ""
     """Names and beginnings of the files that it left."""
+    out_of_time: bool = False
+    """It was not run, or not to its end, since the time for all of them was over."""
 
 
 async def run_probes(
-    probe_runs: Sequence[ProbeRun], *, parallel: int, done: Callable[[], object] = lambda: None
+    probe_runs: Sequence[ProbeRun],
+    *,
+    parallel: int,
+    done: Callable[[], object] = lambda: None,
+    within_s: float = math.inf,
 ) -> list[Outcome]:
     """Run programs, so many at once; give how they went, in their order.
 
     done: called as each ends.
+    within_s: time for all of them.
     """
     slots = asyncio.Semaphore(parallel)
+    until = time.monotonic() + within_s
 
     async def one(given: ProbeRun) -> Outcome:
         async with slots:
             try:
-                return await _run(given)
+                return await _run_until(given, until)
             finally:
                 done()
 
@@ -83,13 +93,27 @@ def count_ended(path: Path) -> int:
 
 def main(words: Sequence[str]) -> int:
     """Run what a file says, so many at once, and write how that went into another."""
-    source, target, parallel = words
+    source, target, parallel, within_s = words
     probe_runs = [ProbeRun(**row) for row in json.loads(Path(source).read_text())]
     with Path(target).with_suffix(".ended").open("wb", buffering=0) as ended:
-        work = run_probes(probe_runs, parallel=int(parallel), done=lambda: ended.write(b"."))
+        work = run_probes(
+            probe_runs,
+            parallel=int(parallel),
+            done=lambda: ended.write(b"."),
+            within_s=float(within_s),
+        )
         outcomes = asyncio.run(work)
     Path(target).write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
     return 0
+
+
+async def _run_until(given: ProbeRun, until: float) -> Outcome:
+    left_s = until - time.monotonic()
+    if left_s <= 0:
+        return Outcome(None, "", out_of_time=True)
+    outcome = await _run(replace(given, timeout_s=min(given.timeout_s, left_s)))
+    cut = outcome.exit_code is None and given.timeout_s > left_s
+    return replace(outcome, out_of_time=cut)
 
 
 async def _run(given: ProbeRun) -> Outcome:

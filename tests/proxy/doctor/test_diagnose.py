@@ -175,12 +175,30 @@ def test_who_reaches_us_and_cannot_use_us_is_a_failure(
 ) -> None:
     """Unless a preload mends it; who goes past proxies by its nature is a finding only."""
 
-    async def examined_before(*_: object) -> list[Finding]:
+    async def examined_before(*_: object, **__: object) -> list[Finding]:
         return [Finding("a client", status, YES, YES, YES, YES, Cell(Answer(preloaded)))]
 
     monkeypatch.setattr(doctor_run, "examine", examined_before)
     assert doctor_run.run_doctor(as_json=True) == code
     assert json.loads(capsys.readouterr().out)[0]["status"] == status
+
+
+def test_who_goes_past_is_told_of_capture_where_it_was_seen_to_help() -> None:
+    """The sandbox takes it to the proxy; nothing is promised that was not tried."""
+    seen = diagnose(PROBE, result(0, DIRECT), result(), CLOCKS)
+    assert seen.advice == "go through record --capture takes it to the proxy as it is."
+    assert diagnose(PROBE, result(0, DIRECT), result(1, Seen()), CLOCKS).advice == "go through"
+
+
+def test_what_there_was_no_time_for_is_no_finding() -> None:
+    """It is listed as not tried, and is no failure; a sandbox that came too late is unknown."""
+    cut = ProbeResult(Outcome(None, "", out_of_time=True), Seen())
+    assert diagnose(PROBE, cut, cut, CLOCKS).status is Status.UNTRIED
+    finding = diagnose(PROBE, result(), cut, CLOCKS)
+    assert (finding.status, finding.captured.answer) == (Status.OK, Answer.UNKNOWN)
+    assert "--all" in finding.captured.why
+    text = render([diagnose(PROBE, cut, cut, CLOCKS)])
+    assert text == "not tried, which `playhead doctor --all` does: a client"
 
 
 def test_time_that_is_none_is_not_taken_for_one() -> None:

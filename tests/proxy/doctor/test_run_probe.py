@@ -47,6 +47,15 @@ async def test_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> 
     assert said == b"here\n"
 
 
+async def test_time_for_all_ends_what_runs_and_begins_nothing_more() -> None:
+    """Both are told from what did not end in its own time."""
+    hang = shell("sleep 99")
+    outcomes = await run_probes([hang, hang], parallel=1, within_s=0.3)
+    assert [one.out_of_time for one in outcomes] == [True, True]
+    (own,) = await run_probes([shell("sleep 99", timeout_s=0.1)], parallel=1, within_s=60)
+    assert (own.exit_code, own.out_of_time) == (None, False)
+
+
 async def test_program_that_cannot_be_started_stops_nothing_else() -> None:
     """It ends as a shell would have it."""
     ended: list[int] = []
@@ -72,6 +81,6 @@ def test_files_tell_what_to_try_and_how_it_went(tmp_path: Path) -> None:
     save_probe_runs([shell("echo hello"), shell("exit 2")], source)
     assert json.loads(source.read_text())[0]["command"][0] == "/bin/sh"
     assert count_ended(target) == 0
-    assert main([str(source), str(target), "2"]) == 0
+    assert main([str(source), str(target), "2", "inf"]) == 0
     assert count_ended(target) == 2
     assert load_outcomes(target) == [Outcome(0, "hello\n"), Outcome(2, "")]
