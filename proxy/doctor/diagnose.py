@@ -343,7 +343,7 @@ def _reasons(findings: Sequence[Finding]) -> Iterator[str]:
 
 def render_json(findings: Sequence[Finding], agents: Sequence[Agent] = ()) -> str:
     """Write the findings as a JSON list, with the fields of `Finding`, and behind them the agents with theirs."""
-    return json.dumps([asdict(one) for one in (*findings, *agents)], indent=2)
+    return json.dumps([*map(asdict, findings), *map(asdict, agents)], indent=2)
 
 
 def _last_words(output: str) -> str:
