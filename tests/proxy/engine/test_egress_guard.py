@@ -1,6 +1,7 @@
 """Default deny: only a policy that says literally True lets anything out."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from mitmproxy.test import tflow
 
 from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.egress_guard import DENIED, Guard, NoResolver
+from playhead.tape.canonical.json_rpc import STDIO_HOST
 
 CLIENT = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
 UPSTREAM = connection.Server(address=("upstream.test", 443))
@@ -182,3 +184,34 @@ def test_the_resolver_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "install_requests", lambda: None)
     guard.install()
     assert mitmproxy_rs.dns.DnsResolver is NoResolver  # type: ignore[comparison-overlap]
+
+
+@pytest.mark.parametrize("kind", ["socket", "link", "file", "nothing", "unnamed"])
+async def test_servers_on_pipes_are_reached_at_their_socket_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a link to another socket nor anything else is followed there, and nobody gets there without a name."""
+    real, path = tmp_path / "real", tmp_path / "named"
+    server = await asyncio.start_unix_server(lambda _, writer: writer.close(), real)
+    match kind:
+        case "socket":
+            real.rename(path)
+        case "link":
+            path.symlink_to(real)
+        case "file":
+            path.touch()
+    named = None if kind == "unnamed" else path
+    monkeypatch.setattr(guard.GUARD, "find_socket", lambda _: named)
+    token = guard._ASKING.set(CLIENT)
+    try:
+        if kind == "socket":
+            reader, writer = await guard.connect(STDIO_HOST, 80)
+            assert writer.get_extra_info("peername")[0] == "127.0.0.1"
+            assert await reader.read() == b""
+            writer.close()
+        else:
+            with pytest.raises(OSError):  # noqa: PT011  # of several kinds
+                await guard.connect(STDIO_HOST, 80)
+    finally:
+        guard._ASKING.reset(token)
+        server.close()
