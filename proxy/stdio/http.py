@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -66,6 +68,11 @@ class Exchange:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._connection.their_state not in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED):
+            # Leave at once: an end that is no reset may be that of the request alone.
+            sock = self._writer.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._writer.transport.abort()
         self._writer.close()
 
     async def head(self) -> None:

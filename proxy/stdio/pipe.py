@@ -34,6 +34,7 @@ class Recorded(Protocol):
 
     said: int
     exit_code: int
+    dismissed: asyncio.Event
 
     def expect(self, line: bytes) -> asyncio.Event:
         """Say that a message is on its way; give what is set once it is here."""
@@ -65,19 +66,24 @@ class Pipe:
         self._more = asyncio.Event()
 
     async def run(self) -> int:
-        """Carry messages until both sides are done; give the exit code of the server."""
+        """Carry messages until both sides are done; give the exit code of the server, minus a signal."""
         self._output = InOrder()
         loop = asyncio.get_running_loop()
         begun = asyncio.Event()
         stream = loop.create_task(self._listen(begun))
         await begun.wait()
         reading = loop.create_task(self._read())
-        gone = loop.create_task(self._gone.wait())
-        await asyncio.wait([reading, gone], return_when=asyncio.FIRST_COMPLETED)
+        waiting = [reading, loop.create_task(self._gone.wait())]
+        if self._server is not None:
+            waiting.append(loop.create_task(self._server.dismissed.wait()))
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
             reading.result()
         await self._finish()
-        left = [stream, reading, gone, *self._asking]
+        if self._gone.is_set():
+            # What it ended was recorded whole, and is to be seen whole.
+            await asyncio.wait([stream, *self._asking], timeout=_LAST_S)
+        left = [stream, *waiting, *self._asking]
         for task in left:
             task.cancel()
         await asyncio.wait(left)

@@ -1,6 +1,7 @@
 """`playhead stdio -- SERVER`: find the run, and record or play the server that is named; without a run, be the server."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
@@ -56,7 +57,13 @@ def run_stdio(command: Sequence[str], name: str | None) -> int:
         print_status(f"playhead stdio: {why}; {command[0]!r} runs as without it")
         _become(command)
     assert place is not None
-    return asyncio.run(_carry(place, command, name or name_server(command)))
+    code = asyncio.run(_carry(place, command, name or name_server(command)))
+    if code < 0:
+        # As the server: whoever started us reads the signal that ended it.
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(-code, signal.SIG_DFL)
+            os.kill(os.getpid(), -code)
+    return code if code >= 0 else 128 - code
 
 
 def name_server(command: Sequence[str]) -> str:

@@ -4,7 +4,7 @@
 2. What the server says goes with the request that it answers or reports progress of; what belongs to none with the youngest
    request that is open, since a server that asks its client something does so to answer it; else with the stream of a GET.
 3. What is never answered, and the stream of a GET, the client leaves when it is done with the server; a playback leaves them
-   so too. A server that ends by itself says so in the stream of the GET.
+   so too. A server that ends by itself ends what it has not answered, and says so in the stream of the GET.
 """
 
 import asyncio
@@ -97,7 +97,9 @@ class Server:
         self.said = 0
         """Lines that it wrote."""
         self.exit_code = 0
-        """Once it has ended."""
+        """Once it has ended; minus a signal."""
+        self.dismissed = asyncio.Event()
+        """It has ended after its client was done with it."""
         self._ended: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Server":
@@ -179,11 +181,14 @@ class Server:
         if lines.rest and not problem:
             self.said += 1
             await self._find().put(_Line(self.said, lines.rest, half=True))
-        code = await self._process.wait()
-        self.exit_code = code if code >= 0 else 128 - code
+        self.exit_code = await self._process.wait()
         if problem:
             print_status(f"playhead stdio: the server was ended: {problem}")
-        if not self._left:
+        if self._left:
+            self.dismissed.set()
+        else:
+            for one in list(self._open):
+                await one.put(None)
             await self._stream.put(make_exit(self.exit_code))
             await self._stream.put(None)
 

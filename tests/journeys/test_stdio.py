@@ -124,12 +124,13 @@ def test_another_request_is_answered_by_an_error(folder: Path) -> None:
     ]
 
 
-def test_kill_loses_nothing_that_was_read(folder: Path) -> None:
-    """`kill -9` of `playhead stdio` is the client's end: it plays as that."""
-    steps: list[Step] = [request(1, "echo"), 1, request(2, "hold"), request(3, "echo"), 1, None]
+@pytest.mark.parametrize(("step", "number"), [(None, signal.SIGKILL), (False, signal.SIGTERM)])
+def test_kill_loses_nothing_that_was_read(folder: Path, step: Step, number: int) -> None:
+    """`kill -9` of `playhead stdio`, and SIGTERM to the server behind it, are the client's end: they play as that."""
+    steps: list[Step] = [request(1, "echo"), 1, request(2, "hold"), request(3, "echo"), 1, step]
     recorded = run(folder, ["record", "--run", "r"], steps)
     replayed = run(folder, ["replay", "r", "--no-sandbox"], steps)
-    assert f"b'' {-signal.SIGKILL}" in recorded.out
+    assert f"b'' {-number}" in recorded.out
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 

@@ -1,7 +1,8 @@
 """A client of a server over standard input and output.
 
 Arguments: steps as JSON, then the server's command. A step is a line that is written, a number of lines that are read and
-printed, null to kill it, or true to wait until it has ended by itself.
+printed, null to kill it, false to
+terminate it, or true to wait until it has ended by itself.
 """
 
 import hashlib
@@ -16,6 +17,8 @@ with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as
     for step in steps:
         if step is None:
             process.kill()
+        elif step is False:
+            process.terminate()
         elif step is True:
             process.wait()
         elif isinstance(step, str):
