@@ -155,7 +155,7 @@ TABLE = [
     ),
     ("GET https://dl.deno.land/release-latest.txt", TELEMETRY),
     ("GET https://checkpoint-api.hashicorp.com/v1/check/terraform", TELEMETRY),
-    ("GET https://pypi.org/pypi/browser-use/json", TELEMETRY),
+    ("GET https://index.example.com/pypi/browser-use/json", TELEMETRY),
     ("GET https://api.github.com/repos/github/copilot-cli/releases?per_page=100", TELEMETRY),
     ("GET https://api.github.com/repos/github/copilot-cli/issues", READ),
     # Chromium
