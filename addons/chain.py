@@ -18,6 +18,7 @@ from .run.registry import RunRegistry
 from .sink_backpressure import ReportEffect
 from .websocket import Websocket
 from .wire.stdio import StdioServers
+from .wire.own_ports import PassOwnPorts
 
 
 def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers) -> list[object]:
@@ -26,6 +27,7 @@ def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers
     return [
         Identify(registry),
         stdio_servers,
+        PassOwnPorts(registry),
         attempts,
         Protocol(registry),
         Tunnels(registry),

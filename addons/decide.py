@@ -72,6 +72,7 @@ from .run.request_constraints import (
 )
 from .run.run_state import OpenRun
 from .wire.http import announced_length, note, read_names, read_request
+from .wire.own_ports import passes
 
 if TYPE_CHECKING:
     from .order.tool_results import ToolResults
@@ -100,7 +101,7 @@ class Decide:
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Begin the pending exchange; in playback preset the refusal."""
-        if flow.response is not None:
+        if flow.response is not None or passes(flow):
             return
         open_run = self._registry.of(flow.client_conn)
         if open_run is None or open_run.ending:

@@ -28,6 +28,7 @@ from ...tape.records.attempt import CUT_HEAD, NOTHING_SAID, Attempt, AttemptKind
 from ...tape.records.events import EventKind
 from ..run.registry import Rejected, RunRegistry
 from ..run.run_state import OpenRun
+from ..wire.own_ports import passes
 
 _PREFACE = b"PRI * HTTP/2.0\r\n"
 _TLS = b"\x16"
@@ -98,7 +99,7 @@ class Attempts:
 
     def http_connect(self, flow: http.HTTPFlow) -> None:
         """Begin to watch a tunnel."""
-        if flow.response is None:
+        if flow.response is None and not passes(flow):
             self.begin(flow.client_conn, flow.request.host, flow.request.port, captured=False)
 
     def begin(self, client: connection.Client, host: str, port: int, *, captured: bool) -> None:

@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from socket import socket
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mitmproxy import connection
@@ -108,6 +109,19 @@ class Processes:
     """(pgid, started) -> whether any of the group is still there."""
 
 
+class OwnPorts(Protocol):
+    """What knows at which ports the command's own programs listen."""
+
+    async def listens(self, host: str, port: int) -> bool:
+        """Say whether it is proved that a program of the command, and nobody else, listens there."""
+
+    async def connect(self, host: str, port: int) -> socket | None:
+        """Connect to it where it listens in another network than ours; None where it does not.
+
+        Raises: OSError.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """The client may not use the proxy."""
@@ -152,6 +166,8 @@ class RunRegistry:
         """Asked to close what is left of a run's connections."""
         self.on_ending: list[Callable[[OpenRun], Awaitable[None]]] = []
         """Asked to keep what is left of a run, before it is sealed."""
+        self.own_ports: OwnPorts | None = None
+        """Knows where the command's own programs listen; None where there is no command of ours."""
         self.on_reset: Callable[[connection.Client], None] | None = None
         """Asked to end a client's connection with RST."""
         self._store = store

@@ -21,7 +21,7 @@ import socket
 import stat
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from ipaddress import ip_address
 from pathlib import Path
@@ -44,6 +44,9 @@ Policy = Callable[[connection.Client, connection.Server, http.HTTPFlow | None], 
 Owned = Callable[[connection.Client, tuple[str, int], str], bool]
 """(client, host and port as asked, IP address) -> whether something of ours listens there."""
 
+Connects = Callable[[connection.Client, str, int], Awaitable[socket.socket | None]]
+"""(client, host, port) -> a connection to a program of the client's own command in another network, or None."""
+
 _open_connection = server.ConnectionHandler.open_connection
 _make_server_connection = http_layer.HttpStream.make_server_connection
 
@@ -55,6 +58,7 @@ class Guard:
     owned: Owned | None = None
     find_socket: Callable[[connection.Client], Path | None] | None = None
     """Gives the path socket at which a client's requests to `STDIO_HOST` are answered."""
+    connects: Connects | None = None
 
     def allows(
         self, client: connection.Client, upstream: connection.Server, flow: http.HTTPFlow | None
@@ -94,6 +98,10 @@ async def connect(host: str, port: int, **more: Any) -> Any:
     client = _ASKING.get()
     if host == STDIO_HOST:
         return await _connect_to_stdio(client)
+    if client is not None and GUARD.connects is not None:
+        made = await GUARD.connects(client, host, port)
+        if made is not None:
+            return await asyncio.open_connection(sock=made, **more)
     failures: list[OSError] = []
     for address in await _look_up(host, port):
         if client is None or not GUARD.leads_elsewhere(client, (host, port), address):

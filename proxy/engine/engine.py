@@ -25,6 +25,7 @@ from ...addons.run.pending_exchange import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
 from ...addons.run.run_state import OpenRun
 from ...addons.wire.stdio import StdioServers
+from ...addons.wire.own_ports import is_own
 from ...config import Listen, Mode
 from ...config.targets.host_interpretations import embedded, normal_host, read_addresses
 from ...tape.policy.decide import Action
@@ -120,6 +121,7 @@ class Engine:
         guard.GUARD.policy = self.may_leave
         guard.GUARD.owned = self.is_own
         guard.GUARD.find_socket = self._stdio_servers.find
+        guard.GUARD.connects = self.connect_within
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
         self._gauge = FileGauge(raise_limit())
@@ -256,6 +258,7 @@ class Engine:
         self._gauge.close()
         guard.GUARD.policy = guard.GUARD.owned = guard.GUARD.find_socket = None
         self._stdio_servers.close()
+        guard.GUARD.policy = guard.GUARD.owned = guard.GUARD.connects = None
         loop = asyncio.get_running_loop()
         loop.set_task_factory(self._factory)
         loop.set_exception_handler(self._handler)
@@ -278,7 +281,7 @@ class Engine:
             # No event: who made it was under way when the run was stopped, and tried nothing.
             logger.info("denied: %s:%s (its run is stopped)", address[0], address[1])
             return False
-        if open_run.mode in (Mode.RECORD, Mode.PASSTHROUGH):
+        if open_run.mode in (Mode.RECORD, Mode.PASSTHROUGH) or is_own(client, *address[:2]):
             return True
         target = (address[0], address[1])
         if flow is None:
@@ -296,6 +299,18 @@ class Engine:
         logger.warning("denied: %s (%s)", target, reason)
         if open_run is not None:
             open_run.note(EventKind.EGRESS, target=target, by="proxy", reason=reason)
+
+    async def connect_within(
+        self, client: connection.Client, host: str, port: int
+    ) -> socket.socket | None:
+        """Connect to a program of the command in another network; None where it is none.
+
+        Raises: OSError.
+        """
+        ports = self.registry.own_ports
+        if ports is None or not is_own(client, host, port):
+            return None
+        return await ports.connect(host, port)
 
     def is_own(self, client: connection.Client, asked: tuple[str, int], address: str) -> bool:
         """Say whether an address is one where something of ours listens; asked once a host has been looked up."""

@@ -130,6 +130,10 @@ class SocketWatch:
         """What was found so far, in the order it was first seen."""
         return tuple(self._found.copy().values())
 
+    def members(self) -> list[Process]:
+        """List the processes of the tree as of the last sample."""
+        return self._tree.members()
+
     @property
     def samples(self) -> int:
         """How many samples were taken of a process."""

@@ -107,6 +107,19 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         data = data[max(4, length + 3 & ~3) :]
 
 
+def list_listeners(port: int) -> Iterator[Socket]:
+    """List the TCP sockets of this network namespace that listen at a port, on any address.
+
+    Raises: OSError.
+    """
+    for family in (socket.AF_INET, socket.AF_INET6):
+        body = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 1 << _LISTEN) + bytes(48)
+        for message in _ask(_REQUEST | _DUMP, body):
+            found = _read("tcp", message)
+            if found.local[1] == port:
+                yield found
+
+
 def find_socket(local: tuple[str, int], remote: tuple[str, int]) -> Socket | None:
     """Find the TCP socket with these two ends in this network namespace.
 

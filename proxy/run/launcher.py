@@ -31,6 +31,7 @@ from ..open_files import usual_limit
 from ..operations.find_tape import choose_recording
 from ..processes.connections import SocketWatch
 from ..processes.fixed_addresses import fixed_addresses
+from ..processes.own_ports import MachinePorts
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
@@ -183,9 +184,11 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         # What was prepared in the working folder is none of the command's.
         before, folder = await asyncio.gather(for_clock, _look_at_folder(config))
         stdout = stack.enter_context(Stdout())
-        await child.start()
         watch = SocketWatch(lambda: child.pid)
         watching = sandboxed is None
+        if watching:
+            runtime.registry.own_ports = MachinePorts(watch.members)
+        await child.start()
         if watching:
             watch.start()
         try:

@@ -15,8 +15,9 @@ from ..sandbox.filesystem.named_pipes import NOTHING, Found, find_used, is_used
 from ..sandbox.filesystem.protection import find_unsearched
 from ..sandbox.filesystem.socket_reachability import find_reachable
 from ..sandbox.network.dns_answers import Names
-from ..sandbox.network.listeners import PROXY_PORT, Service
+from ..sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
+from ..sandbox.network.own_ports import SandboxPorts
 from ..sandbox.network.packet_capture import Attempt, PacketCapture
 from ..sandbox.network.resolver import Resolver
 from ..sandbox.sandbox import Sandbox, SandboxListeners, SocketUse
@@ -174,6 +175,7 @@ class SandboxedRun:
         self._relays = [Relay(use) for use in self._uses]
         self._names: Names | None = None
         self._resolver: Resolver | None = None
+        self._own_ports: SandboxPorts | None = None
         self._leaving: PacketCapture | None = None
         self._refused: PacketCapture | None = None
         self._reachable: set[str] = set()
@@ -190,6 +192,9 @@ class SandboxedRun:
         self.sandbox.close()
         for relay in self._relays:
             await relay.close()
+        if self._own_ports is not None:
+            self._runtime.registry.own_ports = None
+            self._own_ports.close()
         if self._resolver is not None:
             self._resolver.close()
         for packet_capture in (self._leaving, self._refused):
@@ -207,6 +212,9 @@ class SandboxedRun:
             self._resolver.serve(sock)
         for relay, sock in zip(self._relays, open_listeners.service, strict=True):
             await relay.serve(sock)
+        taken = (PROXY_PORT, DNS_PORT, *CAPTURED, *(use.service.port for use in self._uses))
+        for sock in open_listeners.own_ports:
+            self._own_ports = self._runtime.registry.own_ports = SandboxPorts(sock, taken)
         for sock in open_listeners.leaving:
             self._leaving = PacketCapture(sock)
             self._leaving.start()

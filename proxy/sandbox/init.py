@@ -24,7 +24,7 @@ from .channel import Channel, read_variables
 from .connects import Watcher
 from .filesystem import mounts
 from .kernel import namespaces, seccomp, syscalls
-from .network import listeners, netlink
+from .network import listeners, netlink, own_ports
 from .network.packet_counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
@@ -68,6 +68,7 @@ def main(arguments: list[str]) -> int:
         made = listeners.listen(
             families, [listeners.Service(*one) for one in given.data["services"]]
         )
+        made.append(("own_ports", own_ports.fork()))
     except OSError as error:
         return _fail(channel, step, error)
     channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])

@@ -38,6 +38,8 @@ class SandboxListeners:
     """Gets the packets of what was to leave; empty where the kernel has no such thing."""
     refused: list[socket.socket] = field(default_factory=list)
     """Of what was refused on loopback."""
+    own_ports: list[socket.socket] = field(default_factory=list)
+    """By which is asked what listens in there, and connected to it; empty in containers."""
 
     def close(self) -> None:
         """Close what nobody took."""
