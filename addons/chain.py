@@ -3,6 +3,7 @@
 from .alpn import Protocol
 from .answer.refuse import Refuse
 from .assign_run import Identify, Leave
+from .attempts.own_ports import PassOwnPorts
 from .attempts.watch import Attempts
 from .bidirectional_streaming import Bidirectional
 from .contract import Contract, ReportContractViolation
@@ -18,7 +19,6 @@ from .run.registry import RunRegistry
 from .sink_backpressure import ReportEffect
 from .websocket import Websocket
 from .wire.stdio import StdioServers
-from .wire.own_ports import PassOwnPorts
 
 
 def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers) -> list[object]:

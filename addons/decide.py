@@ -59,6 +59,7 @@ from .answer.order import (
 )
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
+from .attempts.own_ports import passes
 from .bidirectional_streaming import is_bidirectional
 from .failed_tunnels import find_missed, take_missed
 from .run.pending_exchange import HELD_BYTES, PendingExchange, attach, find_pending
@@ -72,7 +73,6 @@ from .run.request_constraints import (
 )
 from .run.run_state import OpenRun
 from .wire.http import announced_length, note, read_names, read_request
-from .wire.own_ports import passes
 
 if TYPE_CHECKING:
     from .order.tool_results import ToolResults

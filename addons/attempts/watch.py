@@ -28,7 +28,7 @@ from ...tape.records.attempt import CUT_HEAD, NOTHING_SAID, Attempt, AttemptKind
 from ...tape.records.events import EventKind
 from ..run.registry import Rejected, RunRegistry
 from ..run.run_state import OpenRun
-from ..wire.own_ports import passes
+from .own_ports import passes
 
 _PREFACE = b"PRI * HTTP/2.0\r\n"
 _TLS = b"\x16"

@@ -18,6 +18,7 @@ from mitmproxy import certs, connection, http, master, options
 from mitmproxy.addons import core, disable_h2c, next_layer, proxyserver
 from mitmproxy.proxy.mode_servers import ServerInstance
 
+from ...addons.attempts.own_ports import is_own
 from ...addons.attempts.watch import Attempts
 from ...addons.chain import chain
 from ...addons.client_sockets import Connections
@@ -25,7 +26,6 @@ from ...addons.run.pending_exchange import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
 from ...addons.run.run_state import OpenRun
 from ...addons.wire.stdio import StdioServers
-from ...addons.wire.own_ports import is_own
 from ...config import Listen, Mode
 from ...config.targets.host_interpretations import embedded, normal_host, read_addresses
 from ...tape.policy.decide import Action
@@ -256,9 +256,9 @@ class Engine:
     async def _release(self) -> None:
         await self._master.done()
         self._gauge.close()
-        guard.GUARD.policy = guard.GUARD.owned = guard.GUARD.find_socket = None
+        guard.GUARD.policy = guard.GUARD.owned = None
+        guard.GUARD.find_socket = guard.GUARD.connects = None
         self._stdio_servers.close()
-        guard.GUARD.policy = guard.GUARD.owned = guard.GUARD.connects = None
         loop = asyncio.get_running_loop()
         loop.set_task_factory(self._factory)
         loop.set_exception_handler(self._handler)

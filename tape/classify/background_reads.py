@@ -2,7 +2,8 @@
 
 1. Nothing depends on one, and nobody wrote it. So one that is on a tape and is not asked for in a playback is reported, and does
    not count as unused.
-2. One that is sent late, perhaps too late for the end of its process, is looked for at the end of a tape alone; others anywhere.
+2. How often a program looks whether somebody listens on loopback, where nobody ever did, is chance, too.
+3. One that is sent late, perhaps too late for the end of its process, is looked for at the end of a tape alone; others anywhere.
 
 Source: google-cloud-storage 3, which looks for the location of a bucket; azure-cosmos 4, which refreshes what it knows of
 its account; Codex 0.169, which asks for the list of models once or twice as it starts (recordings codex r0 and r1 of 2026-11-24);
@@ -13,7 +14,8 @@ MCP's Streamable HTTP, whose client opens a stream to listen on beside its first
 import re
 from typing import NamedTuple
 
-from ..exchange import Request
+from ...config.values import is_loopback
+from ..exchange import Exchange, Phase, Request
 
 
 class BackgroundRead(NamedTuple):
@@ -47,6 +49,20 @@ BACKGROUND_READS = (
 )
 
 _LISTENING = BackgroundRead("MCP", "", re.compile(""), b"", anywhere=True, refused_by=405)
+
+
+POLL = BackgroundRead("a poll of loopback", "", re.compile(""), b"", anywhere=True)
+
+
+def may_poll(request: Request) -> bool:
+    """Say whether a request may be one that looks whether somebody listens on loopback."""
+    return request.method in ("GET", "HEAD") and is_loopback(request.host)
+
+
+def is_poll(exchange: Exchange) -> bool:
+    """Say whether it was one, and nobody listened."""
+    fault = exchange.fault
+    return may_poll(exchange.request) and fault is not None and fault.phase is Phase.CONNECT
 
 
 def find_background_read(request: Request) -> BackgroundRead | None:

@@ -15,7 +15,7 @@ from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, Seq
 from ...tape.records.attempt import NOTHING_SAID, Attempt, AttemptKind
 from ...tape.records.events import Event, EventKind
-from .remedies import bypass_remedy, distrust_remedy, may_distrust_silently
+from .remedies import bypass_remedy, distrust_remedy, is_chromium, may_distrust_silently
 
 _CONNECT = "CONNECT"
 _PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80}
@@ -88,6 +88,7 @@ def find_attempts(own: Side, tape: Side | None) -> Findings:
         return Findings(rows, [], [], warnings, unrecorded)
     silent = (own.told | tape.told) - own.asked - tape.asked
     compared = compare(own.attempts, tape.attempts)
+    silent |= {_place(one) for one in compared if _went_on(one)} & own.asked & tape.asked
     differing = [one for one in compared if one.differs and _place(one) not in silent]
     missed = tape.cuts - own.cuts
     return Findings(
@@ -97,6 +98,14 @@ def find_attempts(own: Side, tape: Side | None) -> Findings:
         [],
         [],
     )
+
+
+def _went_on(one: Compared) -> bool:
+    """Say whether a browser refused a certificate in both runs: where it asks on, it was told to ignore that.
+
+    As often as it had connected until then, which is chance.
+    """
+    return one.first.distrusted and bool(one.count and one.recorded) and is_chromium(one.processes)
 
 
 def _place(one: Compared) -> tuple[str, int]:

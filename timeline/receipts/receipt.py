@@ -19,7 +19,13 @@ from typing import Any
 from ...config import Classes, Match, Mode, parse_match
 from ...store import LogCorrupt, RunInfo, RunStatus, Store
 from ...tape.canonical.target_overrides import SILENT
-from ...tape.classify.background_reads import BackgroundRead, find_background_read
+from ...tape.classify.background_reads import (
+    POLL,
+    BackgroundRead,
+    find_background_read,
+    is_poll,
+    may_poll,
+)
 from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.divergence_types import (
     ABSENT,
@@ -902,6 +908,8 @@ class _Fold:
         for row in reversed(receipt.unused.copy()):
             recorded = self._find_kept(tape, row["seq"])
             found = find_background_read(recorded.request) if recorded is not None else None
+            if recorded is not None and is_poll(recorded):
+                found = POLL
             if recorded is None or found is None or not (found.anywhere or row["seq"] == last):
                 continue
             if not _is_answer_of(found, recorded):
@@ -920,6 +928,8 @@ class _Fold:
             is_last = bool(self.asked) and row["seq"] == self.asked[-1]
             exchange = self._find_kept(self.info, row["seq"])
             found = find_background_read(exchange.request) if exchange is not None else None
+            if found is None and exchange is not None and may_poll(exchange.request):
+                found = POLL
             if exchange is None or found is None or not (found.anywhere or is_last):
                 continue
             if not self._knows(tape, exchange.request, found):
@@ -944,13 +954,16 @@ class _Fold:
         """Say whether a tape has requests about the same bucket, account or endpoint, and no other answer to such a read."""
         place = f"{request.scheme}://{request.authority}".lower()
         name = request.path.rpartition("/")[2]
-        about = [
+        there = [
             event
             for event in self.store.log(tape)
-            if event.kind is EventKind.INTENT
-            and event.data["url"].lower().startswith(place)
-            and f"/{name}" in event.data["url"]
+            if event.kind is EventKind.INTENT and event.data["url"].lower().startswith(place)
         ]
+        if found is POLL:
+            same = [one for one in there if one.data["url"].lower().startswith(f"{place}/")]
+            kept = [self._find_kept(tape, event.seq) for event in same]
+            return bool(kept) and all(one is not None and is_poll(one) for one in kept)
+        about = [event for event in there if f"/{name}" in event.data["url"]]
         if found.refused_by:
             for event in about:
                 one = self._find_kept(tape, event.seq) if event.data["method"] == "GET" else None

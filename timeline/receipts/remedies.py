@@ -45,10 +45,16 @@ def may_distrust_silently(processes: Iterable[str]) -> bool:
     return not names or any(not _is(name, _ALERTING) for name in names)
 
 
+def is_chromium(processes: Iterable[str]) -> bool:
+    """Say whether these are Chromium, and nobody else."""
+    names = list(processes)
+    return bool(names) and all(_is(name, _CHROMIUM) for name in names)
+
+
 def distrust_remedy(processes: Iterable[str]) -> str:
     """Say what makes a client trust the proxy's CA."""
     names = list(processes)
-    if names and all(_is(name, _CHROMIUM) for name in names):
+    if is_chromium(names):
         return f"What it meant to ask is not on the tape. {_NSS}"
     variables = [
         variable for known, variable in _TRUST if any(_is(name, known) for name in names)

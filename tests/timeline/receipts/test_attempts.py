@@ -97,6 +97,17 @@ def test_a_host_with_telemetry_alone_is_reported() -> None:
     assert find([asked(), asked(kind="telemetry"), DISTRUST], []).divergences
 
 
+def test_how_often_chromium_refuses_a_certificate_that_it_then_ignores_is_reported() -> None:
+    """As many connections as it had made by then; in both runs, and where it asked on."""
+    refused = attempt(AttemptKind.FAILED_HANDSHAKE, distrusted=True, process="chromium")
+    one, two = [refused, asked()], [refused, refused, asked()]
+    assert find(one, two).divergences == find(two, one).divergences == []
+    assert [row["count"] for row in find(one, two).rows] == [1]
+    assert find([asked()], one).divergences
+    assert find([refused], [refused, refused]).divergences
+    assert find([DISTRUST, asked()], [DISTRUST, DISTRUST, asked()]).divergences
+
+
 def test_egress_is_what_the_tape_does_not_have() -> None:
     """And of what others do where something is asked, nothing."""
     noise = attempt(AttemptKind.MALFORMED_REQUEST, egress="no request of HTTP, but SSH")

@@ -10,7 +10,17 @@ import pytest
 
 from playhead.store import RunInfo, Store
 from playhead.tape.diff.divergence_types import Divergence, DivergenceKind
-from playhead.tape.exchange import Exchange, RequestClass, Seq, VerdictKind
+from playhead.tape.exchange import (
+    Ending,
+    Exchange,
+    Fault,
+    FaultKind,
+    Phase,
+    RedactedText,
+    RequestClass,
+    Seq,
+    VerdictKind,
+)
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import (
     make_exchange,
@@ -51,6 +61,9 @@ async def _play(
     run = await store.create_run("tape", mode="record", at_ns=1)
     for seq, (what, status) in enumerate(tape_of, 1):
         recorded = _read(seq, what, headers, response=make_response(status=status))
+        if not status:
+            fault = Fault(FaultKind.REFUSED, Phase.CONNECT, RedactedText("refused"), 1, Ending.RST)
+            recorded = replace(recorded, response=None, fault=fault)
         store.append(run.number, make_intent(recorded))
         await store.save(run.number, partial(make_record, recorded))
     tape = await store.seal(run, reason="done", at_ns=2)
@@ -123,6 +136,10 @@ LISTENER = ((b"Accept", b"text/event-stream"), (b"MCP-Protocol-Version", b"2025-
 CALL, LISTEN = "POST https://mcp.example/mcp", "GET https://mcp.example/mcp"
 
 
+HEALTH, STATUS = "GET http://127.0.0.1:25463/health", "GET http://127.0.0.1:25463/status"
+POLLED = ("a poll of loopback", False)
+
+
 @pytest.mark.parametrize(
     ("headers", "tape_of", "asked", "background", "code"),
     [
@@ -132,6 +149,17 @@ CALL, LISTEN = "POST https://mcp.example/mcp", "GET https://mcp.example/mcp"
         (CODEX, ((MODELS, 200),), (MODELS, "+" + MODELS), [("Codex", True)], 0),
         (LISTENER, ((CALL, 200), (LISTEN, 405)), (CALL,), [("MCP", False)], 0),
         (LISTENER, ((CALL, 200),), (CALL, "+" + LISTEN), [("MCP", True)], 0),
+        (AGENT, ((OBJECT, 200), (HEALTH, 0), (OBJECT, 200)), (OBJECT,), [POLLED], 122),
+        (
+            AGENT,
+            ((OBJECT, 200), (HEALTH, 0)),
+            (OBJECT, "+" + STATUS),
+            [POLLED, (POLLED[0], True)],
+            0,
+        ),
+        # Somebody listened, or nobody looked
+        (AGENT, ((OBJECT, 200), (HEALTH, 200)), (OBJECT, "+" + STATUS), [], 121),
+        (AGENT, ((OBJECT, 200),), (OBJECT, "+" + STATUS), [], 121),
         # A stream that was there; a server that the tape does not know.
         (LISTENER, ((CALL, 200), (LISTEN, 200)), (CALL,), [], 122),
         (LISTENER, ((CALL, 200), (LISTEN, 200)), (CALL, "+" + LISTEN), [], 121),
