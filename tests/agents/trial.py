@@ -6,6 +6,7 @@
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -74,7 +75,7 @@ def _plant(stage: Stage) -> None:
 def _is_in_notes(receipt: dict[str, Any]) -> bool:
     """Say whether the root is the call that told the model what stands in the notes, at that place."""
     differences = (receipt.get("root") or {}).get("differences", ())
-    return any(CHANGED in str(one.get("asked")) for one in differences)
+    return any(CHANGED in unquote(str(one.get("asked"))) for one in differences)
 
 
 def _unconnected(receipt: dict[str, Any]) -> int:
