@@ -8,16 +8,20 @@ recording, so what is said to it is neither recorded nor answered from a tape, a
 3. Everything else that is asked of loopback is recorded and played as any other host.
 """
 
+import weakref
 from collections.abc import Awaitable
 
 from mitmproxy import connection, http
 from mitmproxy.proxy import layer, layers
 
 from ...config.values import is_loopback
+from ...tape.records.events import EventKind
 from ..run.registry import RunRegistry
+from ..run.run_state import OpenRun
 
 _OWN = "playhead_own"
 """Attribute of a client connection: the host and port that it may be led to."""
+_MOST_TOLD = 100
 _MARK = "playhead-own"
 """In the metadata of a flow that passes."""
 
@@ -38,6 +42,8 @@ class PassOwnPorts:
     def __init__(self, registry: RunRegistry) -> None:
         """Ask the `own_ports` of `registry`."""
         self._registry = registry
+        self._told: weakref.WeakKeyDictionary[OpenRun, set[str]] = weakref.WeakKeyDictionary()
+        """What each run's log says already."""
 
     def http_connect(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Look where a tunnel leads."""
@@ -65,3 +71,14 @@ class PassOwnPorts:
             return
         setattr(client, _OWN, ((request.host, request.port),))
         flow.metadata[_MARK] = True
+        open_run = self._registry.of(client)
+        if open_run is not None:
+            self._tell(open_run, request.host, request.port)
+
+    def _tell(self, open_run: OpenRun, host: str, port: int) -> None:
+        """Note once what passes: it is on no tape."""
+        told = self._told.setdefault(open_run, set())
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if place not in told and len(told) < _MOST_TOLD:
+            told.add(place)
+            open_run.note(EventKind.NOTED, own_program=place)

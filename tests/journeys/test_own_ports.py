@@ -83,3 +83,5 @@ def test_a_server_of_the_commands_own_is_not_recorded(
     assert done.returncode == 0, done.stderr
     told = json.loads(receipt.read_text())
     assert (told["faithful"], told["counts"]["served"]) == (True, 1)
+    assert len(told["own_programs"]) == 2  # under both names of loopback
+    assert "passed, to programs of the command's own: 127.0.0.1:" in done.stderr

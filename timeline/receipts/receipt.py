@@ -237,6 +237,8 @@ class Receipt:
     """The first of their requests."""
     ignored_content: list[int] = field(default_factory=list)
     """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
+    own_programs: list[str] = field(default_factory=list)
+    """Ports of loopback at which programs of the command listened: what it said to them passed, and is on no tape."""
     background: list[dict[str, Any]] = field(default_factory=list)
     """Reads that a client sends from a thread, by chance, and that were not asked for, or were not on the tape."""
     late: list[int] = field(default_factory=list)
@@ -428,6 +430,7 @@ class Receipt:
             ],
             "drifted": self.drifted,
             "background": self.background,
+            "own_programs": self.own_programs,
             "kind_alone": self.kind_alone,
             "secrets_replaced": {
                 "answers": self.answers_replaced,
@@ -603,6 +606,8 @@ class _Fold:
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 receipt.determinism = data.get("determinism", receipt.determinism)
                 receipt.changed += data.get("changed", ())
+                if "own_program" in data:
+                    _bounded(receipt.own_programs, data["own_program"])
                 self.spared += _rules(data.get("live", ()))
                 self.spared += _rules((text, None) for text in data.get("telemetry", ()))
                 if "allow_model_drift" in data:

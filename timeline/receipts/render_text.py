@@ -481,12 +481,19 @@ def _how(count: int, match: str) -> str:
     return f"unconditional answer{'s' * (count != 1)}" if match == "unconditional" else match
 
 
+_SHOWN_PROGRAMS = 5
+
+
 def _beside(receipt: Receipt) -> list[str]:
     """Say what differed and was reported alone."""
     lines = [
         f"{'refused' if row['extra'] else 'not asked for'}, as may be: {row['method']} {plain(row['url'])} ({row['sdk']} asks in the background)"
         for row in receipt.background
     ]
+    if receipt.own_programs:
+        told = ", ".join(receipt.own_programs[:_SHOWN_PROGRAMS])
+        more = " ..." if len(receipt.own_programs) > _SHOWN_PROGRAMS else ""
+        lines.append(f"passed, to programs of the command's own: {plain(told)}{more}")
     lines += [plain(str(row)) for row in receipt.profiles.rows.values()]
     lines += [
         f"no profile for the client {plain(product, 60)}: record it twice, then `playhead learn FIRST SECOND --profile NAME`"
