@@ -9,7 +9,6 @@ recording, so what is said to it is neither recorded nor answered from a tape, a
 """
 
 import weakref
-from collections.abc import Awaitable
 
 from mitmproxy import connection, http
 from mitmproxy.proxy import layer, layers
@@ -45,13 +44,13 @@ class PassOwnPorts:
         self._told: weakref.WeakKeyDictionary[OpenRun, set[str]] = weakref.WeakKeyDictionary()
         """What each run's log says already."""
 
-    def http_connect(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+    def http_connect(self, flow: http.HTTPFlow) -> None:
         """Look where a tunnel leads."""
-        return self._look(flow)
+        self._look(flow)
 
-    def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Look where a request leads that has no tunnel."""
-        return self._look(flow)
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Look where a request leads that has no tunnel: at once, since its command may be about to end."""
+        self._look(flow)
 
     def next_layer(self, data: layer.NextLayer) -> None:
         """Have the bytes of such a tunnel pass."""
@@ -59,14 +58,15 @@ class PassOwnPorts:
         if address is not None and is_own(data.context.client, address[0], address[1]):
             data.layer = layers.TCPLayer(data.context, ignore=True)
 
-    def _look(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+    def _look(self, flow: http.HTTPFlow) -> None:
         if self._registry.own_ports is None or flow.response is not None:
-            return None
-        return self._find(flow) if is_loopback(flow.request.host) else None
+            return
+        if is_loopback(flow.request.host):
+            self._find(flow)
 
-    async def _find(self, flow: http.HTTPFlow) -> None:
+    def _find(self, flow: http.HTTPFlow) -> None:
         ports, request, client = self._registry.own_ports, flow.request, flow.client_conn
-        if ports is None or not await ports.listens(request.host, request.port):
+        if ports is None or not ports.listens(request.host, request.port):
             setattr(client, _OWN, ())
             return
         setattr(client, _OWN, ((request.host, request.port),))

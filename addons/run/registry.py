@@ -112,7 +112,7 @@ class Processes:
 class OwnPorts(Protocol):
     """What knows at which ports the command's own programs listen."""
 
-    async def listens(self, host: str, port: int) -> bool:
+    def listens(self, host: str, port: int) -> bool:
         """Say whether it is proved that a program of the command, and nobody else, listens there."""
 
     async def connect(self, host: str, port: int) -> socket | None:

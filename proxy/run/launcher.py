@@ -32,6 +32,7 @@ from ..operations.find_tape import choose_recording
 from ..processes.connections import SocketWatch
 from ..processes.fixed_addresses import fixed_addresses
 from ..processes.own_ports import MachinePorts
+from ..processes.proc import Process, find_process
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
 from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
@@ -187,7 +188,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         watch = SocketWatch(lambda: child.pid)
         watching = sandboxed is None
         if watching:
-            runtime.registry.own_ports = MachinePorts(watch.members)
+            runtime.registry.own_ports = MachinePorts(
+                lambda: watch.members() or _find_command(child)
+            )
         await child.start()
         if watching:
             watch.start()
@@ -246,6 +249,12 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         return code or (_NOT_WHOLE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
     return exit_code(receipt) or (code if code == _INTERRUPTED else min(code, _OWN))
+
+
+def _find_command(child: "_Child") -> list[Process]:
+    """Give the command's process; nothing before it has begun."""
+    found = find_process(child.pid) if child.pid is not None else None
+    return [found] if found is not None else []
 
 
 def _find_made(

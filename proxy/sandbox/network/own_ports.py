@@ -94,11 +94,11 @@ class SandboxPorts:
         self._taken = frozenset(taken)
         self._lock = threading.Lock()
 
-    async def listens(self, host: str, port: int) -> bool:
+    def listens(self, host: str, port: int) -> bool:
         """Say whether somebody listens there, and it is not us."""
         if port in self._taken:
             return False
-        return (await asyncio.to_thread(self._ask, "listens", host, port))[0]
+        return self._ask("listens", host, port)[0]
 
     async def connect(self, host: str, port: int) -> socket.socket:
         """Connect to it. Raises: OSError."""

@@ -38,27 +38,25 @@ def members(pid: int) -> list[Process]:
     return [found]
 
 
-async def test_a_port_is_own_where_a_process_of_the_command_listens(
+def test_a_port_is_own_where_a_process_of_the_command_listens(
     served: tuple[int, int],
 ) -> None:
     """Also one that was started since the command's processes were looked at; a parent's is none."""
     pid, port = served
-    assert await MachinePorts(lambda: members(pid)).listens("127.0.0.1", port)
-    assert await MachinePorts(lambda: members(os.getpid())).listens("127.0.0.1", port)
+    assert MachinePorts(lambda: members(pid)).listens("127.0.0.1", port)
+    assert MachinePorts(lambda: members(os.getpid())).listens("127.0.0.1", port)
     with socket.create_server(("127.0.0.1", 0)) as ours:
-        assert not await MachinePorts(lambda: members(pid)).listens(
-            "127.0.0.1", ours.getsockname()[1]
-        )
+        assert not MachinePorts(lambda: members(pid)).listens("127.0.0.1", ours.getsockname()[1])
 
 
-async def test_a_port_is_nobodys_where_it_is_not_proved(served: tuple[int, int]) -> None:
+def test_a_port_is_nobodys_where_it_is_not_proved(served: tuple[int, int]) -> None:
     """No listener, no command yet, another process with this number, and one that shares the port."""
     pid, port = served
     with socket.create_server(("127.0.0.1", 0)) as ours:
         free = ours.getsockname()[1]
-    assert not await MachinePorts(lambda: members(pid)).listens("127.0.0.1", free)
-    assert not await MachinePorts(list).listens("127.0.0.1", port)
+    assert not MachinePorts(lambda: members(pid)).listens("127.0.0.1", free)
+    assert not MachinePorts(list).listens("127.0.0.1", port)
     other = members(pid)[0]._replace(started=1.0)
-    assert not await MachinePorts(lambda: [other]).listens("127.0.0.1", port)
+    assert not MachinePorts(lambda: [other]).listens("127.0.0.1", port)
     with socket.create_server(("127.0.0.2", port)):
-        assert not await MachinePorts(lambda: members(pid)).listens("127.0.0.1", port)
+        assert not MachinePorts(lambda: members(pid)).listens("127.0.0.1", port)
