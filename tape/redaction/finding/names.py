@@ -507,7 +507,7 @@ def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
 
 
 _CURL_USER = re.compile(
-    rb"(?:-u|--user|--proxy-user|-a|--auth)[ =]?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
+    rb"(?:(?<![\w-])-[0-46BGIJLMNORSZafgijklnpqsv#]{1,9}[uU]|-[uU]|--user|--proxy-user|-a|--auth)(?:[ =]|\\*[\"'], ?)?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
 )
 _CURL_COOKIE = re.compile(
     rb"(?:-b|--cookie) ?(?:\\*[\"'])[A-Za-z0-9_.-]{1,64}=([^\s\"'\\;]{12,512})"
@@ -714,7 +714,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_FLAG, caseless=True), _find_flag),
     (Head(_XML, caseless=True), _find_xml),
     (Head(r"login(?:\s|\\n|\\t){1,4}\S{1,64}(?:\s|\\n|\\t){1,6}password"), _find_netrc),
-    (Head("curl "), _find_curl),
+    (Head(r"""curl(?: |\\{0,3}["'],)"""), _find_curl),
     (Head("https? -a "), _find_curl),
     (COMMAND, find_in_command),
     (Head("""://[^\\s/?#"'<>@\\\\]{3,255}@"""), _find_userinfo),
