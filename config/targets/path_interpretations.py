@@ -263,7 +263,7 @@ def _bytes_of(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
     """Put ASCII in the place of what decoders or fonts take for it: overlong UTF-8, full-width forms."""
     if text.isascii():
         return text
@@ -353,7 +353,7 @@ _STEPS: tuple[Callable[[str], str], ...] = (
     _cut_fragment,
     decode_unreserved,
     decode,
-    _fold,
+    fold,
     _with_slashes,
     _without_parameters,
     _cut_parameters,
@@ -370,7 +370,7 @@ _QUERY_STEPS: tuple[Callable[[str], str], ...] = (
     _cut_fragment,
     decode_unreserved,
     decode,
-    _fold,
+    fold,
     _without_controls,
     _cut_at_nul,
 )

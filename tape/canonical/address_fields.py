@@ -8,7 +8,8 @@ may be one:
 2. a path: a slash or backslash where a word may begin, with dots before it or not
 3. a host: a name with a dot and letters behind the last one, `localhost`, an IPv4 or IPv6 address, `NAME:PORT` if that is all of the value
 
-wherever it is in the value: in a list, in JSON, percent-encoded, with escapes of JSON. A word alone may be a host for somebody, too, and so may a
+wherever it is in the value: in a list, in JSON, percent-encoded, with escapes of JSON, with what IDNA and servers take for dots, slashes and
+letters (`evil。test`, full-width forms), with octal and hexadecimal numbers (`0x7f.1`). A word alone may be a host for somebody, too, and so may a
 number, or base64: these are values of nearly every field, and no address here.
 """
 
@@ -19,6 +20,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from ...config.targets.host_interpretations import read_addresses
+from ...config.targets.path_interpretations import fold
 from ...config.targets.request_interpretations import ANY_PATH
 from ..exchange import Headers
 from ..headers.known_fields import is_known, is_random_by_name
@@ -31,7 +34,7 @@ from .target_overrides import (
     is_read_by_name,
 )
 
-_HINTS = re.compile(rb"[./\\:%]|localhost|0[xX]", re.IGNORECASE)
+_HINTS = re.compile(rb"[./\\:%\x80-\xff]|localhost|0[xX]", re.IGNORECASE)
 """No address is without any of these."""
 _URL = re.compile(
     r"""([A-Za-z][A-Za-z0-9+.-]{0,30}):[\\/]{2,}([^\s/?#"'<>,;{}\\]*)([^\s"'<>{}]*)"""
@@ -49,6 +52,10 @@ _V6 = re.compile(
     r"\[([0-9A-Fa-f:.]+)(?:%[^\]]*)?\](?::\d{1,5})?|([0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f.]{0,15}){2,8})"
 )
 _JSON_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_NUMBERS = re.compile(r"(?=.*\.)(?:.*\.)?0[xX0-9][0-9A-Fa-fxX.]*")
+"""An IPv4 address of which a part is octal or hexadecimal, if `inet_aton` reads it."""
+_FULL_STOP = "\u3002".encode().decode("latin-1")
+"""IDNA takes it for a dot, and NFKC leaves it."""
 _MOST = 16
 """Addresses of one field; of more it may be any."""
 _MOST_BYTES = 16 * 1024
@@ -102,7 +109,8 @@ def _read(
         return
     text = value.decode("latin-1")
     plain = fully_decoded(_JSON_ESCAPE.sub(_unescape, text))
-    for written in dict.fromkeys((text, plain)):
+    folded = fully_decoded(fold(plain)).replace(_FULL_STOP, ".")
+    for written in dict.fromkeys((text, plain, folded)):
         for url in _URL.finditer(written):
             yield from _host_said(url[2], scheme, host, port)
             yield from _path_said(url[3], target)
@@ -117,7 +125,8 @@ def _read(
 
 
 def _unescape(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16))
+    """Give the bytes of UTF-8, one character each, as those of the field are."""
+    return chr(int(found[1], 16)).encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _absolute_said(path: str, scheme: str, host: str, port: int, target: str) -> Iterator[Claim]:
@@ -142,6 +151,7 @@ def _word_said(
         if (
             _HOST.fullmatch(candidate)
             or _is_v6(candidate)
+            or _is_v4(candidate)
             or (alone and _NAME_AND_PORT.fullmatch(candidate) and before)
         ):
             yield from _host_said(candidate, scheme, host, port)
@@ -157,6 +167,15 @@ def _is_v6(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_v4(text: str) -> bool:
+    """Say whether a text is an IPv4 address in numbers of C; a date or version (`01.02.2024`) is none."""
+    named = text.partition(":")[0]
+    if _NUMBERS.fullmatch(named) is None:
+        return False
+    sure = named.count(".") == 3 or "x" in named.lower()
+    return any(sure or not address.is_global for address in read_addresses(named))
 
 
 def _cut(text: str) -> tuple[str, str]:

@@ -1,5 +1,7 @@
 """What of a request's fields of unknown names reads as an address, and what live rules make of it."""
 
+import json
+
 import pytest
 
 from playhead.config import LiveRule, parse_match
@@ -8,7 +10,36 @@ from playhead.tape.exchange import RequestClass
 from playhead.tape.policy.decide import Facts, Policy
 
 _PLACE = ("https", "api.example.test", 443, "/v1/emit?x=1")
+_SPELLINGS = (
+    "0177.0.0.1",
+    "0x7f.0.0.1",
+    "0x7f.1",
+    "0177.1",
+    "0x7f.1:8080",
+    "127\u30020\u30020\u30021",
+    "evil\u3002test",
+    "evil\uff0etest",
+    "evil\uff61test/admin",
+    "evil%E3%80%82test",
+    "\uff45\uff56\uff49\uff4c.test",
+    "\uff11\uff12\uff17.0.0.1",
+    "\uff0fadmin",
+    "https\uff1a\uff0f\uff0fevil.test",
+    "%EF%BC%8Fadmin",
+    "\uff052Fadmin",
+)
+"""Addresses as some server or resolver reads them."""
 LEADING = (
+    *(
+        f"X-Foo: {value}".encode().decode("latin-1")
+        for spelling in _SPELLINGS
+        for value in (
+            spelling,
+            f"a, {spelling}",
+            json.dumps({"a": spelling}),
+            json.dumps({"a": spelling}, ensure_ascii=False),
+        )
+    ),
     # paths, under whatever name
     *(
         f"{name}: /v1/admin"
@@ -76,6 +107,13 @@ LEADING = (
     "X-Signature: https://evil.test/",
 )
 HARMLESS = (
+    "X-Date: 01.02.2024",
+    "X-Foo: 0.10.3",
+    "X-Foo: 1.08",
+    *(
+        f"X-Foo: {value}".encode().decode("latin-1")
+        for value in ("caf\u00e9", "\u4eca\u65e5\u3002", "api\u3002example\u3002test", "50\uff05")
+    ),
     # what the request is anyway
     "X-Foo: /v1/emit",
     "X-Foo: /v1/emit?x=1",
