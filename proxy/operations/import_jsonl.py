@@ -214,8 +214,12 @@ class LineImport:
         self, run: _Run, parsed: ParsedLine
     ) -> tuple[Request, Response | None, tuple[Redaction, ...], tuple[str, ...]]:
         redactor = run.redactor
+        answers = (*parsed.interim, *([parsed.response] if parsed.response is not None else ()))
+        told_places = redactor.keep_exported(
+            parsed.request, answers, parsed.messages, parsed.replaced
+        )
         warnings: tuple[str, ...] = tuple(map(redactor.redact_text, parsed.warnings))
-        request, redactions = redactor.head(parsed.request)
+        request, redactions = redactor.head(replace(parsed.request, secrets=()))
         if len(parsed.request.body) > HELD_BYTES:
             spilled, secrets = self._spill(parsed.request.body, (), redactor, parsed.request, None)
             places = (*request.secrets, *secrets)
@@ -247,6 +251,10 @@ class LineImport:
         # What was replaced before it was exported is a placeholder, and reads like no secret.
         if request.body_bytes == len(parsed.request.body):
             request = replace(request, secrets=_join(request.secrets, parsed.request.secrets))
+        known = {one.place for one in redactions}
+        redactions = (*redactions, *(one for one in told_places if one.place not in known))
+        order = {place: at for at, place in enumerate(parsed.replaced)}
+        redactions = tuple(sorted(redactions, key=lambda one: order.get(one.place, len(order))))
         return request, response, redactions, warnings
 
     def _spill(
@@ -282,8 +290,10 @@ class LineImport:
 
 
 def _join(found: Iterable[Secret], told: Iterable[Secret]) -> tuple[Secret, ...]:
-    """Give the places that were found and those that the line has, each once."""
-    found = tuple(found)
+    """Give the places that were found and those that the line has, each once; of the same place what the line says of it."""
+    told = tuple(told)
+    known = {one[:3]: one for one in told}
+    found = tuple(known.get(one[:3], one) for one in found)
     more = (one for one in told if not any(overlap(one, other) for other in found))
     return tuple(in_order((*found, *more)))
 

@@ -18,7 +18,7 @@ credential; redacted it is in any case.
 One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
@@ -27,6 +27,7 @@ from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
 from ..exchange import (
     BODY,
+    TARGET,
     UNLOADABLE,
     UNSEARCHED,
     Chunk,
@@ -38,6 +39,9 @@ from ..exchange import (
     Message,
     RawAnswer,
     RawInterim,
+    RawMessage,
+    RawRequest,
+    RawResponse,
     RawWebSocketSummary,
     RedactedText,
     Redaction,
@@ -51,7 +55,8 @@ from ..records.content_coding import undo_coding, undo_what_came
 from .finding.finder import finder
 from .finding.literals import Later
 from .learned import Learned
-from .placeholders.placeholder import Keeper, Placeholders, unescape
+from .placeholders.alike import reads_as_made
+from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.unloadable import has_unloadable_key
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
@@ -97,6 +102,8 @@ class Redactor:
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
         self._keeper = Keeper(self._placeholders)
         self._given = Heads(self._keeper, self._learned, rules, kept)
+        self._made = MadeKeeper(self._placeholders)
+        self._exported = Heads(self._made, self._learned, rules, kept)
         self._search = Search(self._placeholders, self._learned, rules, kept)
         paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
         self._fields = Fields(self._heads, self._search, self._learned, self._placeholders, paths)
@@ -282,6 +289,53 @@ class Redactor:
             values = self._keep_all(response.body, response.secrets)
             found += [("", value, value) for value in values]
         return found
+
+    def keep_exported(
+        self,
+        request: RawRequest,
+        answers: Iterable[RawResponse | RawInterim],
+        messages: Iterable[RawMessage],
+        replaced: Container[str],
+    ) -> tuple[Redaction, ...]:
+        """Keep the placeholders of an exchange that was exported: they stand for themselves from then on.
+
+        Only what reads as a placeholder is kept: whoever wrote the exchange may have named a secret as one.
+
+        replaced: places where secrets were replaced, as in `Redaction.place`. Gives those of fields that were kept.
+        """
+        parts = [("request.header.", request.headers), ("request.trailer.", request.trailers)]
+        for one in answers:
+            if isinstance(one, RawInterim):
+                parts.append(("response.interim.", one.headers))
+            else:
+                parts += [("response.header.", one.headers), ("response.trailer.", one.trailers)]
+                self._keep_made(one.body, one.secrets, BODY)
+        found: dict[Redaction, None] = {}
+        for prefix, headers in parts:
+            for name, value in headers:
+                lower = name.decode("latin-1").lower()
+                if prefix + lower in replaced:
+                    self._made.found.clear()
+                    self._exported.field(name, value, in_request=prefix.startswith("request"))
+                    if self._made.found:
+                        found[Redaction(prefix + lower, HEADERS.get(lower, SECRET))] = None
+        target = request.target.encode("utf-8", "surrogatepass")
+        for pair in self._exported.pairs(target):
+            if f"request.query.{pair.name}" in replaced:
+                self._keep_made(target, [Secret(TARGET, pair.at, pair.size, pair.kind)], TARGET)
+        self._keep_made(request.body, request.secrets, BODY)
+        # Its places count characters.
+        self._keep_made(request.target.encode("latin-1", "replace"), request.secrets, TARGET)
+        for message in messages:
+            self._keep_made(message.data, message.secrets, BODY)
+        return tuple(found)
+
+    def _keep_made(self, data: bytes, secrets: Iterable[Secret], part: str) -> None:
+        for one in secrets:
+            value = unescape(data[one.at : one.at + one.size])
+            if one.part == part and reads_as_made(value):
+                self._learned.add(value)
+                self._made.of(value)
 
     def learn_message(self, message: Message) -> list[bytes]:
         """Take the placeholders of a recorded message of a WebSocket for secrets, as those of an answer; give them."""

@@ -70,6 +70,8 @@ class ParsedLine(NamedTuple):
     withheld: str
     """Why its client was sent a refusal in the place of the response; empty where it was not."""
     interim: tuple[RawInterim, ...] = ()
+    replaced: tuple[str, ...] = ()
+    """Places where secrets were replaced before it was exported."""
 
 
 _Fields = list[tuple[str, str]] | dict[str, str | list[str]]
@@ -174,6 +176,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     warnings: list[str] = []
     withheld: str | None = None
     interim: list[_Interim] = []
+    redactions: list[str] = []
     note: Any = None
     # Follows from the rest.
     verdict: Any = None
@@ -185,7 +188,6 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     tunnel: Any = None
     lane: Any = None
     inference: Any = None
-    redactions: Any = None
     contracts: Any = None
 
 
@@ -233,6 +235,7 @@ def read_line(data: bytes) -> ParsedLine:
         warnings=tuple(line.warnings),
         withheld=line.withheld or "",
         interim=tuple(_interim(one, f"$.interim[{at}]") for at, one in enumerate(line.interim)),
+        replaced=tuple(line.redactions),
     )
 
 

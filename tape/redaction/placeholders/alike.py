@@ -86,6 +86,53 @@ def make_alike(value: bytes, seed: bytes) -> bytes:
     return _text(value, chance)
 
 
+def reads_as_made(value: bytes) -> bool:
+    """Say whether a value has so many letters and digits and so few different ones as `make_alike` makes: it is hardly a secret.
+
+    Of a JSON Web Token its signature and each long text of its claims have to.
+    """
+    if not value.startswith(b"eyJ") or not _JOSE.fullmatch(value):
+        return _has_few(value)
+    claims, *rest = value.split(b".")[1:]
+    try:
+        texts = _long_texts(_from_url(claims))
+    except ValueError:  # they are encrypted
+        texts = [claims]
+    texts += [part for part in rest[:-1] if _is_long(part)]
+    return _has_few(rest[-1]) and all(map(_has_few, texts))
+
+
+def _long_texts(claims: bytes) -> list[bytes]:
+    """Give the texts of claims that are long enough to become few characters; `iss` is none, for it stays."""
+    json.loads(claims)
+    found, key = [], b""
+    for string in _STRING.finditer(claims):
+        if string[2] is not None:
+            key = string[1]
+        elif key != b"iss" and _is_long(string[1]):
+            found.append(string[1])
+    return found
+
+
+def _is_long(text: bytes) -> bool:
+    return sum(map(len, _RUN.findall(text))) >= _FEW[-1][0]
+
+
+def _has_few(value: bytes) -> bool:
+    begin = prefix_size(value)
+    made = bytearray(value)
+    for uuid in _UUID.finditer(value):
+        made[uuid.start(1)] = made[uuid.start(2)] = made[uuid.start()]
+    coded = _BASE64.fullmatch(value, begin)
+    if coded is not None:
+        made[coded.start(1) - 1] = made[coded.start(1) - 2]
+    runs = _RUN.findall(made, begin)
+    count = sum(map(len, runs))
+    few = next((few for least, few in _FEW if count >= least), 0)
+    codes = frozenset(code for chosen in _CHOSEN.values() for code in chosen[:few])
+    return bool(few) and all(len(set(run)) <= few and codes.issuperset(run) for run in runs)
+
+
 # ---- letters and digits --------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from ...records.credential_parts import find_parts, find_words, read_pair, write_pair, write_words
 from ..acceptance import is_shaped
-from .alike import make_alike
+from .alike import make_alike, reads_as_made
 from .pseudonyms import make_pseudonym, normal_form
 
 _UNIT = re.compile(
@@ -119,6 +119,14 @@ class Keeper(Placeholders):
         self._others.keep(value)
         self.found.append(value)
         return value
+
+
+class MadeKeeper(Keeper):
+    """Keeps only what reads as a placeholder, and of anything else the parts that do."""
+
+    def of(self, value: bytes) -> bytes:
+        """Keep a value if it reads as a placeholder."""
+        return super().of(value) if reads_as_made(value) else self._make(value)
 
 
 @lru_cache(maxsize=1024)

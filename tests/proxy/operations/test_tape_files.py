@@ -481,6 +481,70 @@ def test_placeholders_of_lines_are_known(tmp_path: Path) -> None:
     assert (status, receipt.kind_alone, receipt.divergences) == (200, 1, [])
 
 
+MADE = "ghp_" + "a2aaaaaa2a22222222a2a22aaaaa22aa22a2"
+JWT_MADE = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhYmNkIn0." + "a2" * 21 + "Q"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("authorization", f"Bearer {MADE}"),
+        ("authorization", f"Bearer {JWT_MADE}"),
+        ("cookie", f"sid={MADE}"),
+        ("x-api-key", MADE),
+    ],
+    ids=["token", "JWT", "cookie", "key"],
+)
+@pytest.mark.parametrize(
+    ("answered", "answer"),
+    [("set-cookie", f"sid={MADE}; Path=/"), ("location", f"https://:{MADE}@api.test/cb")],
+    ids=["set-cookie", "location"],
+)
+def test_placeholders_of_lines_stay_in_the_places_that_a_line_lists(
+    tmp_path: Path, field: str, value: str, answered: str, answer: str
+) -> None:
+    """One secret stays one placeholder: in answers, in fields and in queries."""
+    token = JWT_MADE if JWT_MADE in value else MADE
+    body = json.dumps({"access_token": token})
+    first = json.loads(line("http://api.test/login", body))
+    place = {"part": "body", "at": body.index(token), "size": len(token), "kind": "token"}
+    first["response"] |= {"secrets": [place], "headers": {answered: answer}}
+    first["redactions"] = ["response.body", f"response.header.{answered}"]
+    second = json.loads(line(f"http://api.test/me?access_token={token}", "ok"))
+    second["request"]["headers"] = {field: value}
+    listed = second["redactions"] = ["request.query.access_token", f"request.header.{field}"]
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    file.write_text("\n".join(map(json.dumps, (first, second))))
+    assert run("import", "--jsonl", file, "--store", store).exit_code == 0
+    with Store.open(store, readonly=True) as opened:
+        login, me = opened.exchanges(opened.get_run("t"))
+    assert login.response is not None
+    assert login.response.body == body.encode()
+    assert login.response.headers == ((answered.encode(), answer.encode()),)
+    assert me.request.headers == ((field.encode(), value.encode()),)
+    assert me.request.target == f"/me?access_token={token}"
+    assert sorted(one.place for one in me.redactions) == sorted(listed)
+
+
+def test_a_secret_that_a_line_lists_as_replaced_is_replaced(tmp_path: Path) -> None:
+    """What does not read as a placeholder is none, whatever the line says of it."""
+    body = json.dumps({"access_token": SECRET})
+    told = json.loads(line(f"http://api.test/a?key={SECRET}", body))
+    place = {"part": "body", "at": body.index(SECRET), "size": len(SECRET), "kind": "token"}
+    fields = {"authorization": f"Bearer {SECRET}", "cookie": f"a={SECRET}", "x-api-key": SECRET}
+    told["request"] |= {"headers": fields, "body": body, "secrets": [place]}
+    told["response"] |= {"headers": {"set-cookie": f"a={SECRET}"}, "secrets": [place]}
+    told["redactions"] = ["request.query.key", "request.body", "response.body"]
+    told["redactions"] += [
+        "response.header.set-cookie",
+        *(f"request.header.{one}" for one in fields),
+    ]
+    file, store = tmp_path / "t.jsonl", tmp_path / "store"
+    file.write_text(json.dumps(told))
+    assert run("import", "--jsonl", file, "--store", store).exit_code == 0
+    assert SECRET.encode() not in b"".join(data for _, data in kept_bytes(store))
+
+
 def test_a_large_body_of_a_line_goes_into_a_file(tmp_path: Path) -> None:
     """As one that was recorded; its pieces stand."""
     file, store = tmp_path / "t.jsonl", tmp_path / "store"

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.redaction.finding.format_table import FORMATS, expand
-from playhead.tape.redaction.placeholders.alike import make_alike
+from playhead.tape.redaction.placeholders.alike import make_alike, reads_as_made
 from playhead.tape.redaction.placeholders.prefixes import PREFIXES, prefix_size
 
 SEEDS = [hashlib.sha256(bytes([number])).digest() for number in range(8)]
@@ -45,6 +45,28 @@ def test_length_and_seed_decide(value: bytes, seed: bytes) -> None:
     assert len(made) == len(value)
     assert made == make_alike(value, seed)
     assert [code for code in made if code in b".="] == [code for code in value if code in b".="]
+
+
+@given(_VALUES, st.binary(min_size=32, max_size=32))
+def test_what_was_made_of_a_long_value_reads_so(value: bytes, seed: bytes) -> None:
+    """From 14 letters and digits on; a shorter one could be anything."""
+    letters = re.sub(rb"[^A-Za-z0-9]", b"", value[prefix_size(value) :])
+    if len(letters) >= 14 and not value.startswith(b"eyJ"):
+        assert reads_as_made(make_alike(value, seed))
+    if len(set(letters)) > 12:
+        assert not reads_as_made(value)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_made_jwt_reads_so(seed: bytes) -> None:
+    """Its issuer and short claims may be anything; no token that was signed does."""
+    value = jwt({"iss": "https://accounts.example.com", "sub": "bob", "to": "zV8kQ2mXv9LpZ4tWc8N"})
+    made = make_alike(value, seed)
+    assert reads_as_made(made)
+    assert not reads_as_made(value)
+    head, claims, signature = value.split(b".")
+    assert not reads_as_made(b".".join([head, claims, made.split(b".")[2]]))
+    assert not reads_as_made(b".".join([*made.split(b".")[:2], signature]))
 
 
 _BEGINNINGS = [
