@@ -3,7 +3,8 @@
 They cannot be read to their end first: a client that waits for an answer before it says more would wait for
 ever. While recording they are decided by their head and sent on as they come. In playback the bytes that have
 come are compared with those of recorded requests of the same endpoint: where the recorded answer began by
-then, it begins again. One that says something else later ends there, as a divergence. One that its client
+then, it begins again. Where an earlier recorded request has begun alike and was answered later, the next message is
+waited for, or that the client is quiet. One that says something else later ends there, as a divergence. One that its client
 gives up before any answer is the recorded one that was given up so.
 """
 
@@ -72,7 +73,16 @@ class Bidirectional:
 
 def _find(pending: PendingExchange, open_run: OpenRun) -> None:
     """Find the recorded request that this one has been so far."""
-    recorded = _find_alike(pending, _read_head(pending), _began)
+    request, came = _read_head(pending), pending.sent[0]
+    recorded = _find_alike(pending, request, _began_within)
+    first = _find_alike(pending, request, _awaits_more) if recorded is not None else None
+    if recorded is not None and first is not None and first.seq < recorded.seq:
+        # Which of the two it is, its next message tells, or that none comes.
+        pending.undecided = pending.quiet_at != len(came)
+        if pending.undecided:
+            return
+    if recorded is None and _find_alike(pending, request, _awaits_more) is None:
+        recorded = _find_alike(pending, request, _began)
     if recorded is not None:
         _begin(pending, open_run, recorded)
 
@@ -120,6 +130,22 @@ def _began(recorded: Exchange, came: bytes) -> bool:
         return False
     asked = recorded.request
     return asked.spilled is not None or not _differs(asked, 0, came)
+
+
+def _began_within(recorded: Exchange, came: bytes) -> bool:
+    """Say the same of one whose request has all that has come."""
+    goes_on = not _ended_first(recorded) or recorded.request.spilled is not None
+    return _began(recorded, came) and (goes_on or len(came) <= len(recorded.request.body))
+
+
+def _awaits_more(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a recorded request is what has come so far, and its answer began only after more of it, or its end."""
+    response, asked = recorded.response, recorded.request
+    if response is None or (response.head_need is not None and response.head_need <= len(came)):
+        return False
+    if asked.spilled is not None:
+        return len(came) < asked.spilled.size
+    return len(came) <= len(asked.body) and not _differs(asked, 0, came)
 
 
 def _begin(pending: PendingExchange, open_run: OpenRun, recorded: Exchange) -> None:

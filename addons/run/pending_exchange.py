@@ -115,6 +115,10 @@ class PendingExchange:
         self.request_ended = True
         """False while a request is sent on that has not ended."""
         self.early: Early | None = None
+        self.undecided = False
+        """Whether more of the request has to come, or its client be quiet, before it is known which recorded one it is."""
+        self.quiet_at = -1
+        """Bytes of the request after which its client was quiet."""
         self.request: Request | None = None
         """As it is compared and stored, before anything is changed for the upstream; without its body until that is searched."""
         self.redactions: tuple[Redaction, ...] = ()

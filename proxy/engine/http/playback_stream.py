@@ -50,6 +50,19 @@ _EARLY_S = 0.0005
 """A step due within this is played now: a timer would be late by more."""
 
 
+_QUIET_S = 0.5
+"""Time without a message after which a client is taken to wait for an answer."""
+
+
+class Quiet(commands.RequestWakeup):
+    """Wake up after a while, to see whether more of a request has come."""
+
+    def __init__(self, delay: float, sent_bytes: int) -> None:
+        """Take the delay, and what has come by now."""
+        super().__init__(delay)
+        self.sent_bytes = sent_bytes
+
+
 class PlayingStream(RecordingStream):
     """A stream that plays the steps of its pending exchange."""
 
@@ -241,6 +254,8 @@ class PlayingStream(RecordingStream):
             else:
                 pending.sent = [event.data]
             yield PlayheadBidirectionalHook(pending)
+            if pending.undecided and pending.early is None:
+                yield Quiet(_QUIET_S, pending.sent_bytes)
             yield from self._go_on(pending)
         elif isinstance(event, RequestEndOfMessage):
             pending.request_ended = True
@@ -252,6 +267,17 @@ class PlayingStream(RecordingStream):
             yield from self._go_on(pending)
         else:
             yield from super().state_consume_request_body(event)
+
+    def _note_quiet(self, command: "Quiet") -> Commands:
+        """Begin the answer of a later recorded request, if no more has come of this one."""
+        pending = self._pending
+        if pending is None or pending.request_ended or pending.early is not None:
+            return
+        if pending.finished or pending.sent_bytes != command.sent_bytes:
+            return
+        pending.quiet_at = command.sent_bytes
+        yield PlayheadBidirectionalHook(pending)
+        yield from self._go_on(pending)
 
     def _go_on(self, pending: PendingExchange) -> Commands:
         if pending.early is None:

@@ -28,7 +28,7 @@ from ....addons.run.pending_exchange import PendingExchange
 from ....addons.wire.http import make_interim
 from ..hooks.own_hooks import Fetch
 from .base_stream import Commands
-from .playback_stream import PlayingStream
+from .playback_stream import PlayingStream, Quiet
 from .recording_stream import find_cut
 
 _OF_REQUEST = frozenset((RequestHeaders, RequestData, RequestTrailers, RequestEndOfMessage))
@@ -53,6 +53,8 @@ class PlayheadStream(PlayingStream):
     def _wake(self, event: events.Wakeup) -> Commands:
         if isinstance(event.command, Fetch):
             yield from self._send_fetched(event.command)
+        elif isinstance(event.command, Quiet):
+            yield from self._note_quiet(event.command)
         elif self._playing:
             yield from self._play()
 
