@@ -79,7 +79,7 @@ _Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class _Secret(msgspec.Struct, forbid_unknown_fields=True):
-    part: Literal["target", "body"]
+    part: str
     at: _Number
     size: _Number
     kind: str

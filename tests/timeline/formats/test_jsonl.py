@@ -117,6 +117,13 @@ def test_the_places_of_placeholders_come_back() -> None:
     assert read.messages[0].secrets == (Secret(**SECRET),)
 
 
+def test_the_places_of_placeholders_in_header_fields_come_back() -> None:
+    """`show` prints those of fields whose names do not say that they hold a secret."""
+    told: dict[str, Any] = {**SECRET, "part": "header x-thing"}
+    read = read_line(line(request__headers={"X-Thing": "abcde"}, request__secrets=[told]))
+    assert read.request.secrets == (Secret(**told),)
+
+
 @pytest.mark.parametrize(
     "told",
     [
@@ -125,6 +132,7 @@ def test_the_places_of_placeholders_come_back() -> None:
         [SECRET, SECRET],
         [{**SECRET, "at": 2, "size": 1}, {**SECRET, "at": 0, "size": 1}],
         [{**SECRET, "part": "target", "at": 17}],
+        [{**SECRET, "part": "header x-thing"}],
     ],
 )
 def test_a_place_outside_of_its_part_is_named(told: list[dict[str, Any]]) -> None:
