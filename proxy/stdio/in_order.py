@@ -1,14 +1,14 @@
 """Write what a server said in the order in which it said it.
 
 Its lines come in the answers of many requests at once. Each has its number, and waits for those before it; a number that does
-not come, since a playback did not ask what it answers, is given up after a second.
+not come, since a playback did not ask what it answers, is given up after three seconds.
 """
 
 import asyncio
 import heapq
 import os
 
-_GAP_S = 1.0
+_GAP_S = 3.0
 
 
 class InOrder:
