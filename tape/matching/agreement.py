@@ -26,7 +26,7 @@ from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
-from .replaced_values import Changed, Replaced, ReplacedValues
+from .replaced_values import Changed, Replaced, ReplacedValues, RunIds
 from .sent_blocks import SentBlocks
 
 _MOST = 4096
@@ -102,12 +102,6 @@ def _show_place(place: str) -> str:
     return _NUMBER.split(place)[0] if part == HEADER.strip() else _SHOWN[part]
 
 
-def _pair_places(old: Iterable[Linked], new: Iterable[Linked]) -> frozenset[tuple[bytes, bytes]]:
-    """Give the credentials of two heads that stand in one place."""
-    olds = {one.place: one.value for one in old}
-    return frozenset((olds[one.place], one.value) for one in new if one.place in olds)
-
-
 class Agreement:
     """What one playback has seen of linked values so far."""
 
@@ -128,6 +122,7 @@ class Agreement:
         same_key: whether placeholders of the tape are made with the key of now.
         """
         self._plain = PlainAnswers(read, stands_for)
+        self._runs = RunIds(stands_for)
         self._find = find_inner
         self.keys = KeyPairs()
         """Idempotency keys of effects that were served, with those on the tape."""
@@ -152,7 +147,7 @@ class Agreement:
             present, beside = self._read_present(request), self._find_beside(seq)
             if beside is None:
                 return _WORST
-            agrees = self._links.compare(beside.linked, present.linked).rank
+            agrees = self._compare(beside.linked, present.linked).rank
             if beside.inner:
                 agrees = max(
                     agrees, self._inner.rank(beside.inner, self._find_inner(request).linked)
@@ -213,14 +208,14 @@ class Agreement:
         old, new = self._read_beside(recorded), self._read_present(request)
         names = _differing(old.reported, new.reported)
         names += _new_conditions(recorded.request, request)
-        agrees = self._links.compare(old.linked, new.linked)
+        agrees = self._compare(old.linked, new.linked)
         merged, wrong = self._disagreements(agrees, old, alike)
         self._blocks.note(request, recorded)
         if old.inner:
             inner = self._find_inner(request).linked
             merged += self._inner.find_merged(old.inner, inner)
             self._inner.note(old.inner, inner)
-        self._links.note(old.linked, new.linked)
+        self._links.note(self._runs.resolve(old.linked), self._runs.resolve(new.linked))
         self._links.ask((*old.linked, *old.inner))
         alone = bool(old.replaced) and self._replaced.note(
             old.replaced, self._find_inner(request).replaced
@@ -235,7 +230,7 @@ class Agreement:
         alike: as for `note`.
         """
         old, new = self._read_beside(recorded), self._read_present(request)
-        agrees = self._links.compare(old.linked, new.linked)
+        agrees = self._compare(old.linked, new.linked)
         wrong = self._disagreements(agrees, old, alike)[1]
         if old.inner:
             inner = self._find_inner(request).linked
@@ -249,7 +244,7 @@ class Agreement:
         wrong += self._find_invented(agrees.unseen, recorded.seq)
         if old.replaced:
             now = self._find_inner(request).replaced
-            rotated = _pair_places(old.linked, new.linked)
+            rotated = self._pair_places(old.linked, new.linked)
             for place, what in self._replaced.find_changed(old.replaced, now, rotated):
                 if not self._is_masked(request, recorded.request_class, place):
                     shown = Difference(place, "(replaced)", "(replaced)")
@@ -297,6 +292,18 @@ class Agreement:
         if not inner and request.spilled is None:
             return True
         return self._inner.agree(inner, self._find_inner(request).linked)
+
+    def _compare(self, old: Iterable[Linked], new: Iterable[Linked]) -> Comparison:
+        return self._links.compare(self._runs.resolve(old), self._runs.resolve(new))
+
+    def _pair_places(
+        self, old: Iterable[Linked], new: Iterable[Linked]
+    ) -> frozenset[tuple[bytes, bytes]]:
+        """Give what stands in one place of two heads, as a body has it where redaction replaced it there."""
+        olds = {one.place: one.value for one in self._runs.write(old)}
+        return frozenset(
+            (olds[one.place], one.value) for one in self._runs.write(new) if one.place in olds
+        )
 
     def _find_mistaken(
         self,
@@ -415,6 +422,7 @@ class Agreement:
         known = self._beside.get(recorded.seq)
         if known is None:
             fields = fields_of(recorded.request, self._rules)
+            self._runs.see(fields.linked, recorded.request)
             if len(self._beside) >= _MOST:
                 self._beside.pop(next(iter(self._beside)))
             known = self._beside[recorded.seq] = _Beside(
@@ -426,6 +434,7 @@ class Agreement:
         known, place = self._present, (request.method, request.url)
         if known is None or known[0] is not request.headers or known[1] != place:
             known = self._present = request.headers, place, fields_of(request, self._rules)
+            self._runs.see(known[2].linked, request)
         return known[2]
 
 

@@ -8,6 +8,12 @@ playback, and the first match of a pair rests on what it is alone.
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from ..exchange import HEADER, Request
+from ..headers.counted_fields import Linked, Space
+
+_MOST_IDS = 4096
+"""Placeholders of ids of runs that are remembered."""
+
 _CHANGED = "has another secret than the recorded one, whose value was replaced in both"
 _RENAMED = "has another secret than the one that stands for the recorded one so far"
 
@@ -28,6 +34,50 @@ class Changed(NamedTuple):
 
     place: str
     what: str
+
+
+class RunIds:
+    """The ids of runs in header fields, which may also be in a body, where redaction takes them for secrets.
+
+    From then on redaction replaces such an id in header fields, too: it is one id before and after.
+    """
+
+    def __init__(self, stands_for: Callable[[bytes], bytes]) -> None:
+        """Begin with nothing.
+
+        stands_for: gives the placeholder of a value.
+        """
+        self._stands_for = stands_for
+        self._ids: dict[bytes, bytes] = {}
+        """By placeholder."""
+
+    def see(self, linked: Iterable[Linked], request: Request) -> None:
+        """Remember the ids of a head that are not replaced there."""
+        replaced = {one.part for one in request.secrets if one.part.startswith(HEADER)}
+        for one in linked:
+            if one.space is Space.RUN and HEADER + one.place.partition(" ")[0] not in replaced:
+                if len(self._ids) >= _MOST_IDS:
+                    self._ids.pop(next(iter(self._ids)))
+                self._ids[self._stands_for(one.value)] = one.value
+
+    def resolve(self, linked: Iterable[Linked]) -> tuple[Linked, ...]:
+        """Give values of a head with ids in the place of their placeholders, where they are known."""
+        return tuple(
+            one._replace(value=self._ids.get(one.value, one.value))
+            if one.space is Space.RUN
+            else one
+            for one in linked
+        )
+
+    def write(self, linked: Iterable[Linked]) -> tuple[Linked, ...]:
+        """Give values of a head with placeholders in the place of ids that were seen."""
+        return tuple(
+            one._replace(value=told)
+            if one.space is Space.RUN
+            and self._ids.get(told := self._stands_for(one.value)) == one.value
+            else one
+            for one in linked
+        )
 
 
 class ReplacedValues:

@@ -49,7 +49,11 @@ class _Play:
     """A tape, and a playback of it by one redactor."""
 
     def __init__(
-        self, *recorded: Request, answers: tuple[Response, ...] = (), rules: Rules = RULES
+        self,
+        *recorded: Request,
+        answers: tuple[Response, ...] = (),
+        rules: Rules = RULES,
+        same_key: bool = False,
     ) -> None:
         self.rules = rules
         self.redactor = Redactor(b"key")
@@ -61,7 +65,13 @@ class _Play:
             clean = self.redactor.response(answer)[0]
             self.tape[Seq(at)] = replace(self.tape[Seq(at)], response=clean)
         self.redactor = Redactor(b"key")
-        self.agreement = Agreement(rules, self.tape.get, self.redactor.inner_secrets)
+        self.agreement = Agreement(
+            rules,
+            self.tape.get,
+            self.redactor.inner_secrets,
+            self.redactor.stands_for,
+            same_key=same_key,
+        )
 
     def find(self, seq: int) -> Exchange:
         return self.tape[Seq(seq)]
@@ -182,3 +192,56 @@ def test_a_masked_place_is_not_judged() -> None:
         play = _Play(_headed(A), _headed(B), make(A), rules=rules)
         assert play.ask(_headed(A), 1) == play.ask(_headed(B), 2) == (False, True)
         assert play.ask(make(B), 3) == (False, False)
+
+
+S, T, U, N = (
+    b"3fa85f64-5717-4562-b3fc-2c963f66afa6",
+    b"9b2d7c10-0f3e-4c55-8a1b-6d1e2f3a4b5c",
+    b"c07e5d1a-9b3f-4468-ace0-13579bdf8642",
+    b"5e1f7a20-3c4d-4b6e-9f80-a1b2c3d4e5f6",
+)
+
+
+def _in_session(head: bytes, inside: bytes = b"", turn: str = "") -> Request:
+    """As Claude Code says its session: in a header field, and in JSON inside a string."""
+    body = b'{"turn": "%s", "user_id": "{\\"session_id\\":\\"%s\\"}"}'
+    request = make_request("POST https://api.test/v1", body % (turn.encode(), inside or head))
+    return replace(request, headers=(JSON, (b"X-Claude-Code-Session-Id", head)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ([(S, S), (S, S)], [False, False]),
+        ([(T, T), (T, T)], [False, False]),
+        ([(T, U)], [True]),
+        ([(S, U)], [True]),
+        ([(T, T), (T, U)], [False, True]),
+        ([(T, T), (U, U)], [False, True]),
+        ([(T, T), (S, S)], [False, True]),
+    ],
+)
+def test_an_id_of_the_run_that_redaction_replaced_in_a_body_is_linked(
+    asked: list[tuple[bytes, bytes]], refused: list[bool]
+) -> None:
+    """By the field of the same request, which redaction replaces from the second one on."""
+    turns = ("one", "two")
+    play = _Play(*(_in_session(S, S, turn) for turn in turns), same_key=True)
+    assert S in dict(play.find(1).request.headers).values()
+    assert S not in play.find(1).request.body
+    assert S not in dict(play.find(2).request.headers).values()
+    said = [
+        play.ask(_in_session(*one, turn), at)[0]
+        for at, (one, turn) in enumerate(zip(asked, turns, strict=False), 1)
+    ]
+    assert said == refused
+
+
+def test_two_ids_of_the_run_that_redaction_replaced_are_kept_apart() -> None:
+    """One that stands for two sessions, or in the place of the other, is refused."""
+    tape = _in_session(S, S, "one"), _in_session(T, T, "two"), _in_session(S, S, "three")
+    for third, refused in ((N, False), (U, True)):
+        play = _Play(*tape, same_key=True)
+        assert not play.ask(_in_session(N, N, "one"), 1)[0]
+        assert not play.ask(_in_session(U, U, "two"), 2)[0]
+        assert play.ask(_in_session(third, third, "three"), 3)[0] is refused
