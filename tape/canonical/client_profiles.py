@@ -7,7 +7,7 @@ Rules:
    All are parts of the request, so an index can always be made again from what was recorded.
 2. A place is a value of a JSON body, or a header field. What the pattern's group finds there does not count; the text around it does, and so
    does a value of another form.
-   A token that redaction has replaced does not count either.
+   A token that redaction has replaced does not count either. Of a linked place it counts which values are the same in the request.
 3. Of an effect nothing is left out, whichever client asks.
 4. The rules of a configuration are searched first; a place that they mask is theirs.
 
@@ -105,7 +105,10 @@ class ClientProfiles:
         return [
             (
                 *(one.name, one.version, (*one.products, *one.sends)),
-                [(place.match.text, place.text, place.regex) for place in one.places],
+                [
+                    (p.match.text, p.text, p.regex, *([True] if p.linked else ()))
+                    for p in one.places
+                ],
                 [entry.match.text for entry in one.unconditional],
             )
             for one in sorted(self.all, key=str)
@@ -181,7 +184,8 @@ def compile_profiles(
             if place.header:
                 one: Placed | PlacedField = PlacedField(place.header.encode(), pattern, place.text)
             else:
-                one = Placed(parse_json_path(place.json), pattern, place.text)
+                path = parse_json_path(place.json)
+                one = Placed(path, pattern, place.text, place.linked)
             found.append((place.match, one))
         places[profile.name] = tuple(found)
     by_product = {product.encode(): one for one in profiles for product in one.products}

@@ -62,6 +62,13 @@ class Parts(NamedTuple):
     left: tuple[str, ...]
     is_number: bool = False
     """It was a number, of whose text parts are masked; it is no string then."""
+    name: int = 0
+    """Of a value that stands in several places: which of the different ones it is, from 1 on; 0 for others."""
+
+    @property
+    def sort(self) -> str:
+        """What stands before the parts."""
+        return ("#" if self.is_number else "") + (str(self.name) if self.name else "")
 
 
 class Reduced(NamedTuple):
@@ -161,7 +168,7 @@ def _swap_quick(tree: Any, swap: Swap, hidden: _Hidden) -> Any:
         return tree
     put: Any = value
     if isinstance(value, Parts):
-        put = msgspec.Raw((b"*#" if value.is_number else b"*") + _write(value.left))
+        put = msgspec.Raw(b"*" + value.sort.encode() + _write(value.left))
     hidden.append((_write(tree if holder is None else holder[key]), _write(put)))
     if holder is None:
         return put
@@ -175,8 +182,7 @@ def _swap_exact(tree: Any, swap: Swap) -> Any:
         del holder[key]
         return tree
     if isinstance(value, Parts):
-        number = "#" if value.is_number else ""
-        put = f"{_PARTS}{number}[{','.join(map(_string, value.left))}]"
+        put = f"{_PARTS}{value.sort}[{','.join(map(_string, value.left))}]"
     else:
         put = _TEXT + value if value[:1] == "\x00" else value
     if holder is None:
@@ -267,7 +273,10 @@ def _show(value: object, depth: int) -> str:
             if value == MASKED:
                 return "(masked)"
             if value[:2] == _PARTS:
-                told = "(masked)".join(json.loads(value[2:].removeprefix("#")))
+                sort, _, left = value[2:].partition("[")
+                name = sort.removeprefix("#")
+                mask = f"(masked {name})" if name else "(masked)"
+                told = mask.join(json.loads(f"[{left}"))
                 return told if value[2:3] == "#" else json.dumps(told, ensure_ascii=False)
             return json.dumps(value.removeprefix(_TEXT), ensure_ascii=False)
         case dict() | list() if depth > MAX_DEPTH:

@@ -73,6 +73,8 @@ class Placed(NamedTuple):
     pattern: Pattern
     text: str
     """The path as a profile has it."""
+    linked: bool = False
+    """Whether it counts which values of such places are the same in one request."""
 
 
 class PlacedText(NamedTuple):
@@ -171,13 +173,21 @@ def find_swaps(
     found = dict(zip(known, before, strict=True))
     deadline = until((*patterns, *(one.pattern for one in placed)))
     left_out = frozenset(place for place, value in known.items() if value is None)
-    for one in find_placed(tree, exact, placed, left_out):
+    names: dict[str, int] = {}
+    """Of linked values, by their whole texts: they are told apart in the order in which they come first."""
+    places = find_placed(tree, exact, placed, left_out)
+    for one in sorted(places, key=_order) if any(each.linked for each in placed) else places:
         own = tuple([each.pattern for each in one.placed])
         own = own if one.is_number else (*patterns, *own)
         text = known.get((id(one.holder), one.key), one.value)
         left = what_is_left(text, own, deadline) if isinstance(text, str) else ()
         if len(left) > 1:
-            parts = Parts(left, one.is_number)
+            is_linked = any(each.linked for each in one.placed)
+            alone = what_is_left(one.value, patterns, deadline) if is_linked else ()
+            if len(alone) > 1 and not one.is_number:
+                is_linked = False  # a rule of the configuration says that it does not count
+            name = names.setdefault(one.value, len(names) + 1) if is_linked else 0
+            parts = Parts(left, one.is_number, name)
             found[id(one.holder), one.key] = Swap(one.holder, one.key, parts)
     for holder, key, value in _strings(tree, exact, left_out) if patterns else ():
         text = known.get((id(holder), key), value)
@@ -186,6 +196,13 @@ def find_swaps(
             if len(left) > 1:
                 found[id(holder), key] = Swap(holder, key, Parts(left))
     return tuple(found.values())
+
+
+def _order(one: PlacedText) -> tuple[tuple[bool, str, int], ...]:
+    """Sort places by where they are, members of an object by their names."""
+    return tuple(
+        [(True, step, 0) if isinstance(step, str) else (False, "", step) for step in one.trail]
+    )
 
 
 def _is_parts(swap: Swap | None) -> bool:

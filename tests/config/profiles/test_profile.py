@@ -31,6 +31,8 @@ def test_a_profile_is_read() -> None:
     (place,) = profile.places
     assert (place.json, place.regex) == ("$.id", "^([0-9a-f]{8})$")
     assert place.evidence.recordings == ("a", "b")
+    assert not place.linked
+    assert read(SOUND.replace("json:", "linked: true, json:")).places[0].linked
     assert profile.unconditional[0].match.text == "GET *://*/v1/me"
 
 
@@ -66,6 +68,11 @@ FAULTS = [
     (place(regex=""), ": places[0].regex: missing; expected a pattern with a group"),
     (place(json=""), ": places[0]: expected exactly one of json, header"),
     (place(header="x-id"), ": places[0]: expected exactly one of json, header"),
+    (place(linked="yes"), ": places[0].linked: 'yes' is neither true nor false"),
+    (
+        place(json="", header="x-id", linked="true"),
+        "places[0].linked: is for places in a body; expected json, or no linked",
+    ),
     (place(reason=""), ": places[0].reason: missing"),
     (place(client_version=""), ": places[0].client_version: missing"),
     (place(recordings="[a]"), ":12:17: places[0].recordings: expected two recordings that differ"),

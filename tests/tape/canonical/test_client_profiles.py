@@ -33,6 +33,8 @@ PROFILE = Profile(
         ProfilePlace(CHAT, "$.user", rf'"session":"{UUID}"'),
         ProfilePlace(CHAT, "$.user", rf'"device":"{UUID}"'),
         ProfilePlace(CHAT, "$.made_ms", "^([0-9]{13})$"),
+        ProfilePlace(CHAT, "$.calls[*].id", "^t_([0-9]{4})$", linked=True),
+        ProfilePlace(CHAT, "$.results[*].id", "^t_([0-9]{4})$", linked=True),
         ProfilePlace(SOCKET, "$.input[*].id", f"^msg_{UUID}$"),
         ProfilePlace(SOCKET, "$.input[*].output", r"^Wall time ([0-9.]+) seconds$"),
     ),
@@ -67,6 +69,18 @@ def user(session: str, device: str = "0123abcd-0000", more: str = "") -> object:
     }
 
 
+def linked(calls: str, results: str) -> object:
+    """Calls of tools by their ids, and results by theirs; one sign stands for an id."""
+
+    def made(sign: str) -> dict[str, str]:
+        return {"id": f"t_{ord(sign):04}"}
+
+    return {
+        "calls": [made(sign) for sign in calls],
+        "results": {f"r{at}": made(sign) for at, sign in enumerate(results)},
+    }
+
+
 SAME = [
     (billing("3de0a"), billing("00000")),
     (user("0123abcd-0000"), user("ffffffff-ffff")),
@@ -81,7 +95,35 @@ SAME = [
     ),
 ]
 
+SAME += [
+    (linked("ab", "ab"), linked("xy", "xy")),
+    (linked("ab", "ba"), linked("yx", "xy")),
+    (linked("ab", "ba"), linked("ba", "ab")),
+    (linked("aba", "c"), linked("xyx", "z")),
+    # in another order of members, whose order does not count
+    (
+        '{"calls":[{"id":"t_0001"},{"id":"t_0002"}],"results":{"a":{"id":"t_0003"},"b":{"id":"t_0002"}}}',
+        '{"results":{"b":{"id":"t_0008"},"a":{"id":"t_0009"}},"calls":[{"id":"t_0007"},{"id":"t_0008"}]}',
+    ),
+    # as the exact reader reads it
+    (
+        '{"calls":[{"id":"t_0001"},{"id":"t_0002"}],"n":NaN}',
+        '{"calls":[{"id":"t_0003"},{"id":"t_0004"}],"n":NaN}',
+    ),
+]
+
 DIFFERENT = [
+    # which values of linked places are the same
+    (linked("ab", "ab"), linked("ab", "ba")),
+    (linked("ab", "ab"), linked("xy", "yx")),
+    (linked("ab", "ab"), linked("xy", "xx")),
+    (linked("ab", "ab"), linked("xx", "xx")),
+    (linked("ab", "ab"), linked("xy", "xz")),
+    (linked("aa", "a"), linked("xy", "x")),
+    (
+        '{"calls":[{"id":"t_0001"},{"id":"t_0002"}],"n":NaN}',
+        '{"calls":[{"id":"t_0003"},{"id":"t_0003"}],"n":NaN}',
+    ),
     # the text around it
     (billing("3de0a"), billing("3de0a", "!")),
     (billing("3de0a"), {"system": [{"text": "x-billing: v=2 cch=3de0a; x=1"}, {"text": "You are"}]}),
@@ -260,3 +302,22 @@ def test_a_client_may_be_known_by_a_field_beside_its_user_agent() -> None:
     sent = (*request.headers, (b"X-Initiator", b"user"))
     assert rules.profiles.find(sent) is not None
     assert rules.profiles.told != RULES.profiles.told
+
+
+def test_a_rule_of_the_configuration_comes_before_a_link() -> None:
+    """What it leaves out does not count, linked or not."""
+    rule = IgnoreRule(CHAT, regex=("t_[0-9]{4}",))
+    rules = compile_rules((rule,), profiles=(PROFILE,))
+    one, other = ask(linked("ab", "ab")), ask(linked("ab", "ba"))
+    assert (
+        len({fingerprint(canonical(each, RequestClass.INFERENCE, rules)) for each in (one, other)})
+        == 1
+    )
+
+
+def test_a_link_is_shown_by_a_number() -> None:
+    """Of the values of one request, in the order in which they come first."""
+    found = differences(
+        ask(linked("ab", "ab")), ask(linked("ab", "aa")), RULES, RequestClass.INFERENCE
+    )
+    assert [(one.recorded, one.asked) for one in found] == [('"t_(masked 2)"', '"t_(masked 1)"')]
