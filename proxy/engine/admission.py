@@ -32,7 +32,7 @@ _PATIENCE_S = 30.0
 _LOOK_S = 0.02
 _SHARE = 16
 """One in so many of the idle connections is closed at a time, or as many as wait."""
-_NEW_S = 0.25
+_NEW_S = 1.0
 """Who has just come is about to ask: on a busy machine that takes a while."""
 _SAID_EVERY_S = 10.0
 _UNSENT_BYTES = 512 * 1024
