@@ -172,11 +172,7 @@ def play(pending: PendingExchange, exchange: Exchange, raw: RawAnswer | None = N
     late_wait_us = int(playback.late_wait * 1e6) if held else None
     interim = exchange.interim if raw is None else raw.interim
     # Whoever listens to events reads them as they come, and may leave before an end that waits for others.
-    listens = any(
-        b"event-stream" in value
-        for name, value in exchange.request.headers
-        if name.lower() == b"accept"
-    )
+    listens = b"event-stream" in (exchange.request.header(b"accept") or b"")
     after = () if listens else open_run.find_answered_before(exchange.seq)
     steps = script(exchange, playback.pace, pieces, late_wait_us, (answer, interim), after)
     change = spelling.take if spelling is not None else None
