@@ -173,8 +173,9 @@ def play(pending: PendingExchange, exchange: Exchange, raw: RawAnswer | None = N
     interim = exchange.interim if raw is None else raw.interim
     # Whoever listens to events reads them as they come, and may leave before an end that waits for others.
     listens = b"event-stream" in (exchange.request.header(b"accept") or b"")
-    after = () if listens else open_run.find_answered_before(exchange.seq)
-    steps = script(exchange, playback.pace, pieces, late_wait_us, (answer, interim), after)
+    ordered = not listens and playback.order != "free"
+    played = (answer, interim)
+    steps = script(exchange, playback.pace, pieces, late_wait_us, played, ordered=ordered)
     change = spelling.take if spelling is not None else None
     pending.steps = Steps(steps, change, exchange.gone)
     pending.ragged = head.ragged

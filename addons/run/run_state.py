@@ -248,7 +248,7 @@ class OpenRun:
         self.permits.pop(pending, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
-        if self.answered_before and pending.decision is not None and pending.decision.seq:
+        if self.preparing is not None and pending.decision is not None and pending.decision.seq:
             self.answered[pending.decision.seq] = self.last_request
         if not self.pending_exchanges:
             self._idle.set()
@@ -444,10 +444,12 @@ class OpenRun:
         assert self.near is not None
         return self.near
 
-    def find_answered_before(self, seq: Seq) -> tuple[Seq, ...]:
-        """Give the exchanges of the tape that overlapped one and were answered before it, as far as has been read. Loop."""
-        if self.config.playback.order == "free":
+    def find_answered_before(self, seq: Seq) -> tuple[Seq, ...] | None:
+        """Give the exchanges of the tape that overlapped one and were answered before it; None while that is being read. Loop."""
+        if self.preparing is None:  # too long a tape
             return ()
+        if self.near is None and not self.preparing.done():
+            return None
         return self.answered_before.get(seq, ())
 
     def prepare(self) -> None:
@@ -464,8 +466,8 @@ class OpenRun:
             classes = self.config.classes
             # Others want the interpreter too: nobody waits for this unless something diverged.
             found = read_places(self.store, self.tape, classes, lambda: time.sleep(_PAUSE_S))
+            self.answered_before = found.before  # before what says that it was read
             self.near, self.endpoints = found.near, found.asked
-            self.answered_before = found.before
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
         """Give the place of a tunnel that a client has just asked for."""

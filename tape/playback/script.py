@@ -79,8 +79,9 @@ class Step(NamedTuple):
     """Of LATE: by then a client that is still there would have been sent what is held back; 0 where nothing came."""
     interim: RawInterim | Interim | None = None
     """Of INTERIM."""
-    after: tuple[Seq, ...] = ()
-    """Not before the tape's exchanges with these seqs have been answered, for as long as `ORDER_MARGIN_US`."""
+    ordered: Seq | None = None
+    """Not before what the tape's exchange with this seq overlapped and followed has been answered, for as long as
+    `ORDER_MARGIN_US`; the last piece of an answer has it."""
 
 
 _TAIL_BYTES = 4096
@@ -145,7 +146,8 @@ def script(
     pieces: Iterable[tuple[Chunk, bytes]] | None = None,
     late_wait_us: int | None = None,
     played: tuple[HttpResponse | None, Iterable[RawInterim | Interim]] | None = None,
-    after: tuple[Seq, ...] = (),
+    *,
+    ordered: bool = False,
 ) -> Iterator[Step]:
     """Give the steps that play an exchange; the last one is END, FAIL, HANG or LATE.
 
@@ -153,12 +155,12 @@ def script(
     late_wait_us: longest wait, after the recorded client had left, for the present one to leave; then LATE comes in the
         place of what the recorded client never saw. None plays that, too.
     played: its answer and interim answers as they are to be played; None plays those that were kept.
-    after: exchanges that overlapped this one and were answered before it; its last piece waits for them.
+    ordered: its last piece waits for the exchanges that overlapped this one and were answered before it.
     """
     answer, interim = (exchange.response, exchange.interim) if played is None else played
     steps = _steps(exchange, answer, interim, pace, pieces)
-    if after:
-        steps = _in_order(steps, after)
+    if ordered:
+        steps = _in_order(steps, exchange.seq)
     gone = exchange.gone
     if gone is None or late_wait_us is None:
         return steps
@@ -169,16 +171,16 @@ def script(
     return _until_late(steps, late, least_due_us, open_ended=open_ended)
 
 
-def _in_order(steps: Iterator[Step], after: tuple[Seq, ...]) -> Iterator[Step]:
+def _in_order(steps: Iterator[Step], seq: Seq) -> Iterator[Step]:
     """Have the last piece of an answer wait for other answers."""
     held: Step | None = None
     for step in steps:
         last = step.kind in (StepKind.END, StepKind.FAIL)
         if held is not None:
-            yield held._replace(after=after) if last else held
+            yield held._replace(ordered=seq) if last else held
         held = step if not last else None
         if last:
-            yield step._replace(after=after)
+            yield step._replace(ordered=seq)
     if held is not None:
         yield held
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import BasicAuth, ClientSession, TCPConnector, web
 
+from playhead.addons.run import run_state
 from playhead.config import Config, Playback
 from playhead.proxy.engine.http import playback_stream
 from playhead.tape.exchange import RunId
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
+from playhead.timeline.lookup.endpoints import Places, read_places
 
 CHAT = "/v1/chat/completions"
 TOOLS = ("a", "b", "c")
@@ -82,11 +85,13 @@ class Agent:
         listed: Sequence[str] = (),
         parallel: bool = True,
         changed: str = "",
+        seen: threading.Event | None = None,
     ) -> list[int]:
         """Work once; give the status of each model call.
 
         listed: order of the results; that in which the tools ended where it is empty.
         changed: tool whose result is another.
+        seen: is set once all tools have been asked for, which then nothing is asked before.
         """
         auth = BasicAuth("tape", "x")
         async with ClientSession(connector=TCPConnector(limit=0)) as session:
@@ -103,13 +108,17 @@ class Agent:
             async def look(tool: str) -> None:
                 url = f"{self.origin.url}/tool/{tool}" + ("?parallel=1" if parallel else "")
                 async with session.get(url, proxy=self.proxy, proxy_auth=auth) as answer:
+                    begun.append(tool)
+                    if seen is not None and len(begun) == len(TOOLS):
+                        seen.set()
                     results[tool] = await answer.text()
                 self.finished.append(tool)
                 self.service.hear(tool)
 
+            begun: list[str] = []
             results: dict[str, str] = {}
             messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
-            statuses = [await chat(messages)]
+            statuses = [await chat(messages)] if seen is None else []
             if parallel:
                 await asyncio.gather(*map(look, begin))
             else:
@@ -175,6 +184,24 @@ async def test_answers_come_in_the_recorded_order_of_completion(
             assert statuses == [200, 200, 200]
             assert receipt.faithful
             assert (receipt.matched["exact"], receipt.reordered_results) == (6, 0)
+
+
+async def test_the_order_is_kept_while_the_tape_is_still_being_read(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent may be faster than what reads its tape in the background: then its answers wait for that."""
+    monkeypatch.setattr(playback_stream, "ORDER_MARGIN_US", 10_000_000)
+    monkeypatch.setattr(playback_stream, "_HEARD_S", 0.1)
+    asked = threading.Event()
+
+    def read_late(*given: Any) -> Places:
+        assert asked.wait(10)
+        return read_places(*given)
+
+    async with _recorded(store_dir) as replay:
+        monkeypatch.setattr(run_state, "read_places", read_late)
+        agent, _, _ = await replay(seen=asked)
+    assert tuple(agent.finished) == FINISHED
 
 
 async def test_results_in_another_order_are_the_same(store_dir: Path) -> None:

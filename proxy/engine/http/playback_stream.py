@@ -300,15 +300,18 @@ def _wait(step: Step, pending: PendingExchange) -> float:
     wait_s = step.at_us / 1e6 - spent_s
     if step.latest_us / 1e6 > spent_s and not _have_come(step, pending):
         return max(wait_s, _CAUSE_S)  # what caused this piece has not been asked yet
-    if step.after and spent_s < (step.at_us + ORDER_MARGIN_US) / 1e6:
-        return max(wait_s, _wait_for_others(step, pending))
+    if step.ordered is not None and spent_s < (step.at_us + ORDER_MARGIN_US) / 1e6:
+        return max(wait_s, _wait_for_others(step.ordered, pending))
     return wait_s
 
 
-def _wait_for_others(step: Step, pending: PendingExchange) -> float:
+def _wait_for_others(seq: Seq, pending: PendingExchange) -> float:
     """Give the seconds until the answers have been heard that came before this one on the tape."""
+    before = pending.open_run.find_answered_before(seq)
+    if before is None:
+        return _CAUSE_S  # it is being read
     answered = pending.open_run.answered
-    last = max((answered.get(seq, math.inf) for seq in step.after), default=0.0)
+    last = max((answered.get(other, math.inf) for other in before), default=0.0)
     return _CAUSE_S if last == math.inf else last + _HEARD_S - time.monotonic()
 
 
