@@ -6,9 +6,13 @@ lies before it; a RST_STREAM of HTTP/2 has to be read.
 Source: poll(2), POLLRDHUP. Test: tests/journeys/test_gates.py.
 """
 
+import array
 import asyncio
+import contextlib
+import fcntl
 import select
 import socket
+import termios
 
 _SHUT = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 _TURNS = 50
@@ -23,6 +27,17 @@ def is_shut(sock: socket.socket | None) -> bool:
 def is_readable(sock: socket.socket | None) -> bool:
     """Say whether something has come from a client that was not read yet, its leaving included."""
     return bool(_poll(sock, select.POLLIN))
+
+
+def count_unread(sock: socket.socket | None) -> int:
+    """Give how many bytes have come from a client that were not read yet."""
+    number = sock.fileno() if sock is not None else -1
+    if number < 0:
+        return 0
+    size = array.array("i", [0])
+    with contextlib.suppress(OSError):  # it is closed
+        fcntl.ioctl(number, termios.FIONREAD, size)
+    return size[0]
 
 
 async def heard(sock: socket.socket | None) -> None:

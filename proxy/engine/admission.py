@@ -6,8 +6,10 @@ remains for upstreams, and the rest for bodies, the store and the control API. I
 1. connections on which nothing is under way are closed, those that never asked anything first, then the longest idle. To a
    client that is what servers do with idle connections: it asks again on a new one.
 2. If there are none, who is new waits, unread, until a connection ends; in the end it is closed.
+3. Where as many wait as may, the one that has waited for longest without saying anything is closed for who is new.
 
-Nothing that was asked is given up.
+Who has just come has a moment to ask in, unless others that have asked something wait for its place. Nothing that was asked is
+given up.
 """
 
 import asyncio
@@ -19,6 +21,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from ...addons.run.registry import RunRegistry
+from ...addons.wire.client_disconnect import count_unread
 from ..open_files import FileGauge
 from .connection_handler import PlayheadHandler
 
@@ -39,6 +42,19 @@ _UNSENT_BYTES = 512 * 1024
 """What the kernel keeps of an answer that it has not sent yet: by itself it takes megabytes for each slow reader."""
 
 
+class _Waiting:
+    """A new connection for which there is no room yet."""
+
+    def __init__(self, transport: Any) -> None:
+        self.transport = transport  # uvloop's is none of asyncio's
+        self.turned_away = False
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the client has said something; that it has left is nothing."""
+        return count_unread(self.transport.get_extra_info("socket")) > 0
+
+
 class Admission:
     """Decides which connections are taken. Belongs to the event loop."""
 
@@ -53,10 +69,12 @@ class Admission:
         self._handlers = handlers
         self._gauge = gauge
         self._most_of_clients = gauge.limit // 2
+        self._most_of_waiting = gauge.limit * 5 // 8
         self._most_of_upstreams = gauge.limit * 3 // 4
         self.backlog = min(_MOST_BACKLOG, gauge.limit // 4)
         """Connections that the kernel keeps until they are accepted; all of them may be accepted at once."""
-        self._waiting = 0
+        self._waiting: list[_Waiting] = []
+        """The oldest first."""
         self._shed_at = 0.0
         self._said_at = 0.0
         self.shed = 0
@@ -69,36 +87,47 @@ class Admission:
         _bound_unsent(writer)
         if not self._is_full():
             return True
-        transport: Any = writer.transport  # uvloop's is none of asyncio's
-        transport.pause_reading()
-        self._waiting += 1
-        try:
-            found = await self._wait(transport)
-        finally:
-            self._waiting -= 1
+        new = _Waiting(writer.transport)
+        new.transport.pause_reading()
+        found = not self._is_crowded() or self._shed() or self._turn_silent_away()
+        if found:
+            self._waiting.append(new)
+            try:
+                found = await self._wait(new)
+            finally:
+                self._waiting.remove(new)
         if not found:
             self.turned_away += 1
             self._say()
             writer.close()
             return False
-        transport.resume_reading()
+        new.transport.resume_reading()
         return True
 
-    async def _wait(self, transport: Any) -> bool:
+    async def _wait(self, new: _Waiting) -> bool:
         deadline = time.monotonic() + _PATIENCE_S
         while self._is_full():
-            # Those that wait take files, too.
-            crowded = self._waiting + len(self._handlers) > MOST_CLIENTS * 2
-            if (
-                crowded
-                or transport.is_closing()
-                or time.monotonic() > deadline
-                or self._gauge.lowest_free >= self._most_of_upstreams
-            ):
+            if new.turned_away or new.transport.is_closing() or time.monotonic() > deadline:
                 return False
             self._shed()
             await asyncio.sleep(_LOOK_S)
-        return True
+        return not new.turned_away
+
+    def _is_crowded(self) -> bool:
+        """Say whether as many wait as may: they take files, too."""
+        return (
+            len(self._waiting) + len(self._handlers) >= MOST_CLIENTS * 2
+            or self._gauge.lowest_free >= self._most_of_waiting
+        )
+
+    def _turn_silent_away(self) -> bool:
+        """Close the connection that has waited for longest without saying anything; False where there is none."""
+        for one in self._waiting:
+            if not one.turned_away and not one.has_asked:
+                one.turned_away = True
+                one.transport.close()
+                return True
+        return False
 
     async def room_for_upstream(self) -> None:
         """Wait until an upstream can be connected without using up what is for bodies and the store."""
@@ -112,18 +141,21 @@ class Admission:
             len(self._handlers) >= MOST_CLIENTS or self._gauge.lowest_free >= self._most_of_clients
         )
 
-    def _shed(self) -> None:
-        """Close some of the connections on which nothing is under way, unless that was just done."""
+    def _shed(self) -> bool:
+        """Close some of the connections on which nothing is under way, unless that was just done; say whether some were."""
         now = time.monotonic()
         if now - self._shed_at < _LOOK_S:
-            return  # what was closed is not gone yet
+            return False  # what was closed is not gone yet
         self._shed_at = now
+        before = self.shed
         idle = sorted(self._idle(), key=self._worth)
-        wanted = max(len(idle) // _SHARE, self._waiting, 1)
+        wanted = max(len(idle) // _SHARE, len(self._waiting), 1)
+        patient = not any(one.has_asked for one in self._waiting)
         for handler in idle:
             if handler.has_unread:
                 continue
-            if now - handler.heard_at < _NEW_S and self._registry.of(handler.client) is None:
+            new = now - handler.heard_at < _NEW_S
+            if patient and new and self._registry.of(handler.client) is None:
                 break  # it goes before the others, but not yet
             handler.end_idle()
             self.shed += 1
@@ -132,6 +164,7 @@ class Admission:
                 break
         if idle:
             self._say()
+        return self.shed > before
 
     def _idle(self) -> Iterator[PlayheadHandler]:
         busy = {

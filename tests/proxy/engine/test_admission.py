@@ -137,13 +137,34 @@ async def test_who_finds_no_room_is_closed(
     first = await _connect(running)
     assert await asyncio.wait_for(first[0].read(), 10) == b""
     monkeypatch.setattr(admission, "_PATIENCE_S", 100.0)
-    running.engine.admission._most_of_upstreams = 0
+    running.engine.admission._most_of_waiting = 0
     second = await _connect(running)
     assert await asyncio.wait_for(second[0].read(), 10) == b""
     assert running.engine.admission.turned_away == 2
     upstream.go_on.set()
     await _hear(busy, b"late")
     _close(busy, first, second)
+
+
+async def test_who_asks_is_not_turned_away_for_silent_ones(
+    running: Running, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no more may wait, the silent one that has waited for longest goes; what has just come goes for who asks."""
+    monkeypatch.setattr(admission, "MOST_CLIENTS", 2)
+    monkeypatch.setattr(admission, "_NEW_S", 100.0)
+    silent = [await _connect(running) for _ in range(2)]
+    await _until(running, 2)
+    waiting = [await _connect(running)]
+    async with asyncio.timeout(10):
+        while not running.engine.admission._waiting:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.002)
+    running.engine.admission._most_of_waiting = 0
+    new = await _connect(running)
+    assert await asyncio.wait_for(waiting[0][0].read(), 10) == b""
+    _say(new, origin, "/small")
+    await _hear(new, b"small")
+    assert (running.engine.admission.shed, running.engine.admission.turned_away) == (1, 1)
+    _close(*silent, *waiting, new)
 
 
 async def test_an_upstream_waits_for_a_descriptor(running: Running, origin: Origin) -> None:
