@@ -551,7 +551,7 @@ class RunRegistry:
                 logger.error("%s", problem)
                 open_run.note(EventKind.NOTED, text=problem)
                 return OpenRun(config.mode, config, redactor, self._store, run, None, problem)
-        open_run.prepare()
+        await open_run.prepare()
         return open_run
 
     def _find_tape(self, name: str) -> RunInfo | str:

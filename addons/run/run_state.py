@@ -50,7 +50,7 @@ from ...tape.policy.decide import Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
-from ...timeline.lookup.endpoints import read_places
+from ...timeline.lookup.endpoints import read_order, read_places
 from ..order.lanes import Lanes
 from ..order.out_of_order import Order
 from .effect_row import effect_line
@@ -162,7 +162,7 @@ class OpenRun:
         self.tool_results: ToolResults | None = None
         """Which model calls of the tape list the same results; made with `drifts`."""
         self.answered_before: dict[Seq, tuple[Seq, ...]] = {}
-        """By exchange of the tape, those that overlapped it and were answered before it; read with `endpoints`."""
+        """By exchange of the tape, those that overlapped it and were answered before it."""
         self.answered: dict[Seq, float] = {}
         """When exchanges of the tape were answered in this playback, by the monotonic clock."""
         self.drifts: Drifts | None = None
@@ -248,7 +248,7 @@ class OpenRun:
         self.permits.pop(pending, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
-        if self.preparing is not None and pending.decision is not None and pending.decision.seq:
+        if self.answered_before and pending.decision is not None and pending.decision.seq:
             self.answered[pending.decision.seq] = self.last_request
         if not self.pending_exchanges:
             self._idle.set()
@@ -444,17 +444,16 @@ class OpenRun:
         assert self.near is not None
         return self.near
 
-    def find_answered_before(self, seq: Seq) -> tuple[Seq, ...] | None:
-        """Give the exchanges of the tape that overlapped one and were answered before it; None while that is being read. Loop."""
-        if self.preparing is None:  # too long a tape
-            return ()
-        if self.near is None and not self.preparing.done():
-            return None
+    def find_answered_before(self, seq: Seq) -> tuple[Seq, ...]:
+        """Give the exchanges of the tape that overlapped one and were answered before it. Loop."""
         return self.answered_before.get(seq, ())
 
-    def prepare(self) -> None:
-        """Begin to read what explains a miss, so that the first need not wait for it. Loop."""
+    async def prepare(self) -> None:
+        """Read in which order answers ended, and begin to read what explains a miss, which need not be waited for. Loop."""
         if self.tape is not None and self.tape.exchanges <= _PREPARED:
+            # An agent may ask much as soon as it can.
+            asked = (self.store, self.tape, self.config.classes)
+            self.answered_before = await asyncio.to_thread(read_order, *asked)
             loop = asyncio.get_running_loop()
             self.preparing = loop.run_in_executor(None, self.find_near)
 
@@ -466,7 +465,6 @@ class OpenRun:
             classes = self.config.classes
             # Others want the interpreter too: nobody waits for this unless something diverged.
             found = read_places(self.store, self.tape, classes, lambda: time.sleep(_PAUSE_S))
-            self.answered_before = found.before  # before what says that it was read
             self.near, self.endpoints = found.near, found.asked
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:

@@ -23,7 +23,7 @@ from playhead.tests.support import prepared
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.grpc_server import LARGE_BYTES, MESSAGES, PACE_S, GrpcOrigin
 from playhead.tests.support.process import Serve
-from playhead.timeline import Receipt, build
+from playhead.timeline import Receipt, build, render_receipt
 
 PROGRAM = Path(__file__).with_name("clients") / "grpc_client.py"
 IMPORTS = ("grpc.experimental", "grpc._channel", "playhead.tests.journeys.clients.transcript")
@@ -158,7 +158,7 @@ def test_a_replay_of_calls_is_faithful(outcomes: dict[str, Outcome], over: str, 
     """The whole tape is used, and nothing else asked for."""
     outcome = outcomes[over]
     receipt = outcome.receipts[how]
-    assert receipt.faithful is True, receipt.to_json()
+    assert receipt.faithful is True, render_receipt(receipt)
     assert receipt.counts["served"] == len(outcome.tape) == len(EXPECTED)
 
 

@@ -1,10 +1,11 @@
 """The endpoints of a tape, read from its log without reading the requests."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...config import Classes
-from ...store import RunInfo, Store
+from ...store import RunInfo, Store, StoreError
 from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import RequestClass, Seq
@@ -25,8 +26,6 @@ class Places(NamedTuple):
     """Seqs by method, and URL without its query."""
     near: Endpoints
     """What may be near a request: what has ended, telemetry aside, which nobody wrote."""
-    before: dict[Seq, tuple[Seq, ...]]
-    """By exchange, those that overlapped it and were answered before it; of many the last."""
 
 
 def read_places(
@@ -37,9 +36,8 @@ def read_places(
     pause: called between pages, by whom others should not have to wait for.
     Raises: LogCorrupt.
     """
-    places = Places({}, Endpoints(), {})
+    places = Places({}, Endpoints())
     begun: dict[Seq, tuple[str, str]] = {}
-    under_way: dict[Seq, int] = {}
     for count, event in enumerate(store.log(tape, _PAGE), 1):
         data = event.data
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
@@ -49,16 +47,42 @@ def read_places(
                 pass
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = key
-                if data["method"] != "CONNECT":
-                    under_way[event.seq] = event.at_ns
             else:  # a gate or a limit refused it
                 places.near.add(event.seq, *key, 0)
         elif event.kind is EventKind.OUTCOME and event.seq in begun:
-            _note_ended(event.seq, under_way, places.before)
             places.near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
         if count % _PAGE == 0:
             pause()
     return places
+
+
+def read_order(store: Store, tape: RunInfo, classes: Classes) -> dict[Seq, tuple[Seq, ...]]:
+    """Give, by exchange of a tape, those that overlapped it and were answered before it; of many the last. Blocking.
+
+    Telemetry is not among them: it may be left out. A log that cannot be read has no order.
+    """
+    before: dict[Seq, tuple[Seq, ...]] = {}
+    under_way: dict[Seq, int] = {}
+    asked: dict[Seq, Mapping[str, Any]] = {}
+    with contextlib.suppress(StoreError):  # whoever plays it finds that, too, and says it
+        for event in store.log(tape, _PAGE):
+            if event.kind is EventKind.INTENT and event.data["method"] != "CONNECT":
+                under_way[event.seq] = event.at_ns
+                asked[event.seq] = event.data
+            elif event.kind is EventKind.OUTCOME:
+                _note_ended(event.seq, under_way, before)
+    # To classify takes longer than to read: few overlapped.
+    left_out = {
+        seq
+        for seq in {*before, *(one for others in before.values() for one in others)}
+        if _is_telemetry(asked[seq], classes)
+    }
+    kept = (
+        (seq, tuple(one for one in others if one not in left_out))
+        for seq, others in before.items()
+        if seq not in left_out
+    )
+    return {seq: others for seq, others in kept if others}
 
 
 def _note_ended(seq: Seq, under_way: dict[Seq, int], before: dict[Seq, tuple[Seq, ...]]) -> None:

@@ -308,8 +308,6 @@ def _wait(step: Step, pending: PendingExchange) -> float:
 def _wait_for_others(seq: Seq, pending: PendingExchange) -> float:
     """Give the seconds until the answers have been heard that came before this one on the tape."""
     before = pending.open_run.find_answered_before(seq)
-    if before is None:
-        return _CAUSE_S  # it is being read
     answered = pending.open_run.answered
     last = max((answered.get(other, math.inf) for other in before), default=0.0)
     return _CAUSE_S if last == math.inf else last + _HEARD_S - time.monotonic()
