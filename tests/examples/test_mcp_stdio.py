@@ -34,11 +34,12 @@ def test_the_agent_plays_with_its_server_gone(tmp_path: Path) -> None:
         done = playhead(*words, "--store", tmp_path / "store", "--", *agent)
         return done.returncode, done.stdout, done.stderr
 
-    code, out, err = run("record", "--run", "shop")
-    assert (code, out) == (0, RECORDED), err
+    code, recorded, err = run("record", "--run", "shop")
+    # The three orders end as the machine has it, and in a replay as they did then.
+    assert (code, sorted(recorded.splitlines())) == (0, sorted(RECORDED.splitlines())), err
     server.unlink()
     code, out, err = run("replay", "shop", "--no-sandbox")
-    assert (code, out) == (0, RECORDED), err
+    assert (code, out) == (0, recorded), err
     assert "FAITHFUL" in err
     assert "stdio.playhead.internal/shop" in err
     code, out, err = run("replay", "shop", "--no-sandbox", item="teapot")
