@@ -23,7 +23,7 @@ from ..tape.canonical.target_overrides import (
     find_trailer_claims,
     without_claims,
 )
-from ..tape.classify.by_body import reads_by_body
+from ..tape.classify.by_body import class_by_body
 from ..tape.classify.by_method_and_url import Kind
 from ..tape.diff.divergence_types import UNKEPT, Dependence, Difference
 from ..tape.exchange import (
@@ -133,6 +133,9 @@ class Decide:
         at_once = no_room or is_bidirectional(message)
         if at_once:
             _look_at_form(pending, read_request(flow, pending.fields, names=names), unread=True)
+            if pending.kind.by_path and not no_room:  # gRPC's messages are no JSON
+                now = RequestClass.EFFECT
+                pending.facts = pending.facts._replace(request_class=now, by_body=True)
         if at_once and not asked and open_run.policy.find_gate(facts) is None:
             self._decide_by_head(flow, pending)
             pending.unsaved = no_room and pending.decision is not None
@@ -178,8 +181,9 @@ class Decide:
         if recording:
             pending.came = asked.body
         pending.searched = not recording
-        if reads_by_body(pending.kind, asked):
-            pending.facts = pending.facts._replace(request_class=RequestClass.READ, by_body=True)
+        now = class_by_body(pending.kind, asked)
+        if now is not pending.kind.of:
+            pending.facts = pending.facts._replace(request_class=now, by_body=True)
         if recording:
             return self._decide_leaving(pending, open_run)
         if open_run.tape is None:

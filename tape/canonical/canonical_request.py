@@ -26,7 +26,7 @@ readers may read in several ways; version 10 has every `upgrade` but an offer of
 (`block_names.py`); version 11 has marks in the place of numbers that were replaced; version 12 has marks in the place of secrets in
 header fields that count (`header_places.py`); version 13 has what the profile of a client leaves out (`client_profiles.py`);
 version 14 has marks in the place of user and password of a URL in a field, of credentials among subprotocols of a WebSocket, and of
-the hash of what was not searched.
+the hash of what was not searched; version 15 has as effects what only a path called a model call or telemetry.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -83,7 +83,7 @@ from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 14
+CANONICAL_VERSION = 15
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""

@@ -1,13 +1,16 @@
-"""Classify a POST by its body: a request that only queries is a read.
+"""Classify a POST by its body: a request that only queries is a read, and a model call asks a model.
 
 Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL) say in the body what is done. Rules:
 
-1. Asked is only where no pattern speaks of a request and its method makes it an `effect`; found is a `read` or nothing.
+1. A read is looked for only where no pattern speaks of a request and its method makes it an `effect`.
    What may leave in playback is never decided here: for that the class is the one that method and URL give.
 2. JSON-RPC 2.0 is read where each message, of one or of a batch, is a call of a method in `json_rpc.READS`.
 3. GraphQL is read where the operation that is executed is a query; of a list, each. A query that does not begin with
    the word counts only at a URL that says `graphql` or `gql`.
-4. In doubt it is an effect: a body that is coded, no JSON, larger than `MAX_READ`, or that holds a key twice or one
+4. A model call by its path alone, at a host that may be anybody's, is one only if its body says so, too: an object in JSON
+   with `model` and what models are asked by. Else it is an effect, as a message to people is. A body that is too large to be
+   read stays what its path says.
+5. In doubt it is an effect: a body that is coded, no JSON, larger than `MAX_READ`, or that holds a key twice or one
    that the protocol does not know, which servers may read in two ways.
 
 Bounded, for the event loop: a body is read up to the first key that its protocol does not know.
@@ -28,6 +31,8 @@ from .by_method_and_url import Kind, classify_ways
 
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""
+MAX_ASKED = 8 * 1024 * 1024
+"""Bytes beyond which a body is taken for what its path says: model calls hold whole conversations, with pictures."""
 
 
 def class_now(request: HttpRequest, classes: Classes) -> RequestClass:
@@ -37,7 +42,32 @@ def class_now(request: HttpRequest, classes: Classes) -> RequestClass:
         request.method.upper(), request.scheme, request.host, request.port, request.target, more
     )
     kind = classify_ways(ways, classes).kind
-    return RequestClass.READ if reads_by_body(kind, request) else kind.of
+    return class_by_body(kind, request)
+
+
+def class_by_body(kind: Kind, request: HttpRequest) -> RequestClass:
+    """Say what kind of call a request is by its body, too."""
+    if reads_by_body(kind, request):
+        return RequestClass.READ
+    return RequestClass.EFFECT if kind.by_path and not asks_model(request) else kind.of
+
+
+def asks_model(request: HttpRequest) -> bool:
+    """Say whether a body is what a model is asked, or is too large to be read."""
+    if request.spilled is not None:
+        return True
+    body = open_body(request)[0]
+    if len(body) > MAX_ASKED:
+        return True
+    try:
+        asked = _read_asked(body)
+    except (ValueError, RecursionError):
+        return False
+    unset = msgspec.UNSET
+    if asked.prompt is not unset and request.path.endswith("/completions"):
+        return True  # servers of one model need not be told which
+    given = (asked.messages, asked.given, asked.prompt, asked.previous)
+    return asked.model is not unset and any(one is not unset for one in given)
 
 
 def reads_by_body(kind: Kind, request: HttpRequest) -> bool:
@@ -64,6 +94,21 @@ def _is_json(request: HttpRequest) -> bool:
 def _is_named(request: HttpRequest) -> bool:
     place = f"{request.host}{request.path}".lower()
     return "graphql" in place or "gql" in place
+
+
+class _Asked(msgspec.Struct):
+    """What tells a model call: of the APIs of Anthropic (messages), OpenAI (responses, completions) and what speaks them."""
+
+    model: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    messages: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    given: msgspec.Raw | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="input")
+    prompt: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    previous: msgspec.Raw | msgspec.UnsetType = msgspec.field(
+        default=msgspec.UNSET, name="previous_response_id"
+    )
+
+
+_read_asked = msgspec.json.Decoder(_Asked).decode
 
 
 class _Posted(msgspec.Struct, forbid_unknown_fields=True):

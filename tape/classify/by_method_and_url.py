@@ -6,7 +6,7 @@ Rules, in this order; the first that speaks decides:
 2. The shipped table of telemetry (`telemetry_endpoints.py`): what programs send on their own account, which nobody wrote. It
    never makes a run diverge, so it names endpoints narrowly.
 3. The shipped exceptions: calls that look like inference or effects and are none.
-4. The shipped table of inference: model calls, by path wherever the path says enough, else by host.
+4. The shipped table of inference: model calls, by path wherever the path says enough, by host, or by path and body.
 5. The shipped table of reads: searches that ask by POST, by paths that mean nothing else, else by host.
 6. GET, HEAD and OPTIONS are `read`; everything else is an `effect`.
 
@@ -186,6 +186,13 @@ _READS = (
     "POST *://graph.microsoft.com/*/search/query",
 )
 
+_BY_PATH = frozenset(
+    f"POST *://*/*v1/{call}" for call in ("messages", "responses", "completions", "complete")
+)
+"""Model calls by a path at which others take something else, as WhatsApp takes messages."""
+_PROVIDERS = ("api.anthropic.com", "api.openai.com")
+"""Hosts of which nothing else is asked at these paths. At others the body has to say so, too."""
+
 _READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _Table = tuple[tuple[Match, RequestClass], ...]
@@ -203,12 +210,17 @@ _SHIPPED: _Table = (
 )
 
 
+_UNSURE = frozenset(id(match) for match, _ in _SHIPPED if match.text in _BY_PATH)
+
+
 class Kind(NamedTuple):
     """What kind of call a request is, and how that is known."""
 
     of: RequestClass
     named: bool
     """A pattern speaks of it; else only its method did, and its body may say more."""
+    by_path: bool = False
+    """Its path alone says that it is a model call, at a host that may be anybody's: its body has to say so, too."""
 
 
 def classify(method: str, scheme: str, host: str, port: int, target: str, classes: Classes) -> Kind:
@@ -288,7 +300,10 @@ def may_ask_model(ways: Ways, classes: Classes) -> bool:
 
 _ALONE = {
     kind: WayKinds(kind, frozenset({kind.of}))
-    for kind in (Kind(of, named=named) for of in RequestClass for named in (True, False))
+    for kind in (
+        *(Kind(of, named=named) for of in RequestClass for named in (True, False)),
+        Kind(RequestClass.INFERENCE, named=True, by_path=True),
+    )
 }
 
 _Find = Callable[[str, str, str, int, str], Kind]
@@ -321,7 +336,8 @@ def _make_finder(classes: Classes) -> tuple[_Find, bool]:
     def find(method: str, scheme: str, host: str, port: int, place: str) -> Kind:
         for match, of in table:
             if match.matches(method, scheme, host, port, place):
-                return Kind(of, named=True)
+                by_path = id(match) in _UNSURE and host not in _PROVIDERS
+                return Kind(of, named=True, by_path=by_path)
         if method == "CONNECT" and is_telemetry_tunnel(host, port, classes):
             return Kind(RequestClass.TELEMETRY, named=True)
         of = RequestClass.READ if method in _READ_METHODS else RequestClass.EFFECT

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.config import Config, Mode
+from playhead.config import Config, Mode, Runs
+from playhead.tape.exchange import RequestClass
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.process import wait_until
@@ -72,6 +73,32 @@ def test_an_effect_whose_client_leaves_at_once_is_sent(
     assert [one.response is not None and one.gone is not None for one in tape] == [True] * _COUNT
     assert receipt.divergences == []
     assert receipt.counts["served"] == _COUNT
+
+
+def test_an_answer_without_an_end_does_not_keep_a_run_open(tmp_path: Path) -> None:
+    """The answer to an effect is read on after its client has left, until its run ends; tape and receipt say so."""
+    asked = threading.Event()
+
+    async def say(conversation: Conversation) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        await conversation.say(head + b"9\r\ndata: 1\n\n\r\n")
+        asked.set()
+        await conversation.left()
+
+    runs = Runs(grace_s=0.2)
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", runs=runs)
+    with Deck(config) as deck, RawOrigin(say) as origin:
+        _ask(deck, origin.url, 0)
+        assert asked.wait(10)
+        deck.do(deck.running.end, _RUN)
+        origin.stop()
+        (kept,) = deck.tape(_RUN)
+        receipt = deck.receipt(_RUN)
+    assert kept.request_class is RequestClass.EFFECT
+    assert kept.response is not None
+    assert (kept.response.body, kept.response.complete) == (b"data: 1\n\n", False)
+    assert (receipt.status, receipt.unfinished) == ("sealed", [1])
+    assert "seq 1: its run ended before the answer did" in receipt.warnings
 
 
 def _are(came: list[str], count: int) -> bool:

@@ -71,6 +71,21 @@ async def test_a_request_before_the_answer_it_depends_on_is_refused(
     assert receipt.counts["unused"] == 0
 
 
+@pytest.mark.parametrize("asks_a_model", [False, True])
+async def test_messages_to_people_have_their_order_and_model_calls_have_none(
+    asks_a_model: bool, store_dir: Path
+) -> None:
+    """WhatsApp takes messages at a path at which models are asked, too: the bodies tell them apart."""
+    model = {"model": "m", "messages": []} if asks_a_model else {}
+    one, other = (Call("POST /v1/messages", {"to": to, **model}) for to in ("49151", "49152"))
+    async with recorded(store_dir, [one, other]) as story:
+        assert [said.status for said in await story.play([other, one])] == [200, 200]
+        receipt = await story.end()
+    kinds = [] if asks_a_model else ["reordered"]
+    assert [row["kind"] for row in receipt.divergences] == kinds
+    assert len(receipt.effects) == (0 if asks_a_model else 2)
+
+
 FREE: list[tuple[str, Call, Call]] = [
     ("nothing in common", Call("GET /a", answer="yes"), Call("GET /b", answer="no")),
     ("short", Call("GET /a", answer={"id": "ord-8841"}), Call("GET /b?id=ord-8841")),

@@ -240,11 +240,12 @@ def ask_cut(asking: Asking) -> Seen:
 def ask_and_leave(asking: Asking) -> Seen:
     """Streams that their client leaves after the first event: of a model, and of an effect, which is read on."""
     seen: Seen = []
-    for path in (b"/v1/messages", b"/leave"):
+    asked = {b"/v1/messages": b'{"model": "m", "messages": []}', b"/leave": b"{}"}
+    for path, body in asked.items():
         with Wire(tunnel(asking.proxy, asking.target, asking.run)) as wire:
             wire.send(
-                b"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 2\r\n\r\n{}"
-                % (path, asking.target.encode())
+                b"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s"
+                % (path, asking.target.encode(), len(body), body)
             )
             came = b""
             while _EVENTS[0] not in came:

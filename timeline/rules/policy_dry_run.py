@@ -17,7 +17,7 @@ from ...config import Config, Mode
 from ...store import RunInfo, Store
 from ...tape.canonical.address_fields import find_address_fields
 from ...tape.canonical.target_overrides import read_claims
-from ...tape.classify.by_body import reads_by_body
+from ...tape.classify.by_body import class_by_body
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Fingerprint, Phase, Repeat, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Unknown
@@ -199,17 +199,19 @@ class _DryRun:
         recorded = data["request_class"]
         claims = read_claims(data.get("claims", ()))
         facts, kind = Facts.of((data["method"].upper(), *place), claims, self._config.classes)
-        if kind.named or kind.of.value == recorded:
+        if (kind.named and not kind.by_path) or kind.of.value == recorded:
             return facts
         # Its body said more, or a pattern that is not there any more.
         exchange = self._store.find_exchange(self._run, seq)
         if exchange is None:
             now = RequestClass(recorded)
-            by_body = kind.of is RequestClass.EFFECT and now is RequestClass.READ
+            by_body = (kind.of, now) in (
+                (RequestClass.EFFECT, RequestClass.READ),
+                (RequestClass.INFERENCE, RequestClass.EFFECT),
+            )
             return facts._replace(request_class=now, by_body=by_body)
-        by_body = reads_by_body(kind, exchange.request)
-        now = RequestClass.READ if by_body else kind.of
-        return facts._replace(request_class=now, by_body=by_body)
+        now = class_by_body(kind, exchange.request)
+        return facts._replace(request_class=now, by_body=now is not kind.of)
 
     def _with_fields(self, seq: Seq, facts: Facts) -> Facts:
         """Add the fields by which a live rule may not apply; they are asked for where one would."""

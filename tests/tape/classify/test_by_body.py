@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from playhead.config.match_pattern import parse_match
+from playhead.config.schema import Classes
 from playhead.tape.canonical.graphql import MAX_DOCUMENT
-from playhead.tape.classify.by_body import MAX_READ, asks_to_read
-from playhead.tape.exchange import Request
+from playhead.tape.classify.by_body import MAX_ASKED, MAX_READ, asks_to_read, class_now
+from playhead.tape.exchange import Request, RequestClass, Spilled
 
 
 def post(body: Any, path: str = "/mcp", kind: bytes | None = b"application/json") -> Request:
@@ -141,3 +143,58 @@ def test_what_is_coded_or_sent_otherwise_is_not_looked_at() -> None:
     coded = (*request.headers, (b"content-encoding", b"gzip"))
     assert not asks_to_read(replace(request, headers=coded, body=gzip.compress(request.body)))
     assert not asks_to_read(replace(request, method="PUT"))
+
+
+INFERENCE = RequestClass.INFERENCE
+SMS = {"messaging_product": "whatsapp", "to": "49151", "type": "text", "text": {"body": "x"}}
+ASKED = [{"role": "user", "content": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "is_effect"),
+    [
+        ("/v1/messages", SMS, True),
+        ("/v1/responses", {"answer": "x"}, True),
+        ("/v1/completions", {"course": 1}, True),
+        ("/v1/messages", {"messages": [{"to": "49151"}]}, True),
+        ("/v1/messages", {"model": "phone", "to": "49151"}, True),
+        ("/v1/messages", {"model": "m", "messages": ASKED}, False),
+        ("/v1/responses", {"model": "m", "input": "x"}, False),
+        ("/v1/responses", {"model": "m", "previous_response_id": "r"}, False),
+        ("/v1/completions", {"model": "m", "prompt": "x"}, False),
+        ("/v1/completions", {"prompt": "x"}, False),
+        ("/v1/complete", {"model": "m", "prompt": "x"}, False),
+        ("/v1/complete", {"order": 7}, True),
+        ("/v1/messages", b"not JSON", True),
+        ("/v1/messages", b"to=49151&text=x", True),
+        ("/v1/messages", b"", True),
+        ("/v1/messages", [ASKED], True),
+        ("/v1/chat/completions", SMS, False),
+    ],
+)
+def test_a_model_call_by_its_path_alone_has_to_read_as_one(
+    path: str, body: Any, is_effect: bool
+) -> None:
+    """WhatsApp takes messages where Anthropic does; a pattern of the configuration's own, or a provider, says enough."""
+    asked = post(body, path)
+    kind = RequestClass.EFFECT if is_effect else INFERENCE
+    assert class_now(asked, Classes()) is kind
+    own = Classes(inference=(parse_match("POST *://api.test"),))
+    assert class_now(asked, own) is RequestClass.INFERENCE
+    known = replace(asked, host="api.anthropic.com")
+    assert class_now(known, Classes()) is RequestClass.INFERENCE
+
+
+def test_a_model_call_is_known_compressed_and_however_large() -> None:
+    """Codings are undone; a body that is too large to be read is what its path says."""
+    for body, kind in ((SMS, RequestClass.EFFECT), ({"model": "m", "messages": ASKED}, INFERENCE)):
+        asked = post(body, "/v1/messages")
+        coded = (*asked.headers, (b"content-encoding", b"gzip"))
+        packed = replace(asked, headers=coded, body=gzip.compress(asked.body))
+        assert class_now(packed, Classes()) is kind
+    large = {"model": "m", "messages": [{"role": "user", "content": "x" * MAX_READ}]}
+    assert class_now(post(large, "/v1/messages"), Classes()) is INFERENCE
+    file = Spilled(b"", MAX_ASKED + 1, b"")
+    spilled = replace(post(b"", "/v1/messages"), spilled=file)
+    assert class_now(spilled, Classes()) is INFERENCE
+    assert class_now(post(b" " * (MAX_ASKED + 1), "/v1/messages"), Classes()) is INFERENCE
