@@ -303,7 +303,9 @@ class WebSocketPlayer(WebSocket):
     def _find_changed(self, recorded: Message, heard: Message) -> Sequence[Changed]:
         """Find the replaced values of a message that are not those of the recorded one."""
         request = self._pending.request
-        if request is None or not recorded.secrets:
+        if request is None:
+            return ()
+        if not (recorded.secrets or any(one.linked for one in self._masks.placed)):
             return ()
         old, new = (
             replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)

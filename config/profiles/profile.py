@@ -10,7 +10,7 @@
       - match: POST *://*/*v1/messages
         json: $.system[*].text
         regex: '^x-anthropic-billing-header:.* cch=([0-9a-f]{5});'
-        linked: false                 # true where the same value stands in several places
+        linked: false                 # true for an id, which is the same in several places or requests
         reason: five hex digits that are new in each run
         client_version: 2.1.197
         recordings: [a of 2026-11-24, b of 2026-11-24]
@@ -23,7 +23,7 @@
 Rules:
 
 1. A place is a JSON path, or the name of a header field, with a pattern that has one group: what the group finds is left out,
-   and nothing else. Where a place is linked, it counts which values of one request's linked places are the same.
+   and nothing else. Where a place is linked, it counts which values of linked places are the same, in one request and in the run.
 2. A pattern that also finds something in plain text hides content, and is a fault.
 3. What decides what a request does is never left out: a member or field that names a host, method or path, that says who
    asks, or that makes two effects one. Live, gate and effect rules go by these.
@@ -73,7 +73,7 @@ class ProfilePlace:
     header: str = ""
     """Lower case."""
     linked: bool = False
-    """Whether it counts which values of these places are the same in one request."""
+    """Whether it counts which values of these places are the same, in one request and in the run."""
 
     @property
     def text(self) -> str:
@@ -229,8 +229,6 @@ def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
         header=fields.parsed("header", parse_field, ""),
         linked=fields.parsed("linked", _parse_flag, False),
     )
-    if place.linked and "header" in fields.given:
-        fields.given["linked"].fault("is for places in a body; expected json, or no linked")
     if value.is_mapping and ("json" in fields.given) is ("header" in fields.given):
         value.fault("expected exactly one of json, header")
     return place

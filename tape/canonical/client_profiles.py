@@ -7,7 +7,8 @@ Rules:
    All are parts of the request, so an index can always be made again from what was recorded.
 2. A place is a value of a JSON body, or a header field. What the pattern's group finds there does not count; the text around it does, and so
    does a value of another form.
-   A token that redaction has replaced does not count either. Of a linked place it counts which values are the same in the request.
+   A token that redaction has replaced does not count either. Of a linked place it counts which values are the same in the request,
+   and in the run (`matching/profile_use.py`).
 3. Of an effect nothing is left out, whichever client asks.
 4. The rules of a configuration are searched first; a place that they mask is theirs.
 
@@ -55,6 +56,8 @@ class PlacedField(NamedTuple):
     pattern: Pattern
     text: str
     """As people know it."""
+    linked: bool = False
+    """Whether it counts which values of such places are the same."""
 
 
 class LeftOut(NamedTuple):
@@ -182,7 +185,9 @@ def compile_profiles(
                 found_too = _with_replaced(place.regex, replaced)
                 pattern = made[place.regex] = Pattern.later(found_too, clock)
             if place.header:
-                one: Placed | PlacedField = PlacedField(place.header.encode(), pattern, place.text)
+                one: Placed | PlacedField = PlacedField(
+                    place.header.encode(), pattern, place.text, place.linked
+                )
             else:
                 path = parse_json_path(place.json)
                 one = Placed(path, pattern, place.text, place.linked)

@@ -65,6 +65,17 @@ class Pattern:
 
 Patterns = tuple[Pattern, ...]
 
+ID_BYTES = 16
+"""From this length on what a linked pattern finds is an id by itself; a shorter one, as a time, is one with the text around it."""
+
+
+def find_ids(text: str, patterns: Iterable[Pattern]) -> tuple[bytes, ...]:
+    """Give the ids that linked patterns find in a text, in their order, each once."""
+    told = text.encode("utf-8", "surrogatepass")
+    found = sorted({span for pattern in patterns for span in pattern.find(told)})
+    ids = (told[start:end] if end - start >= ID_BYTES else told for start, end in found)
+    return tuple(dict.fromkeys(ids))
+
 
 class Placed(NamedTuple):
     """A pattern that looks at one place of a JSON body."""
@@ -74,7 +85,7 @@ class Placed(NamedTuple):
     text: str
     """The path as a profile has it."""
     linked: bool = False
-    """Whether it counts which values of such places are the same in one request."""
+    """Whether it counts which values of such places are the same."""
 
 
 class PlacedText(NamedTuple):
@@ -173,8 +184,8 @@ def find_swaps(
     found = dict(zip(known, before, strict=True))
     deadline = until((*patterns, *(one.pattern for one in placed)))
     left_out = frozenset(place for place, value in known.items() if value is None)
-    names: dict[str, int] = {}
-    """Of linked values, by their whole texts: they are told apart in the order in which they come first."""
+    names: dict[tuple[bytes, ...], int] = {}
+    """Of linked values: they are told apart in the order in which they come first."""
     places = find_placed(tree, exact, placed, left_out)
     for one in sorted(places, key=_order) if any(each.linked for each in placed) else places:
         own = tuple([each.pattern for each in one.placed])
@@ -182,11 +193,11 @@ def find_swaps(
         text = known.get((id(one.holder), one.key), one.value)
         left = what_is_left(text, own, deadline) if isinstance(text, str) else ()
         if len(left) > 1:
-            is_linked = any(each.linked for each in one.placed)
-            alone = what_is_left(one.value, patterns, deadline) if is_linked else ()
+            ids = find_ids(one.value, [each.pattern for each in one.placed if each.linked])
+            alone = what_is_left(one.value, patterns, deadline) if ids else ()
             if len(alone) > 1 and not one.is_number:
-                is_linked = False  # a rule of the configuration says that it does not count
-            name = names.setdefault(one.value, len(names) + 1) if is_linked else 0
+                ids = ()  # a rule of the configuration says that it does not count
+            name = names.setdefault(ids, len(names) + 1) if ids else 0
             parts = Parts(left, one.is_number, name)
             found[id(one.holder), one.key] = Swap(one.holder, one.key, parts)
     for holder, key, value in _strings(tree, exact, left_out) if patterns else ():

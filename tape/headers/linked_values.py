@@ -61,8 +61,11 @@ class LinkedValues:
     def compare(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> Comparison:
         """Compare two requests' values; both have them in the same places."""
         unseen, merged, split = list[Pair](), list[Pair](), list[Pair]()
+        thens, nows = dict[_Value, bytes](), dict[_Value, bytes]()
+        """Of ids of runs that were seen in this request alone."""
         for old, new in _pairs(recorded, present):
-            then, now = self._present.get(_key(new)), self._recorded.get(_key(old))
+            then = self._present.get(_key(new), thens.get(_key(new)))
+            now = self._recorded.get(_key(old), nows.get(_key(old)))
             given = self._given.get(_key(new))
             if new.part:
                 split += [(old, new)] if self._is_another_part(old, new) else ()
@@ -92,6 +95,8 @@ class LinkedValues:
                     split.append((old, new))
                 else:
                     unseen.append((old, new))
+                    if new.space is Space.RUN:
+                        thens[_key(new)], nows[_key(old)] = old.value, new.value
             elif then is not None and then != old.value and now in (None, new.value):
                 own = new.value in (old.value, then) and self.account(new.value)
                 (split if own else merged).append((old, new))

@@ -26,6 +26,7 @@ from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
+from .profile_use import read_linked, read_linked_message
 from .replaced_values import Changed, Replaced, ReplacedValues, RunIds
 from .sent_blocks import SentBlocks
 
@@ -90,6 +91,8 @@ def _drift(pair: Pair, what: str) -> Drift:
     place = old.place.partition("#")[0]
     shown = (one.value.decode("utf-8", "backslashreplace") for one in pair)
     part, blank, _ = place.partition(" ")
+    if blank and part in _SHOWN and old.space is Space.RUN:  # linked by a profile
+        return Drift(f"its {place} {what}", show_difference(place, *shown))
     if blank and part in _SHOWN:  # outside of header fields
         place = _show_place(place)
         return Drift(f"its {place} {what}", show_difference(place, *shown))
@@ -270,6 +273,13 @@ class Agreement:
         changed += [Changed(pair[0].place, _INVENTED) for pair in self._keep_invented(unseen, seq)]
         split = self._inner.find_split(old.linked, new.linked)
         changed += [Changed(pair[0].place, _SPLIT) for pair in split]
+        old_ids, new_ids = (
+            read_linked_message(one, one.body, self._rules, request_class)
+            for one in (recorded, present)
+        )
+        agrees = self._links.compare(old_ids, new_ids)
+        changed += [Changed(pair[0].place, _SPLIT) for pair in agrees.split]
+        changed += [Changed(pair[0].place, _MERGED) for pair in agrees.merged]
         told = {one.place: one for one in reversed(changed)}.values()
         changed = [
             one for one in reversed(told) if not self._is_masked(present, request_class, one.place)
@@ -278,6 +288,7 @@ class Agreement:
             return ComparedMessage(tuple(changed))
         same = self._inner.agree(old.linked, new.linked)
         self._inner.note(old.linked, new.linked)
+        self._links.note(old_ids, new_ids)
         self._links.ask(old.linked)
         return ComparedMessage((), same, self._replaced.note(old.replaced, new.replaced))
 
@@ -425,16 +436,23 @@ class Agreement:
             self._runs.see(fields.linked, recorded.request)
             if len(self._beside) >= _MOST:
                 self._beside.pop(next(iter(self._beside)))
+            ids = read_linked(recorded.request, self._rules, recorded.request_class)
             known = self._beside[recorded.seq] = _Beside(
-                fields.linked, fields.reported, *read_inner(recorded.request, self._find)
+                (*fields.linked, *ids),
+                fields.reported,
+                *read_inner(recorded.request, self._find),
             )
         return known
 
     def _read_present(self, request: Request) -> CountedFields:
         known, place = self._present, (request.method, request.url)
         if known is None or known[0] is not request.headers or known[1] != place:
-            known = self._present = request.headers, place, fields_of(request, self._rules)
-            self._runs.see(known[2].linked, request)
+            fields = fields_of(request, self._rules)
+            self._runs.see(fields.linked, request)
+            # Those of an effect have no partners on the tape: no profile says anything of one.
+            ids = read_linked(request, self._rules, RequestClass.READ)
+            fields = fields._replace(linked=(*fields.linked, *ids))
+            known = self._present = request.headers, place, fields
         return known[2]
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from ..canonical.canonical_request import MAX_PARSED, Masks, Rules, counted_body
 from ..canonical.json import JsonPath, quick_tree
-from ..canonical.masks import Pattern, PlacedText, find_placed, what_is_left
+from ..canonical.masks import Pattern, PlacedText, find_ids, find_placed, what_is_left
 from ..exchange import Request, RequestClass
+from ..headers.counted_fields import Linked, Space
 from ..headers.shipped_lists import NEW_CONDITIONS
 
 
@@ -53,6 +54,51 @@ def find_message_use(
     if not masks.placed or recorded == heard:
         return None
     return _use(request, _find_used(recorded, heard, masks), rules)
+
+
+def read_linked(request: Request, rules: Rules, request_class: RequestClass) -> tuple[Linked, ...]:
+    """Give the ids of a request in places that the profile of its client links, each with its place."""
+    masks = rules.of(request, request_class).masks
+    found = [
+        Linked(Space.RUN, one.name.decode("latin-1"), told)
+        for one in masks.fields
+        if one.linked and one.name not in masks.header
+        for value in _fields(request, one.name)
+        for told in find_ids(value.decode("latin-1"), (one.pattern,))
+    ]
+    if any(one.linked for one in masks.placed) and request.spilled is None:
+        found += _read_linked_body(counted_body(request, rules), masks)
+    return tuple(found)
+
+
+def read_linked_message(
+    request: Request, message: bytes, rules: Rules, request_class: RequestClass
+) -> tuple[Linked, ...]:
+    """Give the same of a message of a WebSocket; `request` is its handshake."""
+    masks = rules.of(request, request_class).masks
+    if not any(one.linked for one in masks.placed):
+        return ()
+    return tuple(_read_linked_body(message, masks))
+
+
+def _read_linked_body(body: bytes, masks: Masks) -> list[Linked]:
+    if len(body) > MAX_PARSED:
+        return []
+    try:
+        places = _by_place(quick_tree(body), masks)
+    except ValueError:
+        return []
+    return [
+        Linked(Space.RUN, f"body {_show_trail(trail)}", told)
+        for trail, one in places.items()
+        if not _is_masked(trail, masks.json) and len(what_is_left(one.value, masks.regex)) == 1
+        for told in find_ids(one.value, [each.pattern for each in one.placed if each.linked])
+    ]
+
+
+def _show_trail(trail: Sequence[str | int]) -> str:
+    steps = (f".{step}" if isinstance(step, str) else f"[{step}]" for step in trail)
+    return "$" + "".join(steps)
 
 
 def have_other_conditions(recorded: Request, asked: Request) -> bool:

@@ -1,6 +1,7 @@
 """Profiles of clients through the real proxy: what is served, how it is told, and what is refused."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -164,6 +165,97 @@ async def test_a_client_without_a_profile_is_told_of(store_dir: Path) -> None:
     assert "playhead learn" in line(receipt, "no profile for the client other-cli:")
 
 
+# ---- ids that are linked ------------------------------------------------------------------------
+
+IDS = {sign: f"0000{ord(sign):04x}-5a6b-4c7d-8e9f-0a1b2c3d4e5f" for sign in "abxy"}
+
+
+def opencode(sign: str, question: str, affinity: str = "") -> Call:
+    fields = {
+        "User-Agent": "opencode/1.18.33",
+        "X-Session-Id": f"ses_{sign * 26}",
+        "X-Session-Affinity": f"ses_{(affinity or sign) * 26}",
+    }
+    body = {"model": "m", "messages": [{"role": "user", "content": question}]}
+    return Call("POST /v1/messages", body, f"answer {sign}", headers=fields)
+
+
+def qwen(sign: str, question: str) -> Call:
+    told = {"sessionId": IDS[sign], "promptId": f"{IDS[sign]}########0"}
+    body = {"model": "m", "messages": [{"content": question}], "metadata": told}
+    return Call("POST /v1/chat/completions", body, headers={"User-Agent": "QwenCode/0.24.4"})
+
+
+ONE_TO_ONE: list[tuple[str, str, list[int]]] = [
+    # sessions as recorded, of now, and what is answered
+    ("aba", "xyx", [200, 200, 200]),
+    ("aba", "aba", [200, 200, 200]),
+    # in one another's place
+    ("aba", "bab", [200, 424, 200]),
+    ("aba", "xyy", [200, 200, 424]),
+    ("aba", "xxx", [200, 424, 200]),
+    ("aaa", "xxy", [200, 200, 424]),
+    ("aaa", "xyx", [200, 424, 200]),
+]
+
+
+@pytest.mark.parametrize("client", [opencode, qwen])
+@pytest.mark.parametrize(("then", "now", "statuses"), ONE_TO_ONE)
+async def test_a_session_stands_for_one_session(
+    then: str,
+    now: str,
+    statuses: list[int],
+    client: Callable[[str, str], Call],
+    store_dir: Path,
+) -> None:
+    """A request under the id of another session than the one before is another request, in header fields and bodies."""
+    told = ("one", "two", "three")
+    tape, asked = (list(map(client, signs, told)) for signs in (then, now))
+    async with recorded(store_dir, tape) as story:
+        said = await story.play(asked)
+        receipt = await story.end()
+    assert [one.status for one in said] == statuses
+    assert receipt.faithful is (424 not in statuses)
+    for refused in (one for one in said if one.status == 424):
+        place = refused.divergence["differences"][0]["place"]
+        assert place in (
+            "header x-session-affinity",
+            "header x-session-id",
+            "body $.metadata.sessionId",
+        )
+
+
+async def test_two_sessions_that_ask_the_same_get_their_own_answers(store_dir: Path) -> None:
+    """Each goes on with the recorded session that it stands for, in whichever order they come."""
+    tape = [
+        opencode("a", "one"),
+        opencode("b", "two"),
+        opencode("a", "go on"),
+        opencode("b", "go on"),
+    ]
+    async with recorded(store_dir, tape) as story:
+        said = await story.play(
+            [
+                opencode("x", "one"),
+                opencode("y", "two"),
+                opencode("y", "go on"),
+                opencode("x", "go on"),
+            ]
+        )
+        receipt = await story.end()
+    assert [one.body for one in said] == [b"answer a", b"answer b", b"answer b", b"answer a"]
+    assert receipt.faithful
+
+
+async def test_two_ids_in_one_request_are_compared(store_dir: Path) -> None:
+    """Its first request says that the session is another one in one of its fields."""
+    async with recorded(store_dir, [opencode("a", "one")]) as story:
+        (said,) = await story.play([opencode("x", "one", "y")])
+        receipt = await story.end()
+    assert said.status == 424
+    assert receipt.faithful is False
+
+
 # ---- reads with a condition --------------------------------------------------------------------
 
 CONDITIONS: list[tuple[str | None, int, str | None, int, str]] = [
@@ -233,29 +325,33 @@ async def test_a_condition_counts_for_another_client(
 # ---- WebSockets --------------------------------------------------------------------------------
 
 
-async def talk(running: Running, url: str, text: str) -> str:
-    """Say one thing as Codex does; give what was heard, or how it was closed."""
+async def talk(running: Running, url: str, *texts: str) -> str:
+    """Say things as Codex does; give what was heard last, or how it was closed."""
     fields = {"User-Agent": "codex_exec/0.169.0"}
     async with (
         aiohttp.ClientSession(headers=fields) as session,
         session.ws_connect(url, proxy=running.url_for("r")) as one,
     ):
-        await one.send_str(text)
-        got = await one.receive()
+        for text in texts:
+            await one.send_str(text)
+            got = await one.receive()
         await one.close(code=1000)
         return str(got.data)
 
 
-async def replayed(store: Path, recorded: str, played: str, **config: object) -> Receipt:
+async def replayed(
+    store: Path, recorded: str | list[str], played: str | list[str], **config: object
+) -> Receipt:
+    texts = [[one] if isinstance(one, str) else one for one in (recorded, played)]
     with WebsocketOrigin({}) as origin:
         url = f"{origin.url}/v1/responses"
         async with running_engine(Config(mode=Mode.RECORD, store=store)) as running:
-            await talk(running, url, recorded)
+            await talk(running, url, *texts[0])
             await running.end("r")
             origin.stop()
             running.play()
             running.change(**config)
-            await talk(running, url, played)
+            await talk(running, url, *texts[1])
             await running.end("r@1")
             return build(running.store, running.store.get_run("r@1"))
 
@@ -269,6 +365,24 @@ async def test_messages_of_a_client_with_a_profile_are_served(store_dir: Path) -
     assert (row["profile"], row["requests"]) == ("codex", 1)
     assert "$.input[*].output[*].text" in row["places"]
     assert "exact" not in line(receipt, "served ")
+
+
+@pytest.mark.parametrize(("now", "faithful"), [("xx", True), ("aa", True), ("xy", False)])
+async def test_a_message_of_another_session_is_refused(
+    now: str, faithful: bool, store_dir: Path
+) -> None:
+    """One recorded id stands for one present id in all messages of the run."""
+
+    def said(sign: str, number: int) -> str:
+        told = {"session_id": IDS[sign], "turn_id": IDS["b"]}
+        return json.dumps({"type": "response.create", "n": number, "client_metadata": told})
+
+    then, asked = ([said(sign, at) for at, sign in enumerate(signs)] for signs in ("aa", now))
+    receipt = await replayed(store_dir, then, asked)
+    assert receipt.faithful is faithful
+    if not faithful:
+        (place,) = [one["place"] for one in receipt.divergences[0]["differences"]]
+        assert place == "message[2].$.client_metadata.session_id"
 
 
 async def test_a_message_with_another_result_is_refused(store_dir: Path) -> None:

@@ -33,6 +33,8 @@ def test_a_profile_is_read() -> None:
     assert place.evidence.recordings == ("a", "b")
     assert not place.linked
     assert read(SOUND.replace("json:", "linked: true, json:")).places[0].linked
+    field = SOUND.replace("json: $.id", "linked: true, header: X-Id")
+    assert (read(field).places[0].linked, read(field).places[0].header) == (True, "x-id")
     assert profile.unconditional[0].match.text == "GET *://*/v1/me"
 
 
@@ -69,10 +71,6 @@ FAULTS = [
     (place(json=""), ": places[0]: expected exactly one of json, header"),
     (place(header="x-id"), ": places[0]: expected exactly one of json, header"),
     (place(linked="yes"), ": places[0].linked: 'yes' is neither true nor false"),
-    (
-        place(json="", header="x-id", linked="true"),
-        "places[0].linked: is for places in a body; expected json, or no linked",
-    ),
     (place(reason=""), ": places[0].reason: missing"),
     (place(client_version=""), ": places[0].client_version: missing"),
     (place(recordings="[a]"), ":12:17: places[0].recordings: expected two recordings that differ"),

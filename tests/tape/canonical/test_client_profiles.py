@@ -35,6 +35,7 @@ PROFILE = Profile(
         ProfilePlace(CHAT, "$.made_ms", "^([0-9]{13})$"),
         ProfilePlace(CHAT, "$.calls[*].id", "^t_([0-9]{4})$", linked=True),
         ProfilePlace(CHAT, "$.results[*].id", "^t_([0-9]{4})$", linked=True),
+        ProfilePlace(CHAT, "$.calls[*].id", "^n([0-9])$"),
         ProfilePlace(SOCKET, "$.input[*].id", f"^msg_{UUID}$"),
         ProfilePlace(SOCKET, "$.input[*].output", r"^Wall time ([0-9.]+) seconds$"),
     ),
@@ -100,6 +101,8 @@ SAME += [
     (linked("ab", "ba"), linked("yx", "xy")),
     (linked("ab", "ba"), linked("ba", "ab")),
     (linked("aba", "c"), linked("xyx", "z")),
+    # what another pattern finds in a linked place
+    ({"calls": [{"id": "n1"}, {"id": "n1"}]}, {"calls": [{"id": "n1"}, {"id": "n2"}]}),
     # in another order of members, whose order does not count
     (
         '{"calls":[{"id":"t_0001"},{"id":"t_0002"}],"results":{"a":{"id":"t_0003"},"b":{"id":"t_0002"}}}',

@@ -56,6 +56,24 @@ def test_a_value_in_the_place_of_one_that_is_known_is_no_merged_one() -> None:
     assert play(("a", "a"), ("b", "b"), ("a", "b")) == ["", "", "split"]
 
 
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [("ax bx", "merged"), ("ax ay", "split"), ("ax by", ""), ("ax ax", "")],
+)
+def test_ids_of_runs_are_compared_within_one_request(pairs: str, told: str) -> None:
+    """A request may name its session in two fields, and may be the first of its run."""
+    links = LinkedValues(is_credential)
+    old, new = (
+        tuple(
+            Linked(Space.RUN, f"x-{number}", pair[at].encode())
+            for number, pair in enumerate(pairs.split())
+        )
+        for at in (0, 1)
+    )
+    found = links.compare(old, new)
+    assert (bool(found.merged), bool(found.split)) == (told == "merged", told == "split")
+
+
 @pytest.mark.parametrize("key", ["", "sk1live2key3of4a5tape6"], ids=["short", "long"])
 def test_one_recorded_value_for_two_present_ones_is_split(key: str) -> None:
     """The first stands for one already, whatever else the second stands for."""
