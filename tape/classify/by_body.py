@@ -1,4 +1,4 @@
-"""Classify a POST by its body: a request that only queries is a read, and a model call asks a model.
+"""Classify a POST by its body: one that only queries is a read, one that asks a model a model call, and a report telemetry.
 
 Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL) say in the body what is done. Rules:
 
@@ -10,7 +10,8 @@ Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL
 4. A model call by its path alone, at a host that may be anybody's, is one only if its body says so, too: an object in JSON
    with `model` and what models are asked by. Else it is an effect, as a message to people is. A body that is too large to be
    read stays what its path says.
-5. In doubt it is an effect: a body that is coded, no JSON, larger than `MAX_READ`, or that holds a key twice or one
+5. A report to a collector of telemetry is known by path and body (`telemetry_bodies.py`), where rule 1 looks for a read.
+6. In doubt it is an effect: a body that is coded, no JSON, larger than `MAX_READ`, or that holds a key twice or one
    that the protocol does not know, which servers may read in two ways.
 
 Bounded, for the event loop: a body is read up to the first key that its protocol does not know.
@@ -28,6 +29,7 @@ from ..canonical.canonical_request import BodyKind, open_body
 from ..canonical.target_overrides import claimed, claims_of
 from ..exchange import HttpRequest, RequestClass
 from .by_method_and_url import Kind, classify_ways
+from .telemetry_bodies import is_report
 
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""
@@ -49,6 +51,8 @@ def class_by_body(kind: Kind, request: HttpRequest) -> RequestClass:
     """Say what kind of call a request is by its body, too."""
     if reads_by_body(kind, request):
         return RequestClass.READ
+    if kind.of is RequestClass.EFFECT and not kind.named and is_report(request):
+        return RequestClass.TELEMETRY
     return RequestClass.EFFECT if kind.by_path and not asks_model(request) else kind.of
 
 

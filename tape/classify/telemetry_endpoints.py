@@ -6,7 +6,8 @@ Rules:
    are what their method says.
 2. A feature flag that is asked for a user is no telemetry: the answer decides what an agent does.
 3. A GET is in the table only where its answer is shown to a person at most: an update check, an exporter's handshake.
-4. Update checks are known by the name of the package, since anybody may run a registry.
+4. Where anybody may run a collector, a path is not enough: `telemetry_bodies.py` looks at the body, too. Here is what its host or
+   port tells. Update checks are known by the name of the package and the kind of host, since anybody may run a registry.
 5. A tunnel that failed has no path. It is telemetry where its host and port take little else: nothing was answered through it that
    an agent could act on, and how often an exporter tries again is a matter of time.
 
@@ -30,15 +31,13 @@ _AGENT_CLIS = (
 )
 
 _OPENTELEMETRY = (
-    # Its path on any host, its own port, its gRPC service, its signals on hosts that collect them
-    *(f"POST *://*/{before}otlp/v1/{signal}" for before in ("", "*/") for signal in _SIGNALS),
+    # Its own port, its gRPC service, its signals on hosts that collect them
     *(f"POST *://*:4318/*v1/{signal}" for signal in _SIGNALS),
     "POST *://*/opentelemetry.proto.collector.*",
     *(
         f"POST *://{host}/*v1/{signal}"
         for host in (
-            "otlp*",
-            "otel*",
+            "ab.chatgpt.com",
             "*.honeycomb.io",
             "*.grafana.net",
             "*.nr-data.net",
@@ -62,7 +61,7 @@ _OPENTELEMETRY = (
 
 _AGENT_TRACES = (
     # OpenAI Agents SDK: from a thread of its own.
-    "POST *://*/v1/traces/ingest",
+    "POST *://api.openai.com/v1/traces/ingest",
     # LangSmith
     *(
         f"{method} *://*.smith.langchain.com{prefix}/{path}"
@@ -76,9 +75,7 @@ _AGENT_TRACES = (
             ("GET,HEAD", "info"),
         )
     ),
-    # Langfuse, also where it is hosted by oneself
-    "POST *://*/api/public/ingestion",
-    "POST *://*/api/public/otel/v1/traces",
+    "POST *://*.langfuse.com/api/public/ingestion",
 )
 
 _STATSIG_HOSTS = (
@@ -121,7 +118,8 @@ _ANALYTICS = (
         for call in ("2/httpapi", "batch", "identify", "groupidentify")
     ),
     *(
-        f"POST *://api*.mixpanel.com/{call}"
+        f"POST *://{host}.mixpanel.com/{call}"
+        for host in ("api", "api-eu", "api-in", "api-js")
         for call in ("track", "track/", "engage", "engage/", "groups", "import", "import/")
     ),
     # Next.js; Hugging Face counts downloads
@@ -130,10 +128,9 @@ _ANALYTICS = (
 )
 
 _ERRORS_AND_LOGS = (
-    # Sentry, also where it is hosted by oneself
+    # Sentry
     *(
-        f"POST *://{host}/api/*/{call}"
-        for host in ("*.sentry.io", "sentry.*")
+        f"POST *://*.sentry.io/api/*/{call}"
         for call in ("envelope", "envelope/", "store", "store/", "minidump", "minidump/")
     ),
     # Datadog: intake, and the agent on its own port
@@ -175,7 +172,7 @@ _UPDATE_CHECKS = (
         )
     ),
     *(
-        f"GET *://*/pypi/{package}/json"
+        f"GET *://pypi.*/pypi/{package}/json"
         for package in ("aider-chat", "litellm", "crewai", "browser-use")
     ),
     "GET *://*/simple/pip/",

@@ -15,15 +15,15 @@ from playhead.config import Classes, parse_match
 from playhead.tests.support.sockets import open_tunnel
 from playhead.tests.support.story import Call, Story, recorded
 
-OTLP = Call("POST /otlp/v1/metrics", {"n": 1}, {"accepted": 1})
+OTLP = Call("POST /otlp/v1/metrics", {"resourceMetrics": [{"n": 1}]}, {"accepted": 1})
 PAGE = Call("GET /page")
 
 
 async def test_telemetry_comes_from_the_tape_or_is_discarded(store_dir: Path) -> None:
     """Another body gets the recorded answer; what the tape never had gets an empty success. The replay is faithful."""
     async with recorded(store_dir, [PAGE, OTLP]) as story:
-        again = Call("POST /otlp/v1/metrics", {"n": 2})
-        new = Call("POST /otlp/v1/traces", {"n": 3})
+        again = Call("POST /otlp/v1/metrics", {"resourceMetrics": [{"n": 2}]})
+        new = Call("POST /otlp/v1/traces", {"resourceSpans": [{"n": 3}]})
         page, known, repeated, unknown = await story.play([PAGE, again, again, new])
         receipt = await story.end()
     assert [one.status for one in (page, known, repeated, unknown)] == [200, 200, 200, 200]
@@ -33,6 +33,19 @@ async def test_telemetry_comes_from_the_tape_or_is_discarded(store_dir: Path) ->
     assert receipt.faithful
     assert (receipt.effects, receipt.divergences, receipt.refused) == ([], [], [])
     assert receipt.telemetry == {"served": 2, "discarded": 1}
+
+
+async def test_what_is_no_report_is_an_effect_at_the_same_path(store_dir: Path) -> None:
+    """A shop may take orders where others take metrics: another one is no telemetry that is served or discarded."""
+    order = Call("POST /otlp/v1/metrics", {"order": 1})
+    async with recorded(store_dir, [PAGE, OTLP, order]) as story:
+        said = await story.play([PAGE, OTLP, Call(order.what, {"order": 2})])
+        receipt = await story.end()
+    assert said[-1].headers["x-playhead"].startswith("stubbed; ")
+    assert [row.by for row in receipt.effects] == ["recorded"]
+    assert receipt.counts["unused"] == 1
+    assert receipt.telemetry == {"served": 1}
+    assert not receipt.faithful
 
 
 async def test_telemetry_is_left_out_of_what_is_unused(store_dir: Path) -> None:

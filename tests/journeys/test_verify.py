@@ -169,7 +169,7 @@ def _play(deck: Deck, url: str) -> None:
     assert _ask(proxy, f"{url}/stub", b"{}") == 200
     assert _ask(proxy, f"{url}/live") == 200
     assert _ask(proxy, f"{url}/unknown") == 424
-    assert _ask(proxy, f"{url}/otlp/v1/traces", b"{}") == 200
+    assert _ask(proxy, f"{url}/otlp/v1/traces", b'{"resourceSpans":[]}') == 200
     deck.end(PLAYED)
     deck.record()
 

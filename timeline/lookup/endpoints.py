@@ -96,8 +96,12 @@ def _note_ended(seq: Seq, under_way: dict[Seq, int], before: dict[Seq, tuple[Seq
 
 
 def _is_telemetry(told: Mapping[str, Any], classes: Classes) -> bool:
-    """Say whether a request of the log is telemetry by now; its body says nothing of that."""
+    """Say whether a request of the log is telemetry by now; its body is not looked at again."""
     place = split_place(told["url"])
+    was: bool = told["request_class"] == RequestClass.TELEMETRY.value
     if place is None:
-        return bool(told["request_class"] == RequestClass.TELEMETRY.value)
-    return classify(told["method"], *place, classes).of is RequestClass.TELEMETRY
+        return was
+    kind = classify(told["method"], *place, classes)
+    if was and told.get("by_body", False) and not kind.named:
+        return True
+    return kind.of is RequestClass.TELEMETRY

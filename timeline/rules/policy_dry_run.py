@@ -207,6 +207,7 @@ class _DryRun:
             now = RequestClass(recorded)
             by_body = (kind.of, now) in (
                 (RequestClass.EFFECT, RequestClass.READ),
+                (RequestClass.EFFECT, RequestClass.TELEMETRY),
                 (RequestClass.INFERENCE, RequestClass.EFFECT),
             )
             return facts._replace(request_class=now, by_body=by_body)

@@ -1,0 +1,146 @@
+"""Which POSTs are telemetry by path and body, at whichever host: protocols of exporters that anybody may host.
+
+1. The path alone is not enough: a shop may keep its orders under `/v1/logs`. The body has to have the form of the protocol.
+2. In doubt it is none, and so an effect: a body that is too large to be read, that is broken, or that has a member which the
+   protocol does not have.
+3. Of Protocol Buffers the content type and the tag of the first member count: lengths behind it change where a secret was replaced.
+
+Source: opentelemetry-proto 1.3, "OTLP/HTTP"; the ingestion API of Langfuse 3; Sentry's "Envelopes" and "Store Endpoint"; the
+exporter of traces of OpenAI Agents SDK 0.24.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ..canonical.canonical_request import open_body
+from ..exchange import HttpRequest
+
+MAX_REPORT = 8 * 1024 * 1024
+"""Bytes of a body beyond which it is no telemetry."""
+
+_PROTOBUF = (b"application/x-protobuf", b"application/protobuf")
+_FIRST_MEMBER = b"\x0a"
+"""Tag of member 1, which is a message: the resources of all three signals."""
+_UNSET = msgspec.UNSET
+_Parts = list[msgspec.Raw] | msgspec.UnsetType
+
+
+def is_report(request: HttpRequest) -> bool:
+    """Say whether a request reports to a collector of telemetry."""
+    if request.method != "POST" or request.spilled is not None:
+        return False
+    reads = next((reads for path, reads in _READERS if path.fullmatch(request.path)), None)
+    if reads is None:
+        return False
+    body = open_body(request)[0]
+    if not 0 < len(body) <= MAX_REPORT:
+        return False
+    try:
+        return reads(request, body)
+    except (ValueError, RecursionError):
+        return False
+
+
+class _Signals(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """OTLP in JSON: one of its three signals."""
+
+    resource_spans: _Parts = _UNSET
+    resource_metrics: _Parts = _UNSET
+    resource_logs: _Parts = _UNSET
+
+
+class _SnakeSignals(msgspec.Struct, forbid_unknown_fields=True):
+    resource_spans: _Parts = _UNSET
+    resource_metrics: _Parts = _UNSET
+    resource_logs: _Parts = _UNSET
+
+
+_read_signals = msgspec.json.Decoder(_Signals).decode
+_read_snake = msgspec.json.Decoder(_SnakeSignals).decode
+
+
+def _reads_otlp(request: HttpRequest, body: bytes) -> bool:
+    kind = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    if kind in _PROTOBUF:
+        return body.startswith(_FIRST_MEMBER)
+    signal = request.path.rpartition("/")[2]
+    read = _read_snake if b'"resource_' in body[:100] else _read_signals
+    found: _Signals | _SnakeSignals = read(body)
+    told = {
+        "traces": found.resource_spans,
+        "metrics": found.resource_metrics,
+        "logs": found.resource_logs,
+    }
+    return told.pop(signal) is not _UNSET and all(one is _UNSET for one in told.values())
+
+
+class _Traced(msgspec.Struct):
+    object: str
+
+
+class _Traces(msgspec.Struct, forbid_unknown_fields=True):
+    data: list[_Traced]
+
+
+_read_traces = msgspec.json.Decoder(_Traces).decode
+
+
+def _reads_openai_traces(_request: HttpRequest, body: bytes) -> bool:
+    data = _read_traces(body).data
+    return bool(data) and all(one.object in ("trace", "trace.span") for one in data)
+
+
+class _Ingested(msgspec.Struct):
+    id: str
+    type: str
+    timestamp: str
+    body: msgspec.Raw
+
+
+class _Batch(msgspec.Struct, forbid_unknown_fields=True):
+    batch: list[_Ingested]
+    metadata: msgspec.Raw | msgspec.UnsetType = _UNSET
+
+
+_read_batch = msgspec.json.Decoder(_Batch).decode
+_INGESTED = re.compile(
+    "(?:trace|span|generation|event|observation|score)-(?:create|update)|sdk-log"
+)
+
+
+def _reads_langfuse(_request: HttpRequest, body: bytes) -> bool:
+    batch = _read_batch(body).batch
+    return bool(batch) and all(_INGESTED.fullmatch(one.type) for one in batch)
+
+
+_read_members = msgspec.json.Decoder(dict[str, Any]).decode
+_HEADS = frozenset(("event_id", "sent_at", "dsn", "sdk"))
+"""Members of an envelope's head, of which one is there."""
+_EVENT = frozenset(("platform", "exception", "level", "logger", "sdk"))
+"""Members of an event beside its id, of which one is there."""
+
+
+def _reads_envelope(_request: HttpRequest, body: bytes) -> bool:
+    head, _, rest = body.partition(b"\n")
+    item = rest.partition(b"\n")[0]
+    return not _HEADS.isdisjoint(_read_members(head)) and isinstance(
+        _read_members(item).get("type"), str
+    )
+
+
+def _reads_event(_request: HttpRequest, body: bytes) -> bool:
+    event = _read_members(body)
+    return "event_id" in event and not _EVENT.isdisjoint(event)
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[HttpRequest, bytes], bool]], ...] = (
+    (re.compile("(?:/.*)?/v1/(?:traces|metrics|logs)"), _reads_otlp),
+    (re.compile("(?:/.*)?/v1/traces/ingest"), _reads_openai_traces),
+    (re.compile("(?:/.*)?/api/public/ingestion"), _reads_langfuse),
+    (re.compile("(?:/.*)?/api/[0-9]+/envelope/?"), _reads_envelope),
+    (re.compile("(?:/.*)?/api/[0-9]+/store/?"), _reads_event),
+)
+"""Path and what reads the body, for each protocol."""
