@@ -45,6 +45,7 @@ from .answer.delivery import note_left
 from .run.exchange_events import idempotency_key, intent_row, outcome_event
 from .run.pending_exchange import (
     HELD_BYTES,
+    LATE_ANSWER_S,
     PendingExchange,
     claims_row,
     find_pending,
@@ -57,9 +58,6 @@ from .run.run_state import OpenRun
 from .websocket import WebSocketPlayer, WebSocketRecorder
 from .wire.http import announced_length, noted
 from .wire.upstream_failure import INTERNAL, NOT_SENT
-
-LATE_ANSWER_S = 600.0
-"""Longest time an effect's answer is waited for after the client has left."""
 
 _SEARCHED_BESIDE = 256 * 1024
 """Bytes of an answer from which another thread looks for its secrets: whoever else writes does not wait for that."""
@@ -74,6 +72,7 @@ class Record:
         """Record for the open runs of `registry`."""
         self._registry = registry
         registry.on_unfinished = self.give_up
+        registry.on_overdue = self.give_up_overdue
         registry.on_broken = self.break_off
 
     # ---- hooks ---------------------------------------------------------------------------------
@@ -244,14 +243,25 @@ class Record:
         """Keep an exchange that failed before any answer, before its client is told."""
         await self._save(pending, None, complete=False)
 
-    async def give_up(self, pending: PendingExchange) -> None:
-        """Save what there is of an exchange whose run ends now."""
+    async def give_up_overdue(self, pending: PendingExchange) -> None:
+        """Save what there is of an exchange whose client left long ago, though its connection is still there."""
+        text = f"its answer went on for {LATE_ANSWER_S / 60:g} minutes after its client had left"
+        await self.give_up(pending, text)
+        pending.broken = True  # what still comes is not kept
+
+    async def give_up(
+        self, pending: PendingExchange, text: str = "its run ended before the answer did"
+    ) -> None:
+        """Save what there is of an exchange whose run ends now.
+
+        text: why that is all.
+        """
         if isinstance(pending.websocket, WebSocketPlayer):
             await pending.websocket.end()
         if pending.recording and not pending.saved:
             if pending.websocket is None:
                 pending.client_left()
-            pending.warnings.append("its run ended before the answer did")
+            pending.warnings.append(text)
             answer = pending.flow.response if pending.head_us else None
             whole = pending.websocket is not None or (pending.muted and pending.whole)
             await self._save(pending, answer, complete=whole)

@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 
 _KEY = "playhead"
 
+LATE_ANSWER_S = 600.0
+"""Longest time an effect's answer is waited for after the client has left."""
+
 HELD_BYTES = 8 * 1024 * 1024
 """A body up to this is held in memory, and kept with its exchange; a larger one goes to a file."""
 HELD_PIECES = 1 << 18
@@ -279,6 +282,13 @@ class PendingExchange:
         An effect happens whether or not somebody waits; tokens of a model are burnt for nobody.
         """
         return self.request_class is RequestClass.EFFECT or self.muted
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether its answer is read on for longer than it is waited for. Of a stream of HTTP/2 the connection may stay for good."""
+        if self.gone is None or self.saved or not self.recording:
+            return False
+        return self.now_us() - self.gone.at_us > LATE_ANSWER_S * 1e6
 
     def now_us(self) -> int:
         """Microseconds since the request arrived."""

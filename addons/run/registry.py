@@ -158,6 +158,8 @@ class RunRegistry:
         self.ended: list[RunInfo] = []
         """Runs that were sealed by this process, for the receipt at the end."""
         self.on_unfinished: Callable[[PendingExchange], Awaitable[None]] | None = None
+        self.on_overdue: Callable[[PendingExchange], Awaitable[None]] | None = None
+        """Called with an exchange whose answer goes on long after its client has left."""
         self.on_broken: (
             Callable[[PendingExchange, RedactedText, str], Awaitable[None] | None] | None
         ) = None
@@ -608,6 +610,7 @@ class RunRegistry:
         for open_run in self.open:
             with contextlib.suppress(StoreUnwritable):  # and again
                 await self._report_gap(open_run)
+                await self._give_up_overdue(open_run)
         for open_run in self.open:
             if open_run.info is not None and self._store.owner_was_asked(open_run.info, SEAL):
                 self.end(open_run, "asked for by playhead seal")
@@ -615,6 +618,11 @@ class RunRegistry:
                 self.end(open_run, "its process group has ended")
             elif open_run.mode is not self.config.mode and self._quiet(open_run):
                 self.end(open_run, f"the mode became {self.config.mode.value}")
+
+    async def _give_up_overdue(self, open_run: OpenRun) -> None:
+        for pending in list(open_run.pending_exchanges):
+            if pending.is_overdue and self.on_overdue is not None:
+                await self.on_overdue(pending)
 
     def _quiet(self, open_run: OpenRun) -> bool:
         idle_s = time.monotonic() - open_run.last_request

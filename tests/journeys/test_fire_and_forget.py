@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from playhead.addons.run import pending_exchange
 from playhead.config import Config, Mode, Runs
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.deck import Deck
+from playhead.tests.support.frames import FramesOrigin, Stream
 from playhead.tests.support.process import wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
-from playhead.tests.support.wire import tunnel
+from playhead.tests.support.wire import H2Wire, tunnel
 
 _COUNT = 10
 _RUN = "forget"
@@ -99,6 +101,44 @@ def test_an_answer_without_an_end_does_not_keep_a_run_open(tmp_path: Path) -> No
     assert (kept.response.body, kept.response.complete) == (b"data: 1\n\n", False)
     assert (receipt.status, receipt.unfinished) == ("sealed", [1])
     assert "seq 1: its run ended before the answer did" in receipt.warnings
+
+
+def test_an_answer_without_an_end_is_given_up_on_a_connection_that_stays(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTP/2 a client gives up one stream and keeps its connection: its answer is read on for ten minutes, and no longer."""
+    monkeypatch.setattr(pending_exchange, "LATE_ANSWER_S", 0.0)
+    over = threading.Event()
+
+    def say(stream: Stream) -> bool:
+        stream.head(("content-type", "text/event-stream"))
+        stream.data(b"data: 1\n\n")
+        over.wait(20)
+        return False
+
+    config = Config(mode=Mode.RECORD, store=tmp_path / "store", upstream_ca=certificates.root)
+    with Deck(config) as deck, FramesOrigin(say, certificates) as origin:
+        target = f"127.0.0.1:{origin.port}"
+        opened = tunnel(deck.proxy, target, _RUN, ca=deck.running.ca, alpn="h2")
+        with H2Wire(opened, target) as wire:
+            stream = wire.send("POST", "/v1/emit", body=[b"{}"])
+            wire.begin(stream)
+            wire.reset(stream)
+            wait_until(partial(_has_left, deck))
+            deck.do(deck.running.registry.tick)
+            assert not deck.running.open_run(_RUN).pending_exchanges
+            over.set()
+            deck.end(_RUN)
+        (kept,) = deck.tape(_RUN)
+    assert kept.response is not None
+    assert (kept.response.body, kept.response.complete) == (b"data: 1\n\n", False)
+    assert kept.gone is not None
+    assert any("after its client had left" in text for text in kept.warnings)
+
+
+def _has_left(deck: Deck) -> bool:
+    waiting = deck.running.open_run(_RUN).pending_exchanges
+    return not waiting or all(one.gone for one in waiting)
 
 
 def _are(came: list[str], count: int) -> bool:

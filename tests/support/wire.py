@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
+from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
@@ -300,6 +301,16 @@ class H2Wire:
         stream = self.send(method, path, fields, *more)
         self.read(stream)
         return self.got[stream]
+
+    def begin(self, stream: int) -> None:
+        """Read until something of a body has come on a stream."""
+        while not self._ended and not any(frame[0] == "data" for frame in self.got[stream]):
+            self._receive()
+
+    def reset(self, stream: int) -> None:
+        """Give a stream up."""
+        self._h2.reset_stream(stream, ErrorCodes.CANCEL)
+        self._flush()
 
     def go_away(self) -> None:
         """Send GOAWAY without an error: nothing more will be asked."""

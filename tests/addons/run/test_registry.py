@@ -92,6 +92,7 @@ class SimplePending:
     """The part of a request that an open run reads."""
 
     approval = None
+    is_overdue = False
 
     def __init__(self, seq: Seq) -> None:
         self.seq = seq
