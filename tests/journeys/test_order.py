@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from playhead.config import Config, LiveRule, Mode, ModelDrift, Playback, parse_match
+from playhead.config import Classes, Config, LiveRule, Mode, ModelDrift, Playback, parse_match
 from playhead.store import Store
 from playhead.tape.exchange import Chunk, RequestClass
 from playhead.tests.support.client import Connection
@@ -84,6 +84,17 @@ async def test_messages_to_people_have_their_order_and_model_calls_have_none(
     kinds = [] if asks_a_model else ["reordered"]
     assert [row["kind"] for row in receipt.divergences] == kinds
     assert len(receipt.effects) == (0 if asks_a_model else 2)
+
+
+async def test_a_tape_that_took_messages_for_model_calls_is_played(store_dir: Path) -> None:
+    """What they are goes by the table of now: their order counts, and each gets its answer."""
+    one, other = (Call("POST /v1/messages", {"to": to}, f"to {to}") for to in ("49151", "49152"))
+    then = Classes(inference=(parse_match("POST *://*/v1/messages"),))
+    async with recorded(store_dir, [one, other], {"classes": then}, classes=Classes()) as story:
+        said = await story.play([other, one])
+        receipt = await story.end()
+    assert [one.body for one in said] == [b"to 49152", b"to 49151"]
+    assert [row["kind"] for row in receipt.divergences] == ["reordered"]
 
 
 FREE: list[tuple[str, Call, Call]] = [
