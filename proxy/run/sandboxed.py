@@ -101,6 +101,7 @@ class OwnNamespaces:
         self._command = command
         self._environ = environ
         self._strict = strict
+        sockets = [rule.socket for rule in config.live if rule.socket is not None]
         self._plan = make_plan(
             environ,
             command[0],
@@ -111,13 +112,15 @@ class OwnNamespaces:
             files=files,
             shared=shared,
             fixed=fixed,
-            let_in=[rule.socket for rule in config.live if rule.socket is not None],
+            let_in=sockets,
             pipes=pipes.pipes,
         )
         self._files: Files | None = None
         if config.sandbox.files:
             public = config.public_ca_dir
-            self._files = make_files(environ, command, public=public, shared=shared)
+            self._files = make_files(
+                environ, command, public=public, shared=shared, sockets=sockets
+            )
         self.summary: dict[str, Any] = {
             "strict": strict,
             "files": asdict(self._files) if self._files is not None else None,

@@ -1,13 +1,16 @@
 """The part of the file system that a command sees and may write to, built by bubblewrap (`--sandbox-files`).
 
-1. The whole system can be read only, and devices are those that any program needs.
-2. Homes and folders for temporary files are empty; they can be written to, and are gone afterwards.
-3. The working folder is the real one.
-4. What a program needs in a home stands there, read only: the command itself, the folders of `PATH`, environments of
-   Python and Node, the scripts that are its arguments.
+1. The root folder is one of our own, in which nothing is but what is named here. It can be read only.
+2. The system can be read only (`root_folders`), and devices are those that any program needs.
+3. Homes and folders for temporary files are empty; they can be written to, and are gone afterwards.
+4. The working folder is the real one.
+5. What a program needs elsewhere can be read only: the command itself and its interpreter, the folders of `PATH`, environments of
+   Python and Node, the scripts that are its arguments, sockets that a live rule names.
+6. A folder above one of these is made anew, in memory. None can be renamed or removed: it is in the root folder, which can be read
+   only, or is a mount point. The mounts that keep real folders where they are (`protection`) are hidden by those made here.
 
-bubblewrap runs in the sandbox, before rights are given up: what it makes stands on what `mounts` has hidden. Source:
-bwrap(1); tried with 0.8.
+bubblewrap runs in the sandbox, before rights are given up: what it makes stands on what `mounts` has hidden. Each mount is made
+after those of the folders above it. Source: bwrap(1); tried with 0.8.
 """
 
 import os
@@ -21,30 +24,40 @@ from pathlib import Path
 from .... import __path__ as package_path
 from ...errors import EngineError
 from .mounts import find_settings
+from .root_folders import find_links, find_programs, find_system, is_partly_seen
 
+_ROOT = Path("/")
 _TEMPORARY = ("/tmp", "/var/tmp")
 _HOMES = ("/home", "/root")
-_ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_BIN")
+_MADE = ("/dev", "/proc")
+"""Folders that bubblewrap makes."""
+_OFTEN_LINKS = (Path("/etc/resolv.conf"), Path("/etc/hosts"))
+_ENVIRONMENTS = (
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_BIN", "JAVA_HOME", "GOROOT"),
+    "PLAYWRIGHT_BROWSERS_PATH",
+)
 _LISTS = ("PATH", "PYTHONPATH", "NODE_PATH", "LD_LIBRARY_PATH")
+_MOST_OF_LINE = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What is seen of the file system; paths are absolute and hold no links, but for `visible`."""
+    """What is seen of the file system; paths are absolute and hold no links, but for `visible`. What is in none is not there."""
 
     empty: tuple[str, ...]
-    """Folders in memory, each before what is in it."""
+    """Folders in memory."""
     visible: tuple[str, ...]
-    """What stands in those nevertheless, read only."""
+    """Files and folders that are no part of the system, and can be read only."""
     writable: tuple[str, ...]
     """Folders that are the real ones."""
     working: str
+    system: tuple[str, ...] = ("/",)
+    """Folders of the system, which can be read only."""
 
     def sees(self, path: str) -> bool:
         """Say whether a path of the machine leads to the same place inside."""
-        if any(_is_in(path, place) for place in (*self.visible, *self.writable)):
-            return True
-        return not any(_is_in(path, place) for place in self.empty)
+        shown = (*self.system, *self.visible, *self.writable)
+        return _find_holder(path, (*shown, *self.empty)) in shown
 
     def words(self) -> list[str]:
         """Write the command line of bubblewrap, up to the command that it is to run."""
@@ -55,26 +68,55 @@ class Files:
             words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETPCAP"]
         else:
             words += ["--unshare-user"]
-        words += ["--ro-bind", "/", "/", "--dev", "/dev", "--mqueue", "/dev/mqueue"]
-        words += ["--proc", "/proc"]
-        for path in find_settings():  # bubblewrap leaves them to root
-            words += ["--ro-bind-try", path, path]
-        for place in self.empty:
-            words += ["--tmpfs", place]
-        for place in self.visible:
-            words += ["--ro-bind", place, place]
-        for place in self.writable:
-            words += ["--bind", place, place]
+        made = self._made()
+        for path in sorted(made, key=lambda one: Path(one).parts):
+            words += made[path]
+        if "/" not in self.system:
+            words += ["--remount-ro", "/"]
         return [*words, "--chdir", self.working, "--"]
+
+    def _made(self) -> dict[str, list[str]]:
+        """Give the words that make each place."""
+        made: dict[str, list[str]] = {}
+        if "/" not in self.system:
+            made |= {place: ["--dir", place] for place in ("/run", "/var")}
+            made |= {
+                str(path): ["--symlink", target, str(path)]
+                for path, target in find_links(_ROOT)
+                if _find_holder(str(path), self.writable) is None
+            }
+        made |= {place: ["--ro-bind", place, place] for place in self.system}
+        made["/dev"] = ["--dev", "/dev", "--mqueue", "/dev/mqueue"]
+        made["/proc"] = ["--proc", "/proc"]
+        for path in find_settings():  # bubblewrap leaves them to root
+            made["/proc"] += ["--ro-bind-try", path, path]
+        made |= {place: ["--tmpfs", place] for place in (*self.empty, *self._above())}
+        made |= {place: ["--ro-bind", place, place] for place in self.visible}
+        made |= {place: ["--bind", place, place] for place in self.writable}
+        return made
+
+    def _above(self) -> Iterator[str]:
+        """Yield the folders between an empty one and what is in it: as mount points, nobody can rename or remove them."""
+        mounted = (*self.system, *self.empty, *self.visible, *self.writable)
+        for place in mounted:
+            for above in map(str, Path(place).parents):
+                if above not in mounted and _find_holder(above, mounted) in self.empty:
+                    yield above
 
 
 def make_files(
-    environ: Mapping[str, str], command: Sequence[str], *, public: Path, shared: Iterable[Path]
+    environ: Mapping[str, str],
+    command: Sequence[str],
+    *,
+    public: Path,
+    shared: Iterable[Path],
+    sockets: Iterable[str] = (),
 ) -> Files:
     """Decide what a command sees that is run with these variables, in the folder that we are in.
 
     public: folder of the CA's public files.
     shared: folders that are written to for us.
+    sockets: paths that a live rule names.
     Raises: EngineError, without bubblewrap, and where nothing would be hidden.
     """
     if shutil.which("bwrap") is None:
@@ -83,6 +125,46 @@ def make_files(
             "apt install bubblewrap, or dnf install bubblewrap; or leave the flag out",
         )
     home = Path(environ.get("HOME") or "/root").resolve()
+    working = _find_working(home)
+    writable = tuple(dict.fromkeys(str(place.resolve()) for place in (working, *shared)))
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    places = [home, *map(Path, (*_HOMES, *_TEMPORARY, environ.get("TMPDIR") or "/tmp"))]
+    if os.path.isabs(runtime):
+        places.append(Path(runtime))
+
+    def outside(places: Iterable[Path]) -> list[str]:
+        """Give those that are in no real folder."""
+        found = sorted({str(one) for one in places if one != _ROOT})  # some containers' home
+        return [one for one in found if _find_holder(one, writable) is None]
+
+    empty = outside(place.resolve() for place in places if os.path.isdir(place))
+    system, programs = outside(find_system(_ROOT)), outside(find_programs(_ROOT))
+    links = [str(path) for path, _ in find_links(_ROOT)]
+    needed = (
+        *_of_ours(public),
+        *_of_variables(environ, home),
+        *_of_command(environ, command),
+        *map(Path, sockets),
+        *_OFTEN_LINKS,
+    )
+    seen = {
+        place
+        for place in outside(one for path in needed for one in (path, path.resolve()))
+        if os.path.exists(place)
+        and place not in empty
+        and not is_partly_seen(_ROOT, Path(place))
+        and _find_holder(place, links) is None
+        and _find_holder(place, (*system, *programs, *_MADE, *empty)) in (None, *empty)
+    }
+    seen |= {place for place in programs if place not in empty}
+    visible = [
+        one for one in seen if _find_holder(one, [*(seen - {one}), *empty]) in (None, *empty)
+    ]
+    return Files(tuple(empty), tuple(sorted(visible)), writable, str(working), tuple(system))
+
+
+def _find_working(home: Path) -> Path:
+    """Give the folder that we are in. Raises: EngineError, where it is none of the agent's own."""
     try:
         working = Path.cwd()
     except FileNotFoundError as error:
@@ -101,32 +183,7 @@ def make_files(
             f"--sandbox-files hides the home folder, and the command would run in {str(working)!r}",
             "change to a folder of the agent's own",
         )
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    places = [home, *map(Path, (*_HOMES, *_TEMPORARY, environ.get("TMPDIR") or "/tmp"))]
-    if os.path.isabs(runtime):
-        places.append(Path(runtime))
-    there = {place.resolve() for place in places if os.path.isdir(place)}
-    empty = sorted(str(place) for place in there if place != Path("/"))  # some containers' home
-    hidden = {Path(place) for place in empty}
-    writable = [str(place.resolve()) for place in (working, *shared)]
-    needed = (*_of_ours(public), *_of_variables(environ, home), *_of_command(environ, command))
-    seen = {
-        str(place)
-        for path in needed
-        for place in dict.fromkeys((path, path.resolve()))
-        if any(one in place.parents for one in hidden)
-        and place not in hidden
-        and not any(place in one.parents for one in hidden)
-        and os.path.exists(place)
-        and not any(_is_in(str(place), one) for one in writable)
-    }
-    visible = [one for one in seen if not any(one != it and _is_in(one, it) for it in seen)]
-    return Files(
-        empty=tuple(empty),
-        visible=tuple(sorted(visible)),
-        writable=tuple(dict.fromkeys(writable)),
-        working=str(working),
-    )
+    return working
 
 
 def _of_ours(public: Path) -> Iterator[Path]:
@@ -143,7 +200,7 @@ def _of_variables(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
         for text in environ.get(name, "").split(os.pathsep):
             if os.path.isabs(text):
                 yield from _installation(Path(text))
-    yield from map(Path, re.split("[: ]", environ.get("LD_PRELOAD", "")))
+    yield from map(Path, filter(os.path.isabs, re.split("[: ]", environ.get("LD_PRELOAD", ""))))
     yield home / ".local" / "lib"
 
 
@@ -163,6 +220,10 @@ def _of_command(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[
         while True:
             yield path
             yield from _installation(path.parent)
+            interpreter = _find_interpreter(path)
+            if interpreter is not None:
+                yield interpreter
+                yield from _installation(interpreter.resolve().parent)
             if not os.path.islink(path):
                 break
             path = path.parent / path.readlink()
@@ -174,5 +235,20 @@ def _of_command(environ: Mapping[str, str], command: Sequence[str]) -> Iterator[
             yield path.parent
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+def _find_interpreter(script: Path) -> Path | None:
+    """Give what the first line of a script names; None of a program, and of what cannot be read."""
+    if not os.path.isfile(script):
+        return None
+    try:
+        with script.open("rb") as file:
+            line = file.readline(_MOST_OF_LINE)
+    except OSError:
+        return None
+    words = os.fsdecode(line.removeprefix(b"#!")).split() if line.startswith(b"#!") else []
+    return Path(words[0]) if words and os.path.isabs(words[0]) else None
+
+
+def _find_holder(path: str, places: Iterable[str]) -> str | None:
+    """Give the innermost of some places that a path is, or is in."""
+    held = (place for place in places if path == place or path.startswith(f"{place.rstrip('/')}/"))
+    return max(held, key=len, default=None)

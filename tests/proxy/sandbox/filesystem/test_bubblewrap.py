@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.errors import EngineError
+from playhead.proxy.sandbox.filesystem import bubblewrap
 from playhead.proxy.sandbox.filesystem.bubblewrap import Files, make_files
 from playhead.store import Store
 from playhead.tests.support.machine import SOMEBODY
@@ -19,8 +20,8 @@ from playhead.tests.support.recordings import ask, record_run
 NEEDS_BWRAP = pytest.mark.usefixtures("bubblewrap")
 
 
-@pytest.fixture
-def bubblewrap() -> None:
+@pytest.fixture(name="bubblewrap")
+def need_bubblewrap() -> None:
     """Skip a test where bubblewrap is missing."""
     need("bubblewrap")
 
@@ -114,6 +115,88 @@ def test_a_working_folder_that_was_removed_is_said(home: Path) -> None:
         files(home)
 
 
+@pytest.fixture
+def root(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root folder with a system, programs and other files, and a folder in it in which we are."""
+    made = tmp_path / "root"
+    for name in ("usr/bin", "etc", "var/lib", "var/www", "srv", "disk/py/bin", "data/bin", "opt"):
+        (made / name).mkdir(parents=True)
+    for name in ("work", "data/home", "data/tmp"):
+        (made / name).mkdir()
+    (made / "disk/py/bin/python").write_text("")
+    (made / "data/bin/agent").write_text(f"#!{made}/disk/py/bin/python\n")
+    (made / "data/bin/agent").chmod(0o755)
+    (made / "data/secret").write_text("")
+    (made / "bin").symlink_to("usr/bin")
+    (made / "mine").symlink_to("data")
+    monkeypatch.setattr(bubblewrap, "_ROOT", made)
+    for name in ("_TEMPORARY", "_HOMES", "_OFTEN_LINKS"):
+        monkeypatch.setattr(bubblewrap, name, ())
+    monkeypatch.setattr(bubblewrap, "_of_ours", lambda public: [public])
+    monkeypatch.chdir(made / "work")
+    return made
+
+
+def in_root(root: Path, *command: str, **environ: str) -> Files:
+    """What such a command sees, whose home and temporary folder are in one with other files."""
+    given = {"HOME": f"{root}/data/home", "TMPDIR": f"{root}/data/tmp", "PATH": f"{root}/usr/bin", **environ}
+    sockets = [f"{root}/srv/socket"] if (root / "srv/socket").exists() else []
+    words = [word.format(root) for word in command or ("true",)]
+    return make_files(given, words, public=root / "none", shared=[], sockets=sockets)
+
+
+def test_what_is_in_the_root_folder_is_the_systems_or_not_there(root: Path) -> None:
+    """Elsewhere what the command needs is seen; the receipt lists each of these, and no other."""
+    (root / "srv/socket").touch()
+    made = in_root(root, "{}/data/bin/agent")
+    assert made.system == tuple(f"{root}/{name}" for name in ("etc", "usr", "var/lib"))
+    assert set(made.visible) == {
+        f"{root}/{name}" for name in ("data/bin", "disk/py/bin", "opt", "srv/socket")
+    }
+    seen = ("usr/a", "var/lib/a", "opt/a", "data/bin/agent", "disk/py/bin/python", "work/a")
+    hidden = ("data/secret", "data/home/a", "disk/py/lib", "srv/a", "var/www/a", "file", "new/a")
+    assert [name for name in seen if not made.sees(f"{root}/{name}")] == []
+    assert [name for name in hidden if made.sees(f"{root}/{name}")] == []
+
+
+def test_links_in_the_root_folder_stay(root: Path) -> None:
+    """By them programs and libraries are found; what is named by one is where it leads."""
+    made = in_root(root, "{}/mine/bin/agent")
+    words = " ".join(made.words())
+    for name, target in (("bin", "usr/bin"), ("mine", "data")):
+        assert f"--symlink {target} {root}/{name}" in words
+    assert f"{root}/data/bin" in made.visible
+    assert not any(one.startswith(f"{root}/mine") for one in made.visible)
+
+
+def test_what_is_needed_around_an_empty_folder_leaves_that_empty(root: Path) -> None:
+    """A home in a folder of programs, and programs in that home: each is mounted after what it is in."""
+    (root / "data/lib").mkdir()
+    (root / "data/home/bin").mkdir()
+    made = in_root(root, "{}/data/bin/agent", PATH=f"{root}/data/home/bin")
+    assert {f"{root}/data", f"{root}/data/home/bin"} <= set(made.visible)
+    assert [made.sees(f"{root}/data/{name}") for name in ("a", "home/a", "home/bin/a")] == [
+        True,
+        False,
+        True,
+    ]
+    words = made.words()
+    places = [f"{root}/data/home/bin", f"{root}/data/home", f"{root}/data"]
+    ends = [len(words) - 1 - words[::-1].index(place) for place in places]
+    assert ends == sorted(ends, reverse=True)
+
+
+def test_an_empty_folder_in_the_working_folder_is_real(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written in the working folder stays, in its temporary folder too; the receipt calls neither empty."""
+    (root / "work/tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", f"{root}/work/tmp")
+    made = in_root(root, TMPDIR=f"{root}/work/tmp")
+    assert made.sees(f"{root}/work/tmp/a")
+    assert made.empty == (f"{root}/data/home",)
+
+
 def test_the_root_is_no_home(home: Path) -> None:
     """Though some containers say so: the system is still there."""
     made = make_files({"HOME": "/"}, ["true"], public=home / "ca", shared=[])
@@ -146,6 +229,45 @@ def test_without_bubblewrap_nothing_is_run(tmp_path: Path, monkeypatch: pytest.M
 
 
 # ---- for real ----------------------------------------------------------------------------------------
+
+MOVE = """
+import json, os
+told = {}
+for path in PATHS:
+    try:
+        os.rename(path, path + "-moved")
+        told[path] = "moved"
+    except OSError as error:
+        told[path] = error.strerror
+print(json.dumps({"moved": told, "root": sorted(os.listdir("/"))}))
+"""
+
+
+@NEEDS_BWRAP
+def test_no_folder_above_what_is_seen_can_be_moved(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither those above the working folder nor those above a program: they are made in memory, and would be the command's."""
+    need("a sandbox")
+    agent = place / "home/tools/deep/bin"
+    agent.mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{agent}:{os.environ['PATH']}")
+    above = [agent, *agent.parents, place / "work", *place.parents]
+    paths = sorted({str(one) for one in above if str(one) != "/"})
+    code = f"{ASK}PATHS = {paths}\n{MOVE}"
+    flags = ("--store", place / "store", "--receipt", place / "receipt.json", "--sandbox-files")
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [path for path, said in told["moved"].items() if said == "moved"] == []
+    receipt = json.loads((place / "receipt.json").read_text())["sandbox"]["files"]
+    assert str(agent) in receipt["visible"]
+    shown = [one for name in ("system", "visible", "writable", "empty") for one in receipt[name]]
+    tops = {one.split("/")[1] for one in shown} | {"dev", "proc", "run", "var"}
+    assert [
+        name for name in told["root"] if name not in tops and not os.path.islink(f"/{name}")
+    ] == []
+
 
 ASK = """
 import urllib.request
