@@ -9,19 +9,19 @@ Source: the manuals of the commands; how each reads its options was tried where 
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from ..acceptance import is_loose
 from ..places import KEY
+from .command_lines import LONGEST, Line, Word
 from .context import Context, Found, Strings, is_boundary
 from .heads import Head
 
-_MOST = 500
-"""Bytes of a command that are looked at."""
 _MOST_WORDS = 64
-_BACKSLASH = 92
+_MOST_OWN = 16
+"""Words that may be between a command and its subcommand, or the command that it runs."""
 _VALUE = re.compile(rb"[^\s\"'\\]{6,256}")
 _PORTS = re.compile(rb"[\d.:]+(?:-[\d.:]+)?(?:/(?:tcp|udp))?")
 
@@ -73,6 +73,8 @@ class Command(NamedTuple):
     """Words of which the last has these options, behind options of the command itself."""
     valued: str | None = None
     """Short options with a value, where what is behind the options is another command."""
+    last: bool = False
+    """Whether the password is the last word."""
 
 
 _MYSQL = ("dump", "admin", "import", "show", "check", "binlog", "slap", "pump", "sh", "")
@@ -115,8 +117,7 @@ COMMANDS = (
     Command(("7z", "7za", "7zz"), (_joined("-p"),)),
     Command(("unrar", "rar"), (_joined("-h?p"),)),
     Command(("keytool", "jarsigner"), (_apart("-storepass"), _apart("-keypass"))),
-    # The password is the last word.
-    Command(("htpasswd",), (Option("-[A-Za-z0-9]*b"),)),
+    Command(("htpasswd",), (Option("-[A-Za-z0-9]*b"),), last=True),
 )
 
 _BY_NAME = {name.encode(): row for row in COMMANDS for name in row.names}
@@ -136,6 +137,11 @@ def _any_of(names: Iterable[str]) -> str:
     return f"(?:{'|'.join(sorted(map(_escape, names), key=len, reverse=True))})"
 
 
+def _reversed(names: Iterable[bytes]) -> str:
+    longest = sorted(names, key=len, reverse=True)
+    return f"(?:{'|'.join(re.escape(name.decode()[::-1]) for name in longest)})"
+
+
 def _escape(name: str) -> str:
     return name.replace(".", r"\.")
 
@@ -145,30 +151,35 @@ _ENDS = rf"(?:\.exe)?(?: |{_LISTED})"
 _PLAIN_NAMES = _any_of(name for row in COMMANDS if not row.under for name in row.names)
 _UPPER_NAMES = _any_of(name for row in COMMANDS if row.under for name in row.names)
 # Of commands such as `docker` only one subcommand counts: it, a word before it, or an option follows.
-_BELOW = r"(?:\\{0,3}[\"'])?(?:login|registry|auth|acr|-)"
+_BELOW_WORDS = (b"login", b"registry", b"auth", b"acr", b"-")
+_BELOW = rf"(?:\\{{0,3}}[\"'])?(?:{b'|'.join(_BELOW_WORDS).decode()})"
 COMMAND = Head(f"(?:{_PLAIN_NAMES}{_ENDS}|{_UPPER_NAMES}{_ENDS} ?{_BELOW})")
 _NAMED = re.compile(
-    rf"({_PLAIN_NAMES}|{_UPPER_NAMES})(?:\.exe)?(?:( )|({_LISTED}))(?: ?{_BELOW})?\Z".encode()
+    rf"(?:{_reversed(_BELOW_WORDS)}(?:[\"']\\{{0,3}})? ?)?"
+    rf"(?:(?P<blank> )|(?P<listed>,[\"']\\{{0,3}}))(?P<exe>exe\.|)(?P<name>{_reversed(_BY_NAME)})".encode()
 )
+"""The end of a head, read backwards."""
 _LONGEST_HEAD = 48
 
 
-def find_in_command(context: Context, end: int, _strings: Strings) -> Found | None:
+def find_in_command(context: Context, end: int, strings: Strings) -> Found | None:
     """Look at the words behind the name of a command."""
     data = context.data
-    named = _NAMED.search(data, max(0, end - _LONGEST_HEAD), end)
-    if named is None or not is_boundary(data, named.start()):
+    named = _NAMED.match(data[max(0, end - _LONGEST_HEAD) : end][::-1])
+    if named is None:
         return None
-    row, stop = _BY_NAME[named[1]], end + _MOST
-    if _MARKS[named[1]].search(data, named.end(1), stop) is None:
+    name, name_end = named["name"][::-1], end - named.start("exe")
+    start = end - named.end("name")
+    if not is_boundary(data, start):
         return None
-    if named[2]:
-        words = list(islice(_read_words(data, named.start(2), stop), _MOST_WORDS))
+    row, stop, lines = _BY_NAME[name], end + LONGEST, strings.lines
+    if lines.find(_MARKS[name], name_end, stop) < 0:
+        return None
+    if named["blank"]:
+        line, at = lines.behind(name_end)
     else:
-        words = list(islice(_read_list(data, named.end(3), stop), _MOST_WORDS))
-    if row.under:
-        words = _behind_subcommand(words, row.under)
-    place = _find_last(words) if named[1] == b"htpasswd" else _find_value(words, row)
+        line, at = lines.listed(end - named.start("listed") - 1)
+    place = _find_place(line, at, stop, row)
     if place is None:
         return None
     read = _VALUE.match(data, *place)
@@ -180,114 +191,74 @@ def find_in_command(context: Context, end: int, _strings: Strings) -> Found | No
     return Found(*read.span(), KEY, learn=True)
 
 
-class _Word(NamedTuple):
-    """A word of a command, without its quotes."""
-
-    text: bytes
-    runs: tuple[tuple[int, int], ...]
-    """Where its parts are."""
-
-    def place(self, at: int) -> tuple[int, int]:
-        """Give where a value is that begins at an offset of the text; a quote ends it."""
-        for start, end in self.runs:
-            if at < end - start:
-                return start + at, end
-            at -= end - start
-        return 0, 0
+def _find_place(line: Line, at: int, stop: int, row: Command) -> tuple[int, int] | None:
+    """Find where the password is in the words of a line from this number on."""
+    if row.last:
+        return _find_last(line.take(at, stop, _MOST_OWN))
+    if row.valued is not None:
+        return _find_own(line.take(at, stop, _MOST_OWN), row)
+    if row.under:
+        skipped = _count_own(line.take(at, stop, _MOST_OWN), row.under)
+        if not skipped:
+            return None
+        at += skipped
+    return line.first(row.names[0], at, stop, _MOST_WORDS, partial(_find_value, row.options))
 
 
-_LINE_END = re.compile(rb"(?<!\\)(?<!\\\r)\n|(?<!\\)(?:\\{1,2}|\\{4}|\\{8})n")
-"""In a string of JSON a line ends in `\\n`, and one that goes on in `\\\\\\n`; in a string in a string each backslash is two."""
-_PIECE = re.compile(
-    rb"""(?P<blank>(?:[ \t]|\\\r?\n|\\+n)+)|(?P<open>\\*["'])|(?P<plain>[^\s"'\\|;&]+|\\+)"""
-)
-
-
-def _read_words(data: bytes, at: int, stop: int) -> Iterator[_Word]:
-    """Yield the words of a line of a shell, up to its end."""
-    line = _LINE_END.search(data, at, stop)
-    stop = stop if line is None else line.start()
-    runs: list[tuple[int, int]] = []
-    while (piece := _PIECE.match(data, at, stop)) is not None:
-        start, at = piece.span()
-        if piece["blank"]:
-            if runs:
-                yield _word(data, runs)
-            runs = []
-            continue
-        if piece["open"]:
-            close = data.find(piece["open"], at, stop)
-            if close < 0 or data[close - 1] == _BACKSLASH:
-                continue
-            start, end, at = at, close, close + len(piece["open"])
-        else:
-            end = at
-        if runs and runs[-1][1] == start:
-            start = runs.pop()[0]
-        runs.append((start, end))
-    if runs:
-        yield _word(data, runs)
-
-
-def _word(data: bytes, runs: list[tuple[int, int]]) -> _Word:
-    return _Word(b"".join(data[start:end] for start, end in runs), tuple(runs))
-
-
-_ITEM = re.compile(
-    rb"""(?:[\s,]|\\+[nrt])*+(?:(?P<open>\\*["'])(?P<text>[^\n]{0,256}?)(?<!\\)(?P=open)|(?P<name>[A-Za-z_][\w.]{0,64}))"""
-)
-
-
-def _read_list(data: bytes, at: int, stop: int) -> Iterator[_Word]:
-    """Yield the items of a list of words, as in JSON and source code; names of variables among them."""
-    while (item := _ITEM.match(data, at, stop)) is not None:
-        at = item.end()
-        yield _word(data, [item.span("text")] if item["open"] else [])
-
-
-def _behind_subcommand(words: list[_Word], under: tuple[str, ...]) -> list[_Word]:
-    """Give the words behind a subcommand; before it may be options, each with a value or not."""
+def _count_own(words: list[Word], under: tuple[str, ...]) -> int:
+    """Count the words up to a subcommand; before it may be options, each with a value or not. 0 where there is none."""
     option = False
     for at, word in enumerate(words):
         if word.text == under[-1].encode():
-            return words[at + 1 :]
+            return at + 1
         if not (option or word.text.startswith(b"-") or word.text.decode("latin-1") in under):
             break
         option = word.text.startswith(b"-") and b"=" not in word.text
-    return []
+    return 0
 
 
-def _find_value(words: list[_Word], row: Command) -> tuple[int, int] | None:
-    """Find where the first option has the password."""
+def _find_value(
+    options: tuple[Option, ...], word: Word, following: Word | None
+) -> tuple[int, int] | None:
+    """Find where an option has the password."""
+    if not word.text.startswith(b"-"):
+        return None
+    for option in options:
+        pattern, behind = _OPTIONS[option]
+        read = pattern.match(word.text)
+        if read is None:
+            continue
+        holder, start = word, read.end()
+        if start == len(word.text):
+            if not option.apart or following is None or following.text.startswith(b"-"):
+                continue
+            holder, start = following, 0
+        elif not option.joined:
+            continue
+        before = behind.match(holder.text, start)
+        if before is not None:
+            return holder.place(before.end())
+    return None
+
+
+def _find_own(words: list[Word], row: Command) -> tuple[int, int] | None:
+    """Find where an option has the password, up to another command."""
     skipped = False
     for at, word in enumerate(words):
-        for option in row.options:
-            pattern, behind = _OPTIONS[option]
-            read = pattern.match(word.text)
-            if read is None:
-                continue
-            holder, start = word, read.end()
-            if start == len(word.text):
-                if not option.apart or at + 1 == len(words):
-                    continue
-                holder, start = words[at + 1], 0
-                if holder.text.startswith(b"-"):
-                    continue
-            elif not option.joined:
-                continue
-            before = behind.match(holder.text, start)
-            if before is not None:
-                return holder.place(before.end())
-        if row.valued is not None and not skipped and not word.text.startswith(b"-"):
+        following = words[at + 1] if at + 1 < len(words) else None
+        place = _find_value(row.options, word, following)
+        if place is not None:
+            return place
+        if not skipped and not word.text.startswith(b"-"):
             return None
-        skipped = row.valued is not None and word.text[1:].decode("latin-1") in tuple(row.valued)
+        skipped = word.text[1:].decode("latin-1") in tuple(row.valued or "")
     return None
 
 
 _HTPASSWD = re.compile(rb"-[A-Za-z0-9]+")
 
 
-def _find_last(words: list[_Word]) -> tuple[int, int] | None:
+def _find_last(words: list[Word]) -> tuple[int, int] | None:
     """Look at `htpasswd -b FILE USER PASSWORD` and `htpasswd -nb USER PASSWORD`."""
     letters, at = b"", 0
     while at < len(words) and _HTPASSWD.fullmatch(words[at].text):

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from .command_lines import CommandLines
+
 MAX_VALUE = 16 * 1024
 """Bytes of the longest secret."""
 STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
@@ -66,6 +68,8 @@ class Strings:
         """Whether the text is JSON, lines of JSON or a stream of events."""
         self.judged = True
         """Whether the place that was looked at last had a value to be judged."""
+        self.lines = CommandLines(data)
+        """The command lines of the text."""
         self._asked = 0
         self._answer = False
 

@@ -139,7 +139,12 @@ def root(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def in_root(root: Path, *command: str, **environ: str) -> Files:
     """What such a command sees, whose home and temporary folder are in one with other files."""
-    given = {"HOME": f"{root}/data/home", "TMPDIR": f"{root}/data/tmp", "PATH": f"{root}/usr/bin", **environ}
+    given = {
+        "HOME": f"{root}/data/home",
+        "TMPDIR": f"{root}/data/tmp",
+        "PATH": f"{root}/usr/bin",
+        **environ,
+    }
     sockets = [f"{root}/srv/socket"] if (root / "srv/socket").exists() else []
     words = [word.format(root) for word in command or ("true",)]
     return make_files(given, words, public=root / "none", shared=[], sockets=sockets)
