@@ -12,6 +12,7 @@ import math
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from itertools import permutations
@@ -176,8 +177,9 @@ def entropy(value: bytes) -> float:
     if not size:
         return 0.0
     total = 0.0
-    for code in set(value):
-        count = value.count(code)
+    # Each is the faster one for its sizes.
+    counts = Counter(value).values() if size >= 96 else map(value.count, set(value))
+    for count in counts:
         total += _LOGS[count] if count < 64 else count * math.log2(count)
     return math.log2(size) - total / size
 
@@ -204,6 +206,7 @@ def _sum_pairs(value: bytes) -> tuple[float, int]:
     return (told >> _COUNT.bit_length()) / 2, count
 
 
+@lru_cache(maxsize=64)
 def turns(value: bytes) -> int:
     """Count changes between small letters, capitals, digits and signs, less those of names of programs."""
     count = value.translate(_CLASSES).count

@@ -27,6 +27,7 @@ _JUDGED = 4
 """What a value costs that is judged, and each 64 bytes of one."""
 _FOUND = 5
 """What a value costs that is found again, without judging; one that was judged costs little more."""
+_HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
@@ -189,6 +190,8 @@ class Finder:
                 if which >= named:
                     keys.look(context.data[one.start : one.end])
                 looked += _FOUND if which >= named and keys.looked == judged else 1
+                if which >= named and keys.looked != judged:
+                    looked += _long_cost(context.data[one.start : one.end])
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data)
 
@@ -221,6 +224,12 @@ class Finder:
         if member and place and place.declared and not is_placeholder(member[3]):
             return [Found(member.start(3), len(data), place.kind, learn=False, declared=True)]
         return []
+
+
+def _long_cost(value: bytes) -> int:
+    """Give what it costs to judge and replace a long value that is no hexadecimal, beyond what any costs."""
+    size = len(value) // 64
+    return 2 * size if size and not _HEX.fullmatch(value) else 0
 
 
 def apart(found: list[Found]) -> list[Found]:

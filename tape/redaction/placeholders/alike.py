@@ -139,7 +139,7 @@ def _has_few(value: bytes) -> bool:
 def _text(value: bytes, chance: Chance) -> bytes:
     """Make each letter and digit another one, behind a prefix."""
     begin = prefix_size(value)
-    uuids = list(_UUID.finditer(value))
+    uuids = list(_UUID.finditer(value)) if value.count(b"-") >= 4 else []
     count = sum(map(len, _RUN.findall(value, begin)))
     few = next((few for least, few in _FEW if count >= least), 0)
     drawn = chance.draw(len(value))
