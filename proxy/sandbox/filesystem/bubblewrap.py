@@ -151,6 +151,7 @@ def make_files(
         place
         for place in outside(one for path in needed for one in (path, path.resolve()))
         if os.path.exists(place)
+        and os.pardir not in Path(place).parts
         and place not in empty
         and not is_partly_seen(_ROOT, Path(place))
         and _find_holder(place, links) is None
@@ -160,6 +161,13 @@ def make_files(
     visible = [
         one for one in seen if _find_holder(one, [*(seen - {one}), *empty]) in (None, *empty)
     ]
+    # By `conf/../store` a program gets nowhere if there is no `conf`.
+    empty += [
+        one
+        for one in outside(_before_parents(needed))
+        if os.path.isdir(one) and _find_holder(one, [*system, *visible, *empty]) in (None, *empty)
+    ]
+    empty = sorted(set(empty))
     return Files(tuple(empty), tuple(sorted(visible)), writable, str(working), tuple(system))
 
 
@@ -186,10 +194,18 @@ def _find_working(home: Path) -> Path:
     return working
 
 
+def _before_parents(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the folders that paths lead through and out of again, by `..`."""
+    for path in paths:
+        for above in path.parents:
+            if above.name == os.pardir and os.pardir not in above.parent.parts:
+                yield above.parent
+
+
 def _of_ours(public: Path) -> Iterator[Path]:
     yield public
     yield from map(Path, package_path)
-    yield from map(Path, (sys.prefix, sys.base_prefix))
+    yield from map(Path, (sys.prefix, sys.base_prefix, *filter(os.path.isabs, sys.path)))
 
 
 def _of_variables(environ: Mapping[str, str], home: Path) -> Iterator[Path]:

@@ -191,6 +191,16 @@ def test_what_is_needed_around_an_empty_folder_leaves_that_empty(root: Path) -> 
     assert ends == sorted(ends, reverse=True)
 
 
+def test_a_path_with_a_detour_leads_to_the_same_place(root: Path) -> None:
+    """Of `conf/../lib` the first folder is there, and empty; nothing is mounted over what it leads back to."""
+    for name in ("data/home/conf", "data/home/lib"):
+        (root / name).mkdir()
+    made = in_root(root, PYTHONPATH=f"{root}/data/home/conf/../lib")
+    assert f"{root}/data/home/lib" in made.visible
+    assert f"{root}/data/home/conf" in made.empty
+    assert not any(".." in Path(word).parts for word in made.words())
+
+
 def test_an_empty_folder_in_the_working_folder_is_real(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
