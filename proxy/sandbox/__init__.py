@@ -14,6 +14,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               network/dns_answers.py            answers to DNS, and the name behind each address
               network/packet_capture.py         attempts that were refused, read from packets
               network/local_services.py         local services that a live rule allows
+              network/own_ports.py              reaches what the command listens at in there
     sandbox   init.py                           the setup steps, in order; the first process, which reaps
               connects.py                       the watcher process, which makes the command's connections
               kernel/namespaces.py              user, network, mount, process, IPC and host name namespaces
@@ -22,6 +23,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               kernel/syscalls.py                system calls that Python lacks
               network/netlink.py                makes every address local
               network/listeners.py              sockets created in the sandbox, for the proxy
+              network/own_ports_process.py      looks and connects for network/own_ports.py
               network/packet_counters.py        the kernel's packet counters
               filesystem/mountinfo.py           the mount table
               filesystem/protective_mounts.py   copies to write to, and mounts that nobody can move

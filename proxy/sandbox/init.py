@@ -24,16 +24,18 @@ from .channel import Channel, read_variables
 from .connects import Watcher
 from .filesystem import mounts
 from .kernel import namespaces, seccomp, syscalls
-from .network import listeners, netlink, own_ports
+from .network import listeners, netlink, own_ports_process
 from .network.packet_counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
 _WITHIN, _WITHIN_STRICT = "within", "within-strict"
 START = (
-    "import sys; sys.path.insert(0, sys.argv[1]);"
-    "from playhead.proxy.sandbox.init import main; sys.exit(main(sys.argv))"
+    "-IS",  # it needs nothing that is installed, and the search for it would take longer than the imports
+    "-c",
+    "import sys; package = sys.modules['playhead'] = type(sys)('playhead'); package.__path__ = sys.argv[1:2];"
+    "from playhead.proxy.sandbox.init import main; sys.exit(main(sys.argv))",
 )
-"""What an interpreter is to run, with the folder that the package stands in, then what `main` takes."""
+"""What an interpreter is to run, with the folder of the package, then what `main` takes."""
 
 
 class Command(NamedTuple):
@@ -68,7 +70,7 @@ def main(arguments: list[str]) -> int:
         made = listeners.listen(
             families, [listeners.Service(*one) for one in given.data["services"]]
         )
-        made.append(("own_ports", own_ports.fork()))
+        made.append(("own_ports", own_ports_process.fork()))
     except OSError as error:
         return _fail(channel, step, error)
     channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])
@@ -149,7 +151,7 @@ def _wrap(
         os.set_inheritable(descriptor, True)
     within = _WITHIN_STRICT if plan["strict"] else _WITHIN
     passed = (sys.argv[1], within, *map(str, held))
-    start = [sys.executable, "-E", "-P", "-s", "-c", START, *passed]
+    start = [sys.executable, *START, *passed]
     os.execv(plan["wrapper"][0], [*plan["wrapper"], *start, *command.words])
 
 

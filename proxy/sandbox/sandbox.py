@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from ... import __path__ as package_path
@@ -129,11 +128,11 @@ class Sandbox:
         # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
         held = write_variables(self._environ)
         passed = (theirs.socket.fileno(), held)
-        flags = [sys.executable, "-E", "-P", "-s", "-c", START]
+        flags = [sys.executable, *START]
         try:
             with usual_limit(), fixed_addresses(self._environ):
                 self._process = subprocess.Popen(
-                    [*flags, str(Path(package_path[0]).parent), *map(str, passed), *self._command],
+                    [*flags, package_path[0], *map(str, passed), *self._command],
                     env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
                     pass_fds=passed,
                     process_group=0,

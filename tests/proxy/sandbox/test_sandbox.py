@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from playhead import __path__ as package_path
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem.masking import Plan
+from playhead.proxy.sandbox.init import START
 from playhead.proxy.sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from playhead.proxy.sandbox.sandbox import Sandbox
 from playhead.store import Store
@@ -54,6 +56,21 @@ def test_the_code_is_the_commands(code: str) -> None:
     sandbox = sandboxed("sh", "-c", code)
     assert asyncio.run(_run(sandbox)) == CODES[code]
     assert sandbox.counters["packets_out"] == 0
+
+
+def test_the_sandboxs_init_imports_only_what_is_quick_to_import() -> None:
+    """Each start in a sandbox waits for it: asyncio alone takes longer than all that is needed."""
+    flags, option, code = START
+    listed = code.replace("sys.exit(main(sys.argv))", "print(*sys.modules)")
+    done = subprocess.run(
+        [sys.executable, flags, option, listed, package_path[0]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(done.stdout.split())
+    assert "playhead.proxy.sandbox.init" in imported
+    assert imported & {"asyncio", "inspect", "logging", "site", "ssl", "subprocess"} == set()
 
 
 UNMOUNTABLE = {
