@@ -29,6 +29,14 @@ from playhead.tests.support.messages import say_less
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+_OBJECTS = (50_000, 20, 100)
+"""After how many is garbage looked for: for each 2000, as by default, it takes a fifteenth of all time."""
+
+# The allocator gives large bodies back to the kernel and asks for them again, page by page: half of the time of what
+# sends them. Of our workers and of all that they start; both limits are otherwise 128 KiB, and grow.
+os.environ["MALLOC_TRIM_THRESHOLD_"] = f"{128 << 20}"
+os.environ["MALLOC_MMAP_THRESHOLD_"] = f"{32 << 20}"
+
 # A hundred and fifty roots cost every client 25 ms each time it reads them, and every store more. One stands for
 # them, unless everything is counted; its key is gone. What is done with the system's own: proxy/test_roots.py.
 if not os.environ.get("PLAYHEAD_FULL"):
@@ -93,6 +101,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Keep what was collected: out of every collection of garbage to come, and for a test that compares it."""
     gc.freeze()
+    gc.set_threshold(*_OBJECTS)
     config = session.config
     config.stash[COLLECTED] = look(session)
     if config.getoption("--fast") and not config.getoption("numprocesses", 0):  # we run the tests
