@@ -43,8 +43,8 @@ FOREIGN = "socket.socket(type=socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
 
 
 def child(code: str) -> list[str]:
-    """A Python program as a command line."""
-    return ["--", sys.executable, "-c", PRELUDE + code]
+    """A Python program as a command line; without installed packages it starts in half of the time."""
+    return ["--", sys.executable, "-S", "-c", PRELUDE + code]
 
 
 @dataclass

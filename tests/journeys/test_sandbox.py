@@ -141,7 +141,7 @@ def test_what_was_tried_is_told_and_what_is_let_in_is_live(
         record_run(opened, "tape", [ask()])
     live = {"match": f"tcp://127.0.0.1:{service}", "reason": "the test database"}
     file.write_text(json.dumps({"live": [live], "store": str(store)}))
-    code = ["--", sys.executable, "-c", ASK + AGENT, str(service), str(free)]
+    code = ["--", sys.executable, "-S", "-c", ASK + AGENT, str(service), str(free)]
     done = playhead("replay", "tape", "-c", file, "--receipt", written, *code)
     receipt = json.loads(written.read_text())
     assert done.returncode == receipt["exit_code"] == 123, done.stderr
@@ -266,7 +266,7 @@ def test_a_command_cannot_change_its_tape(tmp_path: Path) -> None:
         "except OSError as error: print(error.errno)\n"
     )
     flags = ("--store", tmp_path / "store")
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", ASK + code)
     assert (done.returncode, done.stdout) == (0, "['ca']\n30\n"), done.stderr
 
 
@@ -280,6 +280,6 @@ def test_strict_lets_no_unix_socket_be(tmp_path: Path) -> None:
         "except OSError as error: print(error.errno)\n"
     )
     flags = ("--sandbox", "strict", "--store", tmp_path)
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", ASK + code)
     assert (done.returncode, done.stdout) == (0, "97\n"), done.stderr
     assert "contained, strict: 0 packets left the machine" in done.stderr

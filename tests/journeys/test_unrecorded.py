@@ -43,7 +43,7 @@ def origin(certificates: Certificates) -> Iterator[Acceptor]:
 
 def agent(code: str) -> list[str]:
     """A program as a command line."""
-    return ["--", sys.executable, "-c", AGENT + code]
+    return ["--", sys.executable, "-S", "-c", AGENT + code]
 
 
 @pytest.mark.parametrize("name", MISSED)

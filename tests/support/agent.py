@@ -54,7 +54,7 @@ class Agent:
     def __enter__(self) -> Self:
         environment = {**os.environ, "http_proxy": self._proxy, "no_proxy": ""}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *self._arguments],
+            [sys.executable, "-S", "-c", PROGRAM, *self._arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

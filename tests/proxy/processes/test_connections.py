@@ -57,7 +57,7 @@ def spawn() -> Iterator[Spawn]:
 
     def start(code: str, *arguments: object, own_group: bool = True) -> subprocess.Popen[str]:
         child = subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
+            [sys.executable, "-S", "-c", PRELUDE + code, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -101,7 +101,7 @@ def replay(place: Path, code: str, *flags: str, live: Path | None = None) -> tup
     file.write_text(json.dumps(config))
     written = place / "receipt.json"
     words = ["replay", "tape", "-c", str(file), "--receipt", str(written), *flags, "--"]
-    done = playhead(*words, sys.executable, "-c", ASK + code)
+    done = playhead(*words, sys.executable, "-S", "-c", ASK + code)
     return done, json.loads(written.read_text())
 
 

@@ -369,7 +369,7 @@ def test_a_replay_sees_its_folder_and_the_system(place: Path, more: tuple[str, .
 def test_the_code_is_the_commands(place: Path, code: str, expected: int) -> None:
     """Through bubblewrap, too."""
     flags = ("--store", place / "store", "--sandbox-files")
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", ASK + code)
     assert done.returncode == expected, done.stderr
 
 

@@ -34,7 +34,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_search_that_was_not_complete_is_in_the_verdict() -> None:
     """In the line that says how far the run was contained, and under a key of its own."""
     need("a sandbox")
-    done = playhead("replay", "tape", "--receipt", "receipt.json", "--", sys.executable, "-c", ASK)
+    done = playhead(
+        "replay", "tape", "--receipt", "receipt.json", "--", sys.executable, "-S", "-c", ASK
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(Path("receipt.json").read_text())
     assert told["sandbox"]["pipes_unsearched"]
@@ -48,7 +50,7 @@ def test_folders_that_a_command_does_not_see_need_no_search() -> None:
     need("a sandbox")
     need("bubblewrap")
     words = ["replay", "tape", "--receipt", "receipt.json", "--sandbox-files", "--"]
-    done = playhead(*words, sys.executable, "-c", ASK)
+    done = playhead(*words, sys.executable, "-S", "-c", ASK)
     assert done.returncode == 0, done.stderr
     told = json.loads(Path("receipt.json").read_text())["sandbox"]
     hidden = [one for one in told["files"]["empty"] if one != "/tmp"]
