@@ -25,6 +25,10 @@ fast *OPTIONS:
 house *OPTIONS:
     uv run python -m playhead.tests.support.house {{OPTIONS}}
 
+# What is made from the declared keys of the configuration: playhead.yaml, its JSON Schema, the tables of its page.
+reference:
+    uv run python -m playhead.tests.support.reference
+
 # Real clients, as new as can be had, in an environment of their own: beside mitmproxy they would be older.
 sdks:
     uv venv --quiet --allow-existing build/sdks

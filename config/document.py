@@ -13,12 +13,13 @@ Source: the marks of PyYAML's composed nodes; JSON's number grammar, RFC 8259 se
 import json
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import yaml
 
 from .errors import ConfigError, Fault
-from .values import show, suggest
+from .values import parse_place, show, suggest
 
 MAX_BYTES = 1 << 20
 """Of a configuration's text."""
@@ -46,8 +47,10 @@ class _Mark(Protocol):
 class Faults:
     """Every fault found in one text so far."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, base: Path | None = None) -> None:
+        """Find none yet in a text of this name, whose relative paths start from `base`; None: the working folder."""
         self._name = name
+        self.base = base
         self._found: list[tuple[int, int, Fault]] = []
 
     def add(self, line: int, column: int, path: str, text: str) -> None:
@@ -127,6 +130,11 @@ class Value:
         except ValueError as error:
             self.fault(str(error))
             return default
+
+    def place(self, text: str) -> Path:
+        """Parse a path, which starts from where relative paths of this text do. Raises: ValueError."""
+        path = parse_place(text)
+        return path if self._faults.base is None else self._faults.base / path
 
     def items(self) -> "list[Value]":
         """Give the items of a list; no value is an empty list."""

@@ -11,15 +11,16 @@ import posixpath
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from enum import StrEnum
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from .match_pattern import Match, parse_match
-from .schema import CONFIG_VERSION, Listen, Mode, ModelDrift
+from .value_types import CONFIG_VERSION, Listen, Mode, ModelDrift
 
 _SHOWN = 60
 """Characters of a wrong value that are shown back."""
@@ -63,27 +64,61 @@ def suggest(text: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}? " if near else ""
 
 
-def choice(*words: str) -> Callable[[str], str]:
+class Choice[T]:
+    """A parser that takes one of a few words."""
+
+    def __init__(self, words: Mapping[str, T], what: str = "value") -> None:
+        """Take these words, each for what it means; `what` is what they are called where one is unknown."""
+        self._words = words
+        self._what = what
+
+    def __call__(self, text: str) -> T:
+        """Parse a word. Raises: ValueError."""
+        if text in self._words:
+            return self._words[text]
+        expected = f"expected {_one_of(tuple(self._words))}"
+        raise ValueError(
+            f"unknown {self._what} {show(text)}; {suggest(text, self._words)}{expected}"
+        )
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        truths = [word == "true" for word in self._words if word in ("true", "false")]
+        return {"enum": [*self._words, *truths]}
+
+
+def choice(*words: str) -> Choice[str]:
     """Give a parser that takes one of these words."""
-
-    def parse(text: str) -> str:
-        if text in words:
-            return text
-        expected = f"expected {_one_of(words)}"
-        raise ValueError(f"unknown value {show(text)}; {suggest(text, words)}{expected}")
-
-    return parse
+    return Choice({word: word for word in words})
 
 
-def integer(low: int, high: int) -> Callable[[str], int]:
-    """Give a parser of whole numbers between two bounds, both included."""
+def member[E: StrEnum](kind: type[E], what: str = "value") -> Choice[E]:
+    """Give a parser of the members of an enumeration."""
+    return Choice({one.value: one for one in kind}, what)
 
-    def parse(text: str) -> int:
-        if re.fullmatch(r"[0-9]{1,9}", text) and low <= int(text) <= high:
+
+parse_yes = Choice({"true": True, "false": False})
+parse_mode = member(Mode, "mode")
+
+
+class Integer:
+    """A parser of whole numbers between two bounds, both included."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self._low = low
+        self._high = high
+
+    def __call__(self, text: str) -> int:
+        """Parse a number. Raises: ValueError."""
+        if re.fullmatch(r"[0-9]{1,9}", text) and self._low <= int(text) <= self._high:
             return int(text)
-        raise ValueError(f"{show(text)} is not a whole number between {low} and {high}")
+        raise ValueError(f"{show(text)} is not a whole number between {self._low} and {self._high}")
 
-    return parse
+    @property
+    def shape(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {"type": "integer", "minimum": self._low, "maximum": self._high}
 
 
 def parse_version(text: str) -> int:
@@ -109,17 +144,6 @@ def parse_usd(text: str) -> Decimal:
     if amount > 0:
         return amount
     raise ValueError(f"{show(text)} is no amount of US dollars above 0; expected one as 5.00")
-
-
-def parse_mode(text: str) -> Mode:
-    """Parse a mode.
-
-    Raises: ValueError, whose text says what would be right.
-    """
-    modes = tuple(mode.value for mode in Mode)
-    if text in modes:
-        return Mode(text)
-    raise ValueError(f"unknown mode {show(text)}; {suggest(text, modes)}expected {_one_of(modes)}")
 
 
 def parse_model_drift(text: str) -> ModelDrift:
@@ -203,6 +227,17 @@ def parse_pace(text: str) -> float:
             " at most 1000, by which the recorded gaps are multiplied"
         )
     return factor
+
+
+_compared = choice("stdout", "files")
+
+
+def parse_compare(text: str) -> tuple[str, ...]:
+    """Parse what of a command is compared: words with commas between them; `none` is no word.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    return () if text == "none" else tuple(dict.fromkeys(map(_compared, text.split(","))))
 
 
 def parse_listen(text: str) -> Listen:
@@ -404,6 +439,14 @@ def parse_header_name(text: str) -> str:
     if _TOKEN.fullmatch(text):
         return text
     raise ValueError(f"{show(text)} is no header name; expected one as x-request-id")
+
+
+def parse_field_name(text: str) -> str:
+    """Parse the name of a header field; gives it in lower case.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    return parse_header_name(text).lower()
 
 
 def parse_header_value(text: str) -> str:

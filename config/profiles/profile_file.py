@@ -1,10 +1,20 @@
 """A profile in a file of the user's own."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..document import MAX_BYTES
 from ..errors import ConfigError
 from .profile import parse_profile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFile:
+    """The profile of a client in a file of the user's own, as it was when the configuration was read."""
+
+    path: str
+    text: str
+    """Sound: it was read before."""
 
 
 def read_profile(path: Path) -> str:

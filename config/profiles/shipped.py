@@ -3,8 +3,8 @@
 from functools import lru_cache
 from pathlib import Path
 
-from ..schema import ProfileFile
 from .profile import Profile, parse_shipped_profile
+from .profile_file import ProfileFile
 
 _FOLDER = Path(__file__).parent
 

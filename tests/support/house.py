@@ -28,7 +28,7 @@ PENDING = ("addons/run/pending_exchange.py", ("pending",))
 """The module that owns an exchange on its way, and the names of variables that refer to one elsewhere."""
 
 INSIDE = {
-    "config": "errors archive_url targets match_pattern schema contradictions values document safe_json_schema contract_schema_file profiles load watch",
+    "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load watch",
     "tape": "exchange records redaction headers canonical classify dialects diff matching playback policy contracts stubs",
     "tape.redaction": "acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",

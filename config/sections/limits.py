@@ -1,0 +1,83 @@
+"""What one run may use up of the world, and where its effects are told."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..document import Fields
+from ..keys import SCALAR, custom, key, optional, optional_path
+from ..values import (
+    Integer,
+    is_loopback,
+    parse_duration,
+    parse_reason,
+    parse_sink_url,
+    parse_usd,
+    show,
+    url_host,
+)
+from .faults import MOST
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use up of the world; None is no limit."""
+
+    calls: int | None = optional(Integer(1, MOST), "Most requests that leave, telemetry aside.")
+    tokens: int | None = optional(Integer(1, MOST), "Tokens of model calls, asked and answered.")
+    usd: Decimal | None = optional(
+        parse_usd, "US dollars of model calls, as `5.00`; needs `playhead[prices]`."
+    )
+    repeats: int | None = optional(
+        Integer(1, MOST), "How often the same request may come in a row at its endpoint."
+    )
+
+    def check(self, given: Fields) -> None:
+        """Note a limit that needs what is not installed."""
+        if self.usd is not None and find_spec("genai_prices") is None:
+            given.given["usd"].fault(
+                "the prices of models are not installed; install playhead[prices], or limit tokens"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where each effect is told as it happens."""
+
+    file: Path | None = optional_path(
+        "File that lines of JSON are appended to; a link is not followed."
+    )
+    url: str = custom(
+        lambda value: value.parsed(parse_sink_url, ""),
+        "",
+        "`http` or `https` URL that each effect is posted to, without credentials.",
+        shown="null",
+        shape=SCALAR,
+    )
+    reason: str = custom(
+        lambda value: value.parsed(parse_reason, ""),
+        "",
+        "Why that may be done; mandatory where the `url` leads to another machine.",
+        shown="null",
+        shape=SCALAR,
+    )
+    patience_s: float = key(
+        "5s",
+        parse_duration,
+        "How long effects are held back for a sink that does not keep up, before rows are lost and counted.",
+        name="patience",
+    )
+
+    @property
+    def used(self) -> bool:
+        """Whether there is one."""
+        return self.file is not None or bool(self.url)
+
+    def check(self, given: Fields) -> None:
+        """Note another machine that is told without a reason."""
+        if self.url and not is_loopback(url_host(self.url)) and not self.reason:
+            given.given["url"].fault(
+                f"{show(url_host(self.url))} is another machine: effects are told to it in playback too, so it needs a"
+                " reason, as a live rule does; add sink.reason, or name 127.0.0.1"
+            )

@@ -1,0 +1,61 @@
+"""How long runs are kept, and where they are moved."""
+
+from dataclasses import dataclass
+
+from ..archive_url import ArchivePlace, parse_archive
+from ..document import Entry, Value
+from ..keys import SCALAR, custom, key
+from ..values import LABEL_RULE, is_label, parse_duration, parse_keep, show
+
+_Labels = tuple[tuple[str, float | None], ...]
+_NO_LABELS: _Labels = ()
+
+
+def _read_labels(value: Value) -> _Labels:
+    return tuple(map(_read_label, value.entries()))
+
+
+def _read_label(entry: Entry) -> tuple[str, float | None]:
+    if not is_label(entry.name):
+        entry.key.fault(f"{show(entry.name)} is no label; {LABEL_RULE}")
+    return entry.name, entry.value.parsed(parse_keep, None)
+
+
+def _read_archive(value: Value) -> ArchivePlace | None:
+    return value.parsed(lambda text: parse_archive(text, value.place), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What `playhead gc` may delete: nothing, unless a time to keep it is given."""
+
+    hot_s: float = key(
+        "72h",
+        parse_duration,
+        "How long a run stays in the store after it has ended before [`playhead archive`](archive.md) moves it, and"
+        " how long a copy that was restored stays; says nothing without an archive.",
+        name="hot",
+    )
+    keep_s: float | None = key(
+        "forever",
+        parse_keep,
+        "How long a run is kept after it has ended; [`playhead gc`](retention.md) deletes older ones. `forever`:"
+        " nothing is ever deleted.",
+        name="keep",
+    )
+    labels: _Labels = custom(
+        _read_labels,
+        _NO_LABELS,
+        "The same for runs with a label, by label: a duration or `forever`. Of several the longest.",
+        shown="{}",
+        shape={"type": "object", "additionalProperties": SCALAR},
+        example="incident: forever\nci: 7d",
+    )
+    archive: ArchivePlace | None = custom(
+        _read_archive,
+        None,
+        "Where [the archive](archive.md) is: a folder, or `s3://BUCKET/PREFIX`, with"
+        " `?endpoint_override=URL&region=NAME` where needed; no credentials. `null`: none.",
+        shown="null",
+        shape=SCALAR,
+    )

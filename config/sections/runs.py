@@ -1,0 +1,59 @@
+"""How runs are told apart, and what is asked for upstream."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..document import Value
+from ..keys import SCALAR, custom, key
+from ..values import Choice, parse_duration, parse_run_name, parse_token, parse_yes
+
+
+def _read_tokens(value: Value) -> Mapping[str, str]:
+    tokens = {}
+    for name, at, token in value.entries():
+        at.parsed(parse_run_name, "")
+        tokens[name] = token.parsed(parse_token, "")
+    return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How runs are told apart and when they end."""
+
+    default: str = key(
+        "per-process",
+        parse_run_name,
+        "`per-process`, or the name under which every request without credentials is recorded.",
+    )
+    grace_s: float = key(
+        "10s",
+        parse_duration,
+        "After a change of mode: how long after its last request a run is sealed.",
+        name="grace",
+    )
+    tokens: Mapping[str, str] = custom(
+        _read_tokens,
+        {},
+        "Token by run name, for `HTTPS_PROXY=http://RUN:TOKEN@HOST:PORT`. `*` in the name stands for any characters.",
+        shown="{}",
+        shape={"type": "object", "additionalProperties": SCALAR},
+        example='"support-*": a-long-random-text',
+    )
+    strict: bool = key(
+        "false",
+        parse_yes,
+        "Whether `record` ends with 2 where its receipt says [`NOT RECORDED`](receipt.md#what-a-recording-has-missed):"
+        " nothing was recorded, a client went past the proxy, or one does not trust its CA.",
+    )
+
+
+_parse_identity = Choice({"identity": True, "as-asked": False})
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamEncoding:
+    """By class, whether a content coding is asked for upstream: True asks for identity."""
+
+    inference: bool = key("identity", _parse_identity, "Of model calls: `identity` or `as-asked`.")
+    reads: bool = key("as-asked", _parse_identity, "Of reads.")
+    effects: bool = key("as-asked", _parse_identity, "Of effects.")

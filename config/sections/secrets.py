@@ -1,0 +1,104 @@
+"""What holds secrets, and what is kept of them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ..document import Fields, Value
+from ..keys import key, keys_of, optional_path, read_section, texts
+from ..values import (
+    PERSONAL_KINDS,
+    check_secret_regex,
+    parse_field_name,
+    parse_parameter,
+    parse_personal_kind,
+    parse_secret_format,
+)
+
+KEY_VARIABLE = "PLAYHEAD_ENCRYPTION_KEY"
+"""Variable of the environment that may hold the store's encryption key."""
+
+
+class Secrets(StrEnum):
+    """What is kept of a secret that redaction replaces."""
+
+    REPLACED = "replaced"
+    """Nothing."""
+    ENCRYPTED = "encrypted"
+    """What it replaced in answers, in an encrypted store, for replays on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encrypt:
+    """Whether the store is encrypted."""
+
+    key_file: Path | None = optional_path(
+        "File that holds the store's key: 32 bytes as base64 or hex, mode 0600. `null`: not encrypted, unless the"
+        " variable `PLAYHEAD_ENCRYPTION_KEY` holds a key, which wins."
+    )
+
+
+def _check_one(rule: type, given: Fields) -> None:
+    if given.value.is_mapping and len(given.given) != 1:
+        given.value.fault(f"expected exactly one of {', '.join(keys_of(rule))}")
+
+
+@dataclass(frozen=True, slots=True)
+class RedactRule:
+    """A further place that holds a secret: exactly one of these is set."""
+
+    header: str = key("", parse_field_name, "A header field of requests and answers.", start="")
+    query: str = key("", parse_parameter, "A query key.", start="")
+    json: str = key(
+        "",
+        parse_parameter,
+        "A field of JSON with this name, wherever it stands, if it holds text.",
+        start="",
+    )
+    form: str = key(
+        "", parse_parameter, "A field of a form, or a part of a multipart body.", start=""
+    )
+    pattern: str = key(
+        "",
+        check_secret_regex,
+        "A regular expression, over bodies, messages, URLs and header fields. What it matches is a secret, or its"
+        " first group.",
+        start="",
+    )
+    path: str = key("", check_secret_regex, "A regular expression over paths; the same.", start="")
+    pii: tuple[str, ...] = texts(
+        parse_personal_kind,
+        "A list of [kinds of personal data](secrets.md#personal-data): `email`, `phone`, `iban`, `card`, `ssn`."
+        " `redact: {pii: [...]}` is short for a list of this one entry.",
+    )
+
+    def check(self, given: Fields) -> None:
+        """Note a rule that names several places, or none."""
+        _check_one(RedactRule, given)
+        if "pii" in given.given and not self.pii:
+            given.given["pii"].fault(
+                f"names nothing; expected a list of {', '.join(PERSONAL_KINDS)}"
+            )
+
+
+def read_redact_rules(value: Value) -> tuple[RedactRule, ...]:
+    """Read rules; `redact: {pii: [email]}` is short for a list of that one entry."""
+    given = [value] if value.is_mapping else value.items()
+    return tuple(read_section(RedactRule, one) for one in given)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """A shipped place or format that is not redacted: exactly one of these is set."""
+
+    header: str = key("", parse_field_name, "A header field.", start="")
+    query: str = key("", parse_parameter, "A query key.", start="")
+    json: str = key("", parse_parameter, "A field of JSON.", start="")
+    form: str = key("", parse_parameter, "A field of a form.", start="")
+    format: str = key(
+        "", parse_secret_format, "A name in [the table of formats](secrets.md#formats).", start=""
+    )
+
+    def check(self, given: Fields) -> None:
+        """Note a rule that names several places, or none."""
+        _check_one(KeepRule, given)
