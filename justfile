@@ -25,7 +25,7 @@ fast *OPTIONS:
 house *OPTIONS:
     uv run python -m playhead.tests.support.house {{OPTIONS}}
 
-# What is made from the declared keys of the configuration: playhead.yaml, its JSON Schema, the tables of its page.
+# What is made from the declared keys of the configuration and the exit codes: playhead.yaml, its JSON Schema, tables of pages.
 reference:
     uv run python -m playhead.tests.support.reference
 

@@ -18,11 +18,11 @@ import click
 
 from .. import PlayheadError, __version__
 from ..config import ConfigError
+from ..tape.exit_codes import ExitCode
 from .commands import COMMANDS
-from .commands.common import UNTESTABLE, complain
+from .commands.common import complain
 from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
 
-USAGE = 2
 _MANY_OBJECTS = 50_000
 """Modules, classes and functions are made by the thousand while a command is imported, and none is garbage."""
 
@@ -66,21 +66,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
     except (ConfigError, PlayheadError) as error:
         complain(error)
-        code = USAGE
+        code = ExitCode.USAGE
     except click.exceptions.Exit as error:
         code = error.exit_code
     except click.UsageError as error:
         error.show()
-        code = UNTESTABLE if error.ctx and error.ctx.info_name == "replay" else USAGE
+        code = (
+            ExitCode.UNTESTABLE if error.ctx and error.ctx.info_name == "replay" else ExitCode.USAGE
+        )
     except click.ClickException as error:
         error.show()
-        code = USAGE
+        code = ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
-        code = 130
+        code = ExitCode.INTERRUPTED
     except BrokenPipeError:
         # Whoever read us has enough; a second write by the interpreter's exit would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        code = ExitCode.NOT_READ
     empty_stderr()
     gc.freeze()  # all is garbage now: nothing is gained by finding out
     sys.exit(code if isinstance(code, int) else 0)

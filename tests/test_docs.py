@@ -22,7 +22,6 @@ from playhead.addons.run import process_counters as counters
 from playhead.addons.run.pending_approvals import ApprovalError
 from playhead.config import Config, loads
 from playhead.proxy import cli, errors
-from playhead.proxy.commands import common
 from playhead.proxy.control.handlers import openapi
 from playhead.proxy.control.handlers.metrics import METRICS
 from playhead.proxy.control.handlers.route_table import make_table
@@ -67,6 +66,7 @@ from playhead.tape.exchange import (
     VerdictKind,
     WebSocketSummary,
 )
+from playhead.tape.exit_codes import ExitCode
 from playhead.tape.headers.shipped_lists import (
     COOKIE_NOISE,
     DIGESTS,
@@ -170,15 +170,11 @@ def test_no_command_is_documented_that_is_none() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     """In the page, and those of a replay in the README too."""
-    replays = {receipt.UNTESTABLE, receipt.LEAKED, receipt.DIVERGED, receipt.UNUSED}
-    others = {0, 1, cli.USAGE, 130, 141}
+    replays = {code for code in ExitCode if code.receipt}
     table = section(COMMANDS, "Exit codes")
-    assert {
-        int(row) for row in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
-    } == replays | others
+    assert {int(row) for row in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == set(ExitCode)
     told = re.findall(r"^\| (\d+) \|", section(README, "Exit codes"), re.MULTILINE)
-    assert {int(row) for row in told} == replays | {cli.USAGE}
-    assert common.UNTESTABLE == receipt.UNTESTABLE
+    assert {int(row) for row in told} == replays | {ExitCode.USAGE}
 
 
 def test_the_order_of_exit_codes_is_the_one_that_holds() -> None:

@@ -13,7 +13,6 @@ from ..standard_streams import print_status
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-UNTESTABLE = 125
 DEFAULT_FILE = Path("playhead.yaml")
 
 

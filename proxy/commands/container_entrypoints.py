@@ -6,7 +6,8 @@ import click
 
 from ... import PlayheadError
 from ...config import Config
-from .common import DEFAULT_FILE, UNTESTABLE, complain, options, settings
+from ...tape.exit_codes import ExitCode
+from .common import DEFAULT_FILE, complain, options, settings
 
 _MOST_BYTES = 64 << 30
 
@@ -29,7 +30,7 @@ def inlets(link: Path) -> int:
         return serve(link)
     except PlayheadError as error:
         complain(error)
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
 
 
 @click.command()
@@ -86,7 +87,7 @@ def beside(
         return launch(config, run, ["agent"], output, Sidecar(link, agent), config_file=where)
     except PlayheadError as error:
         complain(error)
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
 
 
 def _import_where_missing(config: Config, run: str, file: Path) -> None:

@@ -27,10 +27,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from ...tape.exit_codes import ExitCode
 from ..sandbox.preflight import works
 
 PLAYHEAD = (sys.executable, "-m", "playhead.proxy.cli")
-DIVERGED = 121
 STEPS = 6
 
 _STORY = "playhead.examples.double_refund"
@@ -84,7 +84,7 @@ def run_demo(
         return 1
     except KeyboardInterrupt:
         printer.line("interrupted")
-        return 130
+        return ExitCode.INTERRUPTED
     finally:
         if keep and store is None:
             printer.line(f"kept: {work / 'store'}")
@@ -261,8 +261,10 @@ class _Demo:
 
     def _replay_fixed(self) -> None:
         ended, _ = self._agent("agent_fixed", "replay", self._run, *self._where)
-        ended.expect(DIVERGED)
-        self._printer.good(f"exit code {DIVERGED}: this agent does not do what the tape holds")
+        ended.expect(ExitCode.DIVERGED)
+        self._printer.good(
+            f"exit code {ExitCode.DIVERGED}: this agent does not do what the tape holds"
+        )
         receipt = self._receipt(2)
         _expect("receipt: faithful", False, receipt.get("faithful"))
         divergences = receipt["divergences"]

@@ -8,7 +8,8 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override
-from .common import DEFAULT_FILE, UNTESTABLE, complain, options, reading, settings
+from ...tape.exit_codes import ExitCode
+from .common import DEFAULT_FILE, complain, options, reading, settings
 
 if TYPE_CHECKING:
     from ..docker.sandbox import DockerPlace
@@ -192,7 +193,7 @@ def replay(
         )
     except PlayheadError as error:
         complain(error)
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
 
 
 def _restore_tape(config: Config, run: str) -> None:

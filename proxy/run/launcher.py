@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ...addons.run.run_state import OpenRun
 from ...config import Config, Control, Listen, Mode, OnFull
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
+from ...tape.exit_codes import ExitCode
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
@@ -50,14 +51,10 @@ from .tampering import MOST_TOLD, Baseline, named_files
 if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
-UNTESTABLE = 125
-_INTERRUPTED = 130
 _MOST_NAMED = 4
 """Recordings of one name that are listed."""
 _OWN = 120
 """Highest code of a replayed command's own."""
-_NOT_WHOLE = 2
-"""Ends `record` where the run has a gap, or under `--strict` misses something, and its command ended with 0."""
 _PASSED_ON = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -242,13 +239,13 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         receipt = await asyncio.to_thread(build, runtime.store, reloaded)
         written = show(receipt, output, seed, file)
     if not written or receipt.changed:
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
     if config.mode is Mode.RECORD:
         gap = receipt.gaps and config.on_full is not OnFull.PASS
         missed = config.runs.strict and receipt.unrecorded
-        return code or (_NOT_WHOLE if gap or missed else 0)
+        return code or (ExitCode.USAGE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
-    return exit_code(receipt) or (code if code == _INTERRUPTED else min(code, _OWN))
+    return exit_code(receipt) or (code if code == ExitCode.INTERRUPTED else min(code, _OWN))
 
 
 def _find_command(child: "_Child") -> list[Process]:

@@ -8,11 +8,12 @@ from aiohttp import web
 
 from playhead.config import Config, Mode
 from playhead.store import Store
+from playhead.tape.exit_codes import ExitCode
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.origins import Origin
 from playhead.timeline import build
-from playhead.timeline.receipts.receipt import UNTESTABLE, exit_code
+from playhead.timeline.receipts.receipt import exit_code
 from playhead.timeline.receipts.render_text import render_receipt
 
 LAST = "v7Qm2pZ9xAb3LrfW0yC1kT5d"
@@ -51,7 +52,7 @@ async def test_what_was_not_searched_is_not_stored_and_a_replay_is_not_judged(
             receipt = build(running.store, running.store.get_run("tape@1"))
     assert status == 424
     assert "seq 2, whose answer was not kept whole" in text
-    assert exit_code(receipt) == UNTESTABLE
+    assert exit_code(receipt) == ExitCode.UNTESTABLE
     assert "exit code 125: the tape has not all of an answer" in render_receipt(receipt)
     assert all(LAST.encode() not in data for _, data in kept_bytes(tmp_path / "store"))
     with Store.open(tmp_path / "store", readonly=True) as store:

@@ -1,6 +1,6 @@
-"""Write what is made from the declared keys of the configuration: `just reference`.
+"""Write what is made from the declared keys of the configuration, and from the list of exit codes: `just reference`.
 
-That is `config/playhead.yaml`, `config/playhead.schema.json`, and the tables of `docs/configuration.md`: each line
+That is the table of exit codes in `docs/commands.md`, `config/playhead.yaml`, `config/playhead.schema.json`, and the tables of `docs/configuration.md`: each line
 `<!-- keys: NAME ... -->` there is followed by the table of these keys, where `runs.*` is all keys of a section and
 `effects[].*` all keys of one entry.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from playhead.config import Config
 from playhead.config.keys import Key, keys_of
+from playhead.tape.exit_codes import ExitCode
 
 ROOT = Path(__file__).parents[2]
 _WIDTH = 110
@@ -126,10 +127,24 @@ def every_key(section: type = Config) -> Iterator[str]:
             yield from every_key(key.section)
 
 
+_CODES = re.compile(r"^(<!-- exit codes -->\n)(?:\|.*\n)*", re.MULTILINE)
+
+
+def commands(text: str) -> str:
+    """Give the page of the commands with its table of exit codes."""
+    rows = "".join(
+        f"| {code} | {of} | {meaning} |\n" for code in ExitCode for of, meaning in code.meanings
+    )
+    return _CODES.sub(
+        lambda mark: f"{mark[1]}| code | from | meaning |\n|---|---|---|\n{rows}", text
+    )
+
+
 FILES = {
     ROOT / "config" / "playhead.yaml": lambda text: yaml(),
     ROOT / "config" / "playhead.schema.json": lambda text: schema(),
     ROOT / "docs" / "configuration.md": page,
+    ROOT / "docs" / "commands.md": commands,
 }
 """What each file should be, by what it is."""
 

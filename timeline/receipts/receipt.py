@@ -36,6 +36,7 @@ from ...tape.diff.divergence_types import (
     one_line,
 )
 from ...tape.exchange import Exchange, FaultKind, Request, RequestClass, Seq, VerdictKind
+from ...tape.exit_codes import ExitCode
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
@@ -45,11 +46,6 @@ from .profile_rows import ProfileRows
 from .remedies import bypass_remedy
 from .root import START_UP, Calls, fold
 from .unmatched_rules import Hints, split_place, ways_of
-
-UNTESTABLE = 125
-LEAKED = 123
-DIVERGED = 121
-UNUSED = 122
 
 RECEIPT_VERSION = 1
 """The version of the receipt's JSON. A further key does not change it; a key that goes, or means something else, does."""
@@ -488,13 +484,13 @@ def exit_code(receipt: Receipt) -> int:
     if receipt.mode != "playback":
         return 0
     if not receipt.requests or receipt.status == RunStatus.RECOVERED.value:
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
     if receipt.changed:
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
     if receipt.egress or receipt.foreign or _packets_out(receipt):
-        return LEAKED
+        return ExitCode.LEAKED
     if receipt.lacks_answer:
-        return UNTESTABLE
+        return ExitCode.UNTESTABLE
     if (
         receipt.divergences
         or receipt.drifted
@@ -502,10 +498,10 @@ def exit_code(receipt: Receipt) -> int:
         or receipt.counts["stubbed"]
         or receipt.stopped
     ):
-        return DIVERGED
+        return ExitCode.DIVERGED
     if receipt.tape_gone or receipt.tape_gap or receipt.gaps:
-        return UNTESTABLE
-    return UNUSED if receipt.counts["unused"] else 0
+        return ExitCode.UNTESTABLE
+    return ExitCode.UNUSED if receipt.counts["unused"] else 0
 
 
 def _packets_out(receipt: Receipt) -> int:

@@ -28,12 +28,12 @@ from ...tape.exchange import (
     Secret,
     WebSocketSummary,
 )
+from ...tape.exit_codes import ExitCode
 from ...tape.policy.limits import show_usd
 from ...tape.policy.retention import Sentence
 from ..reading.contract_row import ContractRow
 from .effects import Effect, describe_outcome
 from .receipt import (
-    UNTESTABLE,
     Ended,
     GapRow,
     GateRow,
@@ -401,14 +401,14 @@ def render_receipt(receipt: Receipt) -> str:
             lines.append(
                 f"exit code {code}: its process died, so the end of its log may be missing"
             )
-        elif code == UNTESTABLE and receipt.changed:
+        elif code == ExitCode.UNTESTABLE and receipt.changed:
             lines.append(f"exit code {code}: what it rests on was changed, so nobody knows")
-        elif code == UNTESTABLE and receipt.lacks_answer:
+        elif code == ExitCode.UNTESTABLE and receipt.lacks_answer:
             lines.append(f"exit code {code}: the tape has not all of an answer, so nobody knows")
-        elif code == UNTESTABLE and (receipt.gaps or receipt.tape_gap):
+        elif code == ExitCode.UNTESTABLE and (receipt.gaps or receipt.tape_gap):
             lines.append(f"exit code {code}: not all was written, so nobody knows")
         elif code:
-            lines.append(f"exit code {code}: {_CODES[code]}")
+            lines.append(f"exit code {code}: {ExitCode(code).receipt}")
     return "\n".join(lines)
 
 
@@ -418,14 +418,6 @@ def _came_to_nothing(row: Mapping[str, Any]) -> str:
     by = f" by {row['process']}" if row["process"] else ""
     then = "" if row["recorded"] is None else f" ({row['recorded']} on the tape)"
     return f"{times}{row['kind']} to {row['target']}{by}: {row['detail']}{then}"
-
-
-_CODES = {
-    125: "nothing was tested: the agent made no request through the proxy",
-    123: "something tried to leave past the tape",
-    121: "the run diverged from the tape, or was stopped",
-    122: "part of the tape was not used",
-}
 
 
 def _verdict(receipt: Receipt) -> str:
