@@ -85,7 +85,7 @@ class Refuse:
             pending.steps = offline_steps() if fault is not None else None
             verdict = VerdictKind.DISCARDED
         elif decision.action is Action.STUB:
-            flow.response, more = stubbed(pending, decision)
+            flow.response, more = stubbed(pending, request, decision)
             verdict = VerdictKind.STUBBED
         else:
             codes = ((stopped, STOPPED), (limited, LIMIT_REACHED), (broken, CONTRACT_BROKEN))

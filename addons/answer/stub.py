@@ -7,8 +7,10 @@ from typing import Any
 
 from mitmproxy import http
 
+from ...tape.exchange import Request
 from ...tape.policy.decide import Decision
 from ...tape.policy.refusal import stub_headers
+from ...tape.stubs.kinds import make_configured
 from ...tape.stubs.synthesize import Made, imitate
 from ...timeline.lookup.stub_examples import find_models
 from ..run.pending_exchange import PendingExchange
@@ -28,18 +30,21 @@ def imitate_tape(pending: PendingExchange) -> Made | None:
     return imitate(models, request, pending.fingerprint or b"") if models else None
 
 
-def stubbed(pending: PendingExchange, decision: Decision) -> tuple[http.Response, dict[str, Any]]:
+def stubbed(
+    pending: PendingExchange, request: Request, decision: Decision
+) -> tuple[http.Response, dict[str, Any]]:
     """Give the answer of a stub, and what the log says of where it comes from."""
-    given = decision.answer
+    given, made, reason = decision.answer, pending.made, decision.reason
     if given is not None:
-        fields = tuple((name.encode(), value.encode()) for name, value in given.headers)
-        mark = stub_headers(fields, decision.reason)
-        return make_answer(given.status, mark, given.body), {"answered_by": "template"}
-    made = pending.made
-    assert made is not None
-    mark = stub_headers(made.headers, f"synthetic, after {_exchanges(made)}; {decision.reason}")
-    logged = {"answered_by": "synthetic" if made.changed else "tape", "after": list(made.after)}
-    return make_answer(made.status, mark, made.body), logged
+        kind, made = given.kind, make_configured(given, request)
+    else:
+        assert made is not None
+        kind = "synthetic" if made.changed else "tape"
+        reason = f"synthetic, after {_exchanges(made)}; {reason}"
+    logged: dict[str, Any] = {"answered_by": kind}
+    if made.after:
+        logged["after"] = list(made.after)
+    return make_answer(made.status, stub_headers(made.headers, reason), made.body), logged
 
 
 def _exchanges(made: Made) -> str:

@@ -21,6 +21,8 @@ _COMPUTED = ("content-length", "transfer-encoding")
 _OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
 """Those that speak of the connection: RFC 9110 section 7.6.1, and forbidden by RFC 9113 section 8.2.2."""
 _NO_CONTENT = (204, 205, 304)
+STUB_KINDS = ("template",)
+"""What a configured answer may be made by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Answer:
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    kind: str = "template"
+    """What makes of it what is answered: see `tape/stubs/kinds.py`."""
 
 
 def _read_headers(value: Value) -> tuple[tuple[str, str], ...]:
@@ -75,6 +79,9 @@ class AnswerKeys:
     )
     text: bytes | None = key("", str.encode, "Body as text, in UTF-8.", start=_NO_BODY)
     base64: bytes | None = key("", parse_base64, "Body as bytes.", start=_NO_BODY)
+    kind: str = key(
+        "template", choice(*STUB_KINDS), "`template`: the answer is what is given here."
+    )
 
     def check(self, given: Fields) -> None:
         """Note what is wrong between body, status and header fields."""
@@ -102,7 +109,7 @@ class AnswerKeys:
         body = self.json or self.text or self.base64 or b""
         if self.status not in (204, 304):
             headers = (*headers, ("content-length", str(len(body))))
-        return Answer(self.status, headers, body)
+        return Answer(self.status, headers, body, self.kind)
 
 
 def _read_answer(value: Value) -> Answer | None:

@@ -13,7 +13,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               ignored_content                 what it is about differs, where a rule has that ignored
               profile                         of the client, without which it would not match: name, version, JSON paths
               unprofiled                      product of a client without a profile, whose model call is not on the tape
-              answered_by                     of a stub: `template`, `tape` or `synthetic`
+              answered_by                     of a stub: a key of `stubs/kinds.py`
               after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key or a linked value differs from the tape's, in words
               headers, merged               reported fields that differ; credentials that stand for several on the tape

@@ -13,6 +13,7 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
 from ...tape.policy.faults import SHORT_CIRCUITS
 from ...tape.records.events import Event, EventKind
+from ...tape.stubs.kinds import KINDS
 from ..reading.exchange_json import body_json
 
 MAX_ROWS = 100_000
@@ -111,14 +112,9 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
 
 def _stubbed(effect: Effect, data: Mapping[str, Any]) -> None:
     effect.after = list(data.get("after", ()))
-    if not effect.after:
-        effect.by, effect.answered_by = "template", "effect rule"
-        return
+    kind = KINDS.get(data.get("answered_by", ""), KINDS["template"])
     seqs = f"tape seq {', '.join(map(str, effect.after[:5]))}" + ", …" * (len(effect.after) > 5)
-    if data["answered_by"] == "tape":
-        effect.by, effect.answered_by = "recorded", f"synthetic, as {seqs}"
-    else:
-        effect.by, effect.answered_by = "synthetic", f"synthetic, after {seqs}"
+    effect.by, effect.answered_by = kind.by, kind.words.format(seqs=seqs)
 
 
 def complete(effect: Effect, request: Request | None, exchange: Exchange | None) -> None:
