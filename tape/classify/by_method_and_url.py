@@ -6,7 +6,7 @@ Rules, in this order; the first that speaks decides:
 2. The shipped table of telemetry (`telemetry_endpoints.py`): what programs send on their own account, which nobody wrote. It
    never makes a run diverge, so it names endpoints narrowly.
 3. The shipped exceptions: calls that look like inference or effects and are none.
-4. The shipped table of inference: model calls, by path wherever the path says enough, by host, or by path and body.
+4. The shipped table of inference (`model_apis.py`): model calls, by path wherever the path says enough, by host, or by path and body.
 5. The shipped table of reads: searches that ask by POST, by paths that mean nothing else, else by host.
 6. GET, HEAD and OPTIONS are `read`; everything else is an `effect`.
 
@@ -25,6 +25,7 @@ from ...config.match_pattern import Match, parse_match
 from ...config.schema import Classes
 from ...config.targets.request_interpretations import ANY_METHOD, Ways
 from ..exchange import RequestClass
+from .model_apis import MODEL_ENDPOINTS
 from .telemetry_endpoints import ASKED_FOR_A_USER, TELEMETRY_ENDPOINTS, is_telemetry_tunnel
 
 _EXCEPTIONS: tuple[tuple[str, RequestClass], ...] = (
@@ -40,95 +41,6 @@ _EXCEPTIONS: tuple[tuple[str, RequestClass], ...] = (
     ("POST *://*/*/git-upload-pack", RequestClass.READ),
     # Which features somebody has decides on what the agent does.
     *((text, RequestClass.READ) for text in ASKED_FOR_A_USER),
-)
-
-_INFERENCE = (
-    # OpenAI's API, at OpenAI and at everything that speaks it (Azure, Groq, Together, OpenRouter,
-    # DeepSeek, Mistral, Gemini's compatible paths, vLLM, LiteLLM ...)
-    "POST *://*/*chat/completions",
-    "POST *://*/*v1/completions",
-    "POST *://*/*v1/responses",
-    "POST *://*/*v1/responses/input_tokens",
-    "POST *://*/*v1/responses/compact",
-    "POST *://*/*v1/embeddings",
-    "POST *://*/*v1/moderations",
-    "POST *://*/*v1/images/generations",
-    "POST *://*/*v1/images/edits",
-    "POST *://*/*v1/images/variations",
-    "POST *://*/*v1/audio/*",
-    "POST *://*/*v1/rerank",
-    # Handshakes of WebSockets; there is no list of responses to be read.
-    "GET *://*/*v1/responses",
-    "*://*/*v1/realtime",
-    "GET *://*/openai/realtime",
-    "GET,POST *://*/*codex/responses",
-    "POST *://*/openai/deployments/*",
-    "POST *://*/openai/responses",
-    "POST *://*/openai/v1/*completions",
-    # Anthropic
-    "POST *://*/*v1/messages",
-    "POST *://*/*v1/messages/count_tokens",
-    "POST *://*/*v1/complete",
-    # Gemini and Vertex
-    *(
-        f"POST *://*/*:{verb}"
-        for verb in (
-            "generateContent",
-            "streamGenerateContent",
-            "generateAnswer",
-            "countTokens",
-            "computeTokens",
-            "embedContent",
-            "batchEmbedContents",
-            "rawPredict",
-            "streamRawPredict",
-        )
-    ),
-    "POST *://*.googleapis.com/*:predict",
-    "GET *://*.googleapis.com/ws/*BidiGenerateContent*",
-    # Bedrock
-    "POST *://*bedrock-runtime*.amazonaws.com/model/*",
-    "POST *://*bedrock-runtime*.amazonaws.com.cn/model/*",
-    "POST *://*/model/*/converse",
-    "POST *://*/model/*/converse-stream",
-    "POST *://*/model/*/invoke",
-    "POST *://*/model/*/invoke-with-response-stream",
-    # Ollama: its port, its usual names, this machine
-    *(
-        f"POST *://{host}/api/{call}"
-        for host in ("*:11434", "*ollama*", "localhost", "127.0.0.1", "[::1]")
-        for call in ("chat", "generate", "embed*")
-    ),
-    # Cohere
-    *(
-        f"POST *://api.cohere.{domain}/v*/{call}"
-        for domain in ("com", "ai")
-        for call in (
-            "chat",
-            "generate",
-            "embed",
-            "rerank",
-            "classify",
-            "summarize",
-            "tokenize",
-            "detokenize",
-        )
-    ),
-    # What the others have besides OpenAI's paths
-    "POST *://*.mistral.ai/v1/fim/completions",
-    "POST *://*.mistral.ai/v1/agents/completions",
-    "POST *://*.mistral.ai/v1/chat/moderations",
-    "POST *://*.mistral.ai/v1/classifications",
-    "POST *://*.mistral.ai/v1/ocr",
-    "POST *://*.mistral.ai/v1/conversations*",
-    "POST *://*githubcopilot.com/responses",
-    "POST *://api.groq.com/openai/v1/*",
-    "POST *://api.deepseek.com/beta/completions",
-    "POST *://api.deepseek.com/anthropic/v1/*",
-    "POST *://api.voyageai.com/v1/*",
-    "POST *://api.jina.ai/v1/*",
-    "POST *://api-inference.huggingface.co/*",
-    "POST *://router.huggingface.co/*",
 )
 
 _READS = (
@@ -205,7 +117,7 @@ def _table(patterns: tuple[str, ...], of: RequestClass) -> _Table:
 _SHIPPED: _Table = (
     *_table(TELEMETRY_ENDPOINTS, RequestClass.TELEMETRY),
     *((parse_match(pattern), of) for pattern, of in _EXCEPTIONS),
-    *_table(_INFERENCE, RequestClass.INFERENCE),
+    *_table(MODEL_ENDPOINTS, RequestClass.INFERENCE),
     *_table(_READS, RequestClass.READ),
 )
 

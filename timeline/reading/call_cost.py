@@ -13,19 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
+from ...tape.classify.model_apis import find_prices
 from ...tape.dialects import Usage, read_request, read_response
 from ...tape.exchange import HttpRequest, HttpResponse
 from ...tape.policy.limits import NANO, CountedUsage
-
-_PROVIDERS = {
-    "openai": "openai",
-    "mistral": "mistral",
-    "anthropic": "anthropic",
-    "gemini": "google",
-    "bedrock": "aws",
-    "cohere": "cohere",
-}
-"""By the first word of a dialect's name: whose prices hold behind an address that is nobody's."""
 
 
 def read_counted_usage(
@@ -103,9 +94,7 @@ def _find_price(
         try:
             provider = table.find_provider(None, None, url)
         except LookupError:
-            provider = table.find_provider(
-                None, _PROVIDERS.get(dialect.partition("-")[0], ""), None
-            )
+            provider = table.find_provider(None, find_prices(dialect), None)
         priced = Priced(
             input_tokens=counted.input_tokens,
             output_tokens=counted.output_tokens,

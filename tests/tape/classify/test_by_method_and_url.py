@@ -6,6 +6,8 @@ import pytest
 
 from playhead.config import Classes, parse_match
 from playhead.tape.classify.by_method_and_url import classify
+from playhead.tape.classify.model_apis import MODEL_APIS
+from playhead.tape.dialects import DIALECTS
 from playhead.tape.exchange import RequestClass
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
@@ -201,3 +203,9 @@ def test_configurations_do_not_see_each_other() -> None:
     for of in (READ, EFFECT) * 20:
         classes = Classes(**{of.value: (parse_match("*://a.example"),)})
         assert class_of(line, classes) is of
+
+
+def test_each_dialect_has_a_row_of_endpoints() -> None:
+    """So that who adds a dialect decides what is inference there, and whose prices hold; MCP is no model's."""
+    families = {dialect.name.partition("-")[0] for dialect in DIALECTS} - {"mcp"}
+    assert families == {api.family for api in MODEL_APIS} - {""}
