@@ -14,10 +14,10 @@ from typing import Any
 import lmdb
 import pytest
 
-from playhead.store import Archived, RunInfo, Store, StoreKey
+from playhead.store import Archived, RunInfo, Store, StoreKey, paths
 from playhead.store import keys as store_keys
 from playhead.store.encryption import encrypted_files
-from playhead.store.maintenance import leftovers, rekey
+from playhead.store.maintenance import rekey
 from playhead.tape.exchange import (
     Alpn,
     Chunk,
@@ -171,7 +171,7 @@ async def test_files_of_a_store_keep_their_names(store_dir: Path) -> None:
         spool.drop()
     check("files", sorted(names))
     check("encrypted_bodies", [folder, partial, encrypted_files._MAGIC.decode("latin-1")])
-    check("beside", [leftovers.REKEY])
+    check("beside", [paths.REKEYED])
 
 
 async def test_rows_of_the_run_list_keep_their_keys(store_dir: Path) -> None:

@@ -8,6 +8,7 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override
+from ...store.paths import LOG
 from ...tape.exit_codes import ExitCode
 from .common import DEFAULT_FILE, complain, options, reading, settings
 
@@ -200,7 +201,7 @@ def _restore_tape(config: Config, run: str) -> None:
     """Have the tape in the store that is to be played; raises UnknownRun, with the nearest names."""
     from ..operations.restore_archived import restore_tape
 
-    if run != "latest" or (config.store / "log.lmdb").exists():
+    if run != "latest" or (config.store / LOG).exists():
         restore_tape(config, run)
 
 

@@ -16,10 +16,10 @@ import psutil
 
 from ...config import Config
 from ...store import make_own_folder, require_own_contents
+from ...store.paths import CONTROL, CONTROL_TOKEN, PRIVATE
 from ..errors import EngineError
 from ..trust.atomic_files import temporary_sibling, write_new
 
-TOKEN_FILE = "control-token"
 _TOKEN_BYTES = 32
 _FEWEST = 16
 _MOST = 1000
@@ -52,7 +52,7 @@ class Address:
 
 def token_path(config: Config) -> Path:
     """Give the file of the token."""
-    return config.control.token_file or config.store / "private" / TOKEN_FILE
+    return config.control.token_file or config.store / PRIVATE / CONTROL_TOKEN
 
 
 def open_token(config: Config) -> str:
@@ -62,7 +62,7 @@ def open_token(config: Config) -> str:
     """
     path = token_path(config)
     try:
-        require_own_contents(config.store / "private")
+        require_own_contents(config.store / PRIVATE)
         make_own_folder(path.parent)
         if not path.exists():
             _make_token(path)
@@ -134,7 +134,7 @@ def find_addresses(store: Path, *, forget: bool = False) -> list[Address]:
 
 
 def _folder(store: Path) -> Path:
-    return store / "private" / "control"
+    return store / PRIVATE / CONTROL
 
 
 def _read(path: Path) -> Address | None:

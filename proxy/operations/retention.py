@@ -19,6 +19,7 @@ from ...store import (
     hold_alone,
     without_ballast,
 )
+from ...store.paths import DATA, LOG
 from ...tape.policy.retention import Listed, Sentence, decide_retention
 from ...tape.records.events import Event, EventKind
 from ..progress import ProgressBar
@@ -165,7 +166,7 @@ def listed(run: RunInfo) -> Listed:
 
 
 def _size(config: Config) -> int:
-    return (config.store / "log.lmdb" / "data.mdb").stat().st_size
+    return (config.store / LOG / DATA).stat().st_size
 
 
 def find_erased(config: Config, name: str) -> list[RunInfo]:

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from ... import __path__ as package_path
 from ...config import Config
+from ...store.paths import CA_KEY, DATA, LOG, PRIVATE, RECEIPT_KEY, REDACTION_KEY
 from ..sandbox.filesystem.protection import SYSTEM, find_rewritten, loaded_files
 from ..sandbox.filesystem.startup_places import find_startup_places
 from ..trust.ca import CERTIFICATE_FILE
-from ..trust.ca import KEY_FILE as CA_FILE
-from ..trust.secret_files import KEY_FILE, RECEIPT_KEY_FILE
 
 _MOST_BYTES = 64 << 20
 MOST_TOLD = 20
@@ -60,7 +59,7 @@ class Baseline:
         self._fixed = dict(_fixed_files(config, config_file))
         self._folders = {path: name for name, path in _folders(config, config_file)}
         self._folders |= dict.fromkeys(folders, "the receipt's folder")
-        self._log = config.store.absolute() / "log.lmdb" / "data.mdb"
+        self._log = config.store.absolute() / LOG / DATA
         self._files = {path: _look(path, content=True) for path in self._fixed}
         for path in [path for path, found in self._files.items() if found is None]:
             if path != config_file_path:  # it is ours to make, as the control API's token
@@ -122,8 +121,8 @@ class Baseline:
 def _folders(config: Config, config_file: Path | None) -> Iterator[tuple[str, Path]]:
     store = config.store.absolute()
     yield "the store's folder", store
-    yield "the store's folder of keys", store / "private"
-    yield "the store's log", store / "log.lmdb"
+    yield "the store's folder of keys", store / PRIVATE
+    yield "the store's log", store / LOG
     if config_file is not None and os.path.exists(config_file):
         yield "the configuration's folder", config_file.absolute().parent
 
@@ -133,8 +132,8 @@ def _fixed_files(config: Config, config_file: Path | None) -> Iterator[tuple[Pat
         yield config_file.absolute(), "the configuration"
     for path in named_files(config):
         yield path.absolute(), "a file that the configuration names"
-    for name in (CA_FILE, KEY_FILE, RECEIPT_KEY_FILE):
-        yield config.store.absolute() / "private" / name, "a key of the store"
+    for name in (CA_KEY, REDACTION_KEY, RECEIPT_KEY):
+        yield config.store.absolute() / PRIVATE / name, "a key of the store"
     yield config.public_ca_dir.absolute() / CERTIFICATE_FILE, "the CA's certificate"
     yield Path(sys.executable), "the interpreter"
 

@@ -33,6 +33,7 @@ from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ...store import make_own_folder, require_own_contents, require_own_folder
+from ...store.paths import CA_KEY, PRIVATE
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new, write_public
 from .roots import certificates_in, merge, roots_in_force
@@ -40,7 +41,6 @@ from .roots import certificates_in, merge, roots_in_force
 if TYPE_CHECKING:
     from mitmproxy.certs import CertStore
 
-KEY_FILE = "ca.pem"
 CERTIFICATE_FILE = "playhead-ca-cert.pem"
 BUNDLE_FILE = "playhead-ca-bundle.pem"
 ROOTS_PREFIX = "upstream-roots-"
@@ -107,16 +107,16 @@ def open_ca(
     Raises: EngineError, when the CA cannot be made, read, trusted or published.
     """
     now = now or datetime.now(UTC)
-    private = (store / "private").resolve()
+    private = (store / PRIVATE).resolve()
     if public_dir.resolve() == private or private in public_dir.resolve().parents:
         raise EngineError(
             f"the CA's public files cannot stand in {str(public_dir)!r}, beside the private key",
             "Choose another folder with --ca-dir: it is the one that is handed to agents.",
         )
-    require_own_contents(store / "private")
+    require_own_contents(store / PRIVATE)
     if public_dir.parent == store:  # one that was named elsewhere may be anything
         require_own_folder(public_dir)
-    key_file = store / "private" / KEY_FILE
+    key_file = store / PRIVATE / CA_KEY
     pem = _read_private(key_file)
     if pem is None:
         _make(key_file, now)

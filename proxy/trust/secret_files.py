@@ -7,11 +7,10 @@ import stat
 from pathlib import Path
 
 from ...store import make_own_folder, require_own_contents
+from ...store.paths import PRIVATE, RECEIPT_KEY, REDACTION_KEY
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new
 
-KEY_FILE = "redaction.key"
-RECEIPT_KEY_FILE = "receipt.key"
 KEY_BYTES = 32
 
 
@@ -20,7 +19,7 @@ def open_private(store: Path) -> Path:
 
     Raises: StoreError, where it is a link or another user's; OSError.
     """
-    folder = store / "private"
+    folder = store / PRIVATE
     require_own_contents(folder)
     make_own_folder(folder)
     return folder
@@ -33,7 +32,7 @@ def open_redaction_key(store: Path) -> bytes:
     """
     return _open_key(
         store,
-        KEY_FILE,
+        REDACTION_KEY,
         "the redaction key",
         "Move it away: a new one is made, and secrets get other placeholders from then on.",
     )
@@ -46,7 +45,7 @@ def open_receipt_key(store: Path) -> bytes:
     """
     return _open_key(
         store,
-        RECEIPT_KEY_FILE,
+        RECEIPT_KEY,
         "the key of receipts",
         "Move it away: a new one is made, and receipts that were signed before cannot be checked any more.",
     )
@@ -57,9 +56,9 @@ def find_receipt_key(store: Path) -> bytes | None:
 
     Raises: EngineError, where it is none; StoreError, where its folder is not this user's own.
     """
-    require_own_contents(store / "private")
+    require_own_contents(store / PRIVATE)
     try:
-        key = _read_closed(store / "private" / RECEIPT_KEY_FILE)
+        key = _read_closed(store / PRIVATE / RECEIPT_KEY)
     except OSError:
         return None
     if len(key) != KEY_BYTES:
@@ -86,7 +85,7 @@ def _read_closed(path: Path) -> bytes:
 
 
 def _open_key(store: Path, name: str, what: str, advice: str) -> bytes:
-    path = store / "private" / name
+    path = store / PRIVATE / name
     try:
         open_private(store)
         if not path.exists():

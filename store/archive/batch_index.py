@@ -24,6 +24,7 @@ from ..keys import REWRITTEN_ROWS
 from ..lmdb.database import Database
 from ..lmdb.lock import StoreLock, hold_alone
 from ..maintenance.removal import remove_rows
+from ..paths import MOVING
 from ..tables.run_info import Archived, RunInfo
 from ..tables.runs import RunList
 
@@ -44,7 +45,7 @@ class ArchivedRuns:
 
         Raises: StoreError, naming who does.
         """
-        folder = self._database.path / "moving"
+        folder = self._database.path / MOVING
         folder.mkdir(mode=0o700, exist_ok=True)
         return hold_alone(folder, "moving runs to or from an archive")
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..paths import BODIES
 from .key import ID_BYTES
 from .plain_files import PlainFile, ReadableFile, WritableFile
 
@@ -61,4 +62,4 @@ class StoreCipher:
 
 def body_folder(check: bytes) -> str:
     """Give the name of the folder of body files for what a store says of its key."""
-    return f"bodies-{check[:ID_BYTES].hex()}" if check else "bodies"
+    return f"{BODIES}-{check[:ID_BYTES].hex()}" if check else BODIES

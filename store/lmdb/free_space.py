@@ -12,6 +12,8 @@ from typing import Any
 
 import lmdb
 
+from ..paths import DATA, LOG
+
 RESERVE_BYTES = 4 << 20
 """Recording stops when there is less; on a small disk an eighth of it."""
 MARGIN_BYTES = 1 << 20
@@ -28,7 +30,7 @@ class FreeSpace:
     def __init__(self, path: Path, environment: lmdb.Environment, tables: dict[str, Any]) -> None:
         """Measure for an environment; `tables` are those that are open by the time it is asked."""
         self._path = path
-        self._file = path / "log.lmdb" / "data.mdb"
+        self._file = path / LOG / DATA
         self._environment = environment
         self._tables = tables
 

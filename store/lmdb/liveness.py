@@ -10,7 +10,7 @@ import os
 import secrets
 from pathlib import Path
 
-FOLDER = "owners"
+from ..paths import OWNERS
 
 
 class LivenessFile:
@@ -32,7 +32,7 @@ class LivenessFile:
 
 def create_liveness_file(path: Path) -> LivenessFile:
     """Make and lock a file in the store of a folder; one without a name where none can be made."""
-    folder = path / FOLDER
+    folder = path / OWNERS
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         while True:
@@ -51,7 +51,7 @@ def create_liveness_file(path: Path) -> LivenessFile:
 def is_locked(path: Path, name: str) -> bool:
     """Say whether the process whose file has this name is there."""
     try:
-        descriptor = os.open(path / FOLDER / name, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path / OWNERS / name, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     except OSError:  # somebody else's: nothing can be said against it
@@ -67,7 +67,7 @@ def is_locked(path: Path, name: str) -> bool:
 
 def remove_dead_files(path: Path) -> None:
     """Remove the files of processes that have died."""
-    for file in (path / FOLDER).glob("p*"):
+    for file in (path / OWNERS).glob("p*"):
         with contextlib.suppress(OSError):
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
             try:

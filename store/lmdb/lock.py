@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from ..errors import StoreError, StoreUnwritable
+from ..paths import LOCK
 
-NAME = "lock"
 _PATIENCE_S = 5.0
 """How long an opening waits for exclusive work to end."""
 _EVERY_S = 0.02
@@ -80,7 +80,7 @@ def hold_alone(path: Path, what: str) -> StoreLock:
 
 
 def _open(path: Path) -> int:
-    file = path / NAME
+    file = path / LOCK
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(FileNotFoundError):
         return os.open(file, flags)

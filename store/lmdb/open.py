@@ -28,8 +28,8 @@ from ..keys import (
     TABLES,
     UPGRADE_ROW,
 )
+from ..paths import BODIES, DATA, DATA_LOCK, LOG, OWNERS
 from .database import Database, unreadable
-from .liveness import FOLDER as OWNERS
 from .liveness import create_liveness_file
 from .lock import StoreLock, hold_shared
 from .missing_pages import UnreadablePages, find_lost_page
@@ -58,7 +58,7 @@ def open_database(
     held: the store's lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError (no store there, a damaged one, another key), StoreTooNew, StoreUnwritable.
     """
-    folder = path / "log.lmdb"
+    folder = path / LOG
     _find_folder(path, folder, readonly)
     lock = hold_shared(path, readonly=readonly) if held is None else StoreLock(None)
     again = partial(open_environment, folder, readonly=readonly, power=power)
@@ -84,9 +84,9 @@ def open_database(
 def _find_folder(path: Path, folder: Path, readonly: bool) -> None:
     try:
         require_own_folder(folder)
-        for name in ("data.mdb", "lock.mdb"):
+        for name in (DATA, DATA_LOCK):
             require_own_file(folder / name)
-        for place in (path / OWNERS, *path.glob("bodies*")):
+        for place in (path / OWNERS, *path.glob(f"{BODIES}*")):
             require_own_folder(place)
         if not readonly:
             # What agents and customers said is nobody else's to read on this machine.
@@ -124,7 +124,7 @@ def open_environment(folder: Path, *, readonly: bool, power: bool = False) -> lm
         return environment
     except (lmdb.InvalidError, lmdb.VersionMismatchError, lmdb.CorruptedError) as error:
         raise StoreError(
-            f"{str(folder / 'data.mdb')!r} is not a store: {error}",
+            f"{str(folder / DATA)!r} is not a store: {error}",
             "move it away, or name another store with --store",
         ) from error
     except (lmdb.Error, OSError) as error:
@@ -137,7 +137,7 @@ def _check_whole(folder: Path, environment: lmdb.Environment) -> None:
     Raises: StoreError; lmdb.Error; OSError.
     """
     needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-    with open(folder / "data.mdb", "rb") as file:
+    with open(folder / DATA, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size >= needed:
             return
@@ -191,7 +191,7 @@ def read_format(path: Path, environment: lmdb.Environment) -> int | None:
     if found is None:
         if environment.stat()["entries"]:
             raise StoreError(
-                f"the database at {path / 'log.lmdb'} is not a store of Playhead",
+                f"the database at {path / LOG} is not a store of Playhead",
                 "name another folder with --store",
             )
         return None
@@ -317,7 +317,7 @@ def wrong_key(path: Path, check: bytes, key: StoreKey | None) -> StoreError:
 def holds_data(folder: Path) -> bool:
     """Say whether anything was ever written into an environment."""
     try:
-        return (folder / "data.mdb").stat().st_size > 0
+        return (folder / DATA).stat().st_size > 0
     except (FileNotFoundError, NotADirectoryError):
         return False
 
@@ -327,7 +327,7 @@ def _may_lock(folder: Path) -> bool:
 
     On a read-only disk it cannot, and needs not: no writer is beside it.
     """
-    file = folder / "lock.mdb"
+    file = folder / DATA_LOCK
     return os.access(
         file if file.exists() else folder,
         os.W_OK,

@@ -9,6 +9,7 @@ from lmdb.verify import VerifyError
 from lmdb.verify import verify as walk
 
 from ..errors import StoreError, StoreUnwritable
+from ..paths import DATA, LOG
 from .lock import hold_alone
 
 _LISTED = 3
@@ -20,7 +21,7 @@ def check_pages(path: Path) -> str | None:
     It needs the store alone while it reads: what others commit meanwhile would look like damage. Blocks.
     Raises: StoreError, naming what is damaged.
     """
-    if not (path / "log.lmdb" / "data.mdb").exists():
+    if not (path / LOG / DATA).exists():
         return None
     try:
         lock = hold_alone(path, "reading its pages")
@@ -29,7 +30,7 @@ def check_pages(path: Path) -> str | None:
     except StoreError as error:
         return str(error)
     try:
-        problems: list[str] = walk(str(path / "log.lmdb"))  # type: ignore[no-untyped-call]
+        problems: list[str] = walk(str(path / LOG))  # type: ignore[no-untyped-call]
     except VerifyError as error:
         problems = [str(error)]
     finally:

@@ -19,9 +19,9 @@ from blake3 import blake3
 from ..errors import StoreError, StoreUnwritable
 from ..lmdb.free_space import RESERVE_BYTES
 from ..lmdb.open import open_environment, read_format
+from ..paths import BACKUP, BACKUP_PARTIAL, DATA, DATA_LOCK, LOG
 from ..spill.body_files import sync_folder
 
-_PARTIAL = "backup.partial"
 _NAME = re.compile(r"backup-[0-9]+(-[0-9]+)?|backup\.partial")
 _READ_BYTES = 1 << 20
 
@@ -37,14 +37,14 @@ def make_backup(path: Path, bodies: str, version: int, progress: Progress) -> Pa
     If there is a backup of the store in exactly this state, it is returned.
     Raises: StoreUnwritable (not enough space); StoreError (the copy differs); OSError.
     """
-    source = Path("log.lmdb", "data.mdb")
+    source = Path(LOG, DATA)
     for number in itertools.count(1):
-        target = path / (f"backup-{version}" if number == 1 else f"backup-{version}-{number}")
+        target = path / (f"{BACKUP}{version}" if number == 1 else f"{BACKUP}{version}-{number}")
         if not target.exists():
             break
         if _digest(target / source) == _digest(path / source):
             return target
-    partial = path / _PARTIAL
+    partial = path / BACKUP_PARTIAL
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(mode=0o700)
@@ -52,10 +52,10 @@ def make_backup(path: Path, bodies: str, version: int, progress: Progress) -> Pa
         copied = [source, *(file for file in files if not _link(path / file, partial / file))]
         _check_free_space(path, copied)
         _copy(path, partial, copied, progress)
-        with open_environment(partial / "log.lmdb", readonly=True) as environment:
+        with open_environment(partial / LOG, readonly=True) as environment:
             if read_format(partial, environment) != version:
                 raise _different(partial / source)
-        (partial / "log.lmdb" / "lock.mdb").unlink(missing_ok=True)
+        (partial / LOG / DATA_LOCK).unlink(missing_ok=True)
         for folder in (*_folders(partial), partial):
             sync_folder(folder)
         os.replace(partial, target)

@@ -16,6 +16,7 @@ from ..errors import StoreError, StoreUnwritable
 from ..keys import ERASED_ROW
 from ..lmdb.lock import StoreLock, hold_alone
 from ..lmdb.open import holds_data, open_environment, open_tables, read_check
+from ..paths import COMPACTED, DATA, DATA_LOCK, LOG
 from ..spill.body_files import sync_folder
 from .backup import remove_backups
 from .leftovers import remove_leftovers
@@ -35,14 +36,14 @@ def compact(
     held: the store's lock, where whoever asks holds it alone, and longer.
     Raises: StoreError, naming who has the store open; StoreUnwritable. The store is then as it was.
     """
-    folder, target = path / "log.lmdb", path / "compact.lmdb"
+    folder, target = path / LOG, path / COMPACTED
     if not holds_data(folder):
         raise StoreError(f"no store at {path}", "name another with --store")
     lock = hold_alone(path, "compaction") if held is None else StoreLock(None)
     try:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700)
-        before = (folder / "data.mdb").stat().st_size
+        before = (folder / DATA).stat().st_size
         with (
             open_environment(folder, readonly=True) as old,
             open_environment(target, readonly=False) as new,
@@ -55,7 +56,7 @@ def compact(
         swap_in(target, folder)
         # What is gone from the store is to be gone from there, too.
         remove_leftovers(path, check)
-        return before, (folder / "data.mdb").stat().st_size
+        return before, (folder / DATA).stat().st_size
     except (lmdb.Error, OSError) as error:
         raise StoreUnwritable(
             f"cannot compact the store at {path}: {error}",
@@ -74,8 +75,8 @@ def _is_erased(environment: lmdb.Environment) -> bool:
 def swap_in(made: Path, folder: Path) -> None:
     """Put a new database in the place of one that nobody has open."""
     # What it says of readers and of the last commit is of the old one.
-    (folder / "lock.mdb").unlink(missing_ok=True)
-    os.replace(made / "data.mdb", folder / "data.mdb")
+    (folder / DATA_LOCK).unlink(missing_ok=True)
+    os.replace(made / DATA, folder / DATA)
     sync_folder(folder)
 
 

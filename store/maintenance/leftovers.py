@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from ..encryption.plain import body_folder
+from ..paths import REKEYED
 
-REKEY = "rekey.lmdb"
 """Where a database under another key is made."""
 _BODIES = re.compile(r"bodies(-[0-9a-f]{16})?")
 """Names of the folders of body files, with a key and without."""
@@ -18,7 +18,7 @@ def remove_leftovers(path: Path, check: bytes) -> None:
     check: what the store says of its key.
     Raises: OSError.
     """
-    shutil.rmtree(path / REKEY, ignore_errors=True)
+    shutil.rmtree(path / REKEYED, ignore_errors=True)
     for folder in path.iterdir():
         if _BODIES.fullmatch(folder.name) and folder.name != body_folder(check):
             shutil.rmtree(folder)

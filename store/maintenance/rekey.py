@@ -33,10 +33,11 @@ from ..lmdb.open import (
     write_head,
     wrong_key,
 )
+from ..paths import DATA, LOG, REKEYED
 from ..spill.body_files import BodyFiles, Partial, sync_folder
 from .backup import remove_backups
 from .compact import swap_in
-from .leftovers import REKEY, remove_leftovers
+from .leftovers import remove_leftovers
 
 _AT_ROW = b"rekey-at"
 """Of `meta` in the new database: what it is made of, and how many rows it has."""
@@ -77,7 +78,7 @@ def rekey(
         opened; StoreUnwritable. The store is then as it was.
     """
     try:
-        if not holds_data(path / "log.lmdb"):
+        if not holds_data(path / LOG):
             raise StoreError(
                 f"no store at {path}", "name another with --store, or record a run first"
             )
@@ -108,7 +109,7 @@ def _rekey(
     if check != choose_cipher(before).check:
         raise wrong_key(path, check, before or after)
     done = _copy(path, choose_cipher(before), wanted, progress, originals=originals)
-    swap_in(path / REKEY, path / "log.lmdb")
+    swap_in(path / REKEYED, path / LOG)
     _clean(path, wanted)
     return done
 
@@ -116,8 +117,8 @@ def _rekey(
 def _copy(
     path: Path, before: StoreCipher, after: StoreCipher, progress: Progress, *, originals: bool
 ) -> Rekeyed:
-    with open_environment(path / "log.lmdb", readonly=True) as source:
-        data = (path / "log.lmdb" / "data.mdb").stat()
+    with open_environment(path / LOG, readonly=True) as source:
+        data = (path / LOG / DATA).stat()
         # Any commit to the store in between changes this.
         origin = b"%d %d %d %b %b" % (
             originals,
@@ -126,7 +127,7 @@ def _copy(
             before.check.hex().encode(),
             after.check.hex().encode(),
         )
-        with _open_target(path / REKEY, origin) as target:
+        with _open_target(path / REKEYED, origin) as target:
             copy = _Copy(path, before, after, progress, originals=originals)
             return copy.make(source, target, origin)
 
@@ -146,7 +147,7 @@ def _open_target(folder: Path, origin: bytes) -> lmdb.Environment:
 
 
 def _read_check(path: Path) -> bytes:
-    with open_environment(path / "log.lmdb", readonly=True) as environment:
+    with open_environment(path / LOG, readonly=True) as environment:
         found = read_format(path, environment)
         if found is None:
             raise StoreError(f"no store at {path}", "record a run first")
@@ -276,7 +277,7 @@ def _clean(path: Path, cipher: StoreCipher) -> None:
     remove_leftovers(path, cipher.check)
     remove_backups(path)
     sync_folder(path)
-    with open_environment(path / "log.lmdb", readonly=False) as environment:
+    with open_environment(path / LOG, readonly=False) as environment:
         meta = environment.open_db(b"meta", create=False)
         with environment.begin(write=True) as transaction:
             transaction.delete(LEFT_ROW, db=meta)

@@ -32,6 +32,7 @@ from ..lmdb.open import (
     too_old,
     wrong_key,
 )
+from ..paths import LOG
 from .backup import make_backup
 
 Progress = Callable[[int, int], None]
@@ -120,11 +121,11 @@ def upgrade(
         LogCorrupt; StoreTooNew; StoreUnwritable. The store is then as it was, or the next call continues.
     """
     try:
-        if not holds_data(path / "log.lmdb"):
+        if not holds_data(path / LOG):
             raise StoreError(f"no store at {path}", "name another with --store")
         lock = hold_alone(path, "upgrade")
         try:
-            with open_environment(path / "log.lmdb", readonly=False, power=True) as environment:
+            with open_environment(path / LOG, readonly=False, power=True) as environment:
                 return _upgrade(path, environment, key, backup, copying, progress)
         finally:
             lock.close()

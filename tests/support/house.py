@@ -35,7 +35,7 @@ INSIDE = {
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",
-    "store": "keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
+    "store": "paths keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting",
     "addons": "wire order run attempts answer faults contract websocket record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop",

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from .... import __path__ as package_path
+from ....store.paths import BACKUP, BODIES, LOG, PRIVATE
 from ...errors import EngineError
 from .mountinfo import read_mounts
 from .protection import loaded_files
@@ -87,12 +88,12 @@ def find_second_names(store: Path) -> list[str]:
     root = store.absolute()
     found = [
         path
-        for name in ("private", "log.lmdb")
+        for name in (PRIVATE, LOG)
         for path in _files_below(str(root / name))
         if _is_shared(path, anybody=True)
     ]
     names: dict[tuple[int, int], list[str]] = {}
-    for folder in (*root.glob("bodies*/"), *root.glob("backup-*/")):
+    for folder in (*root.glob(f"{BODIES}*/"), *root.glob(f"{BACKUP}*/")):
         for path in _files_below(str(folder)):
             with contextlib.suppress(OSError):  # removed meanwhile
                 status = os.lstat(path)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ....store.paths import BODIES, LOG, PRIVATE
 from .mountinfo import find_again, read_mounts
 from .mounts import SHARED_MEMORY
 from .protection import Protection, make_protection
@@ -187,7 +188,7 @@ def _store(store: Path, public: Path, kept: set[Path]) -> list[Path]:
     return [
         path
         for path in store.glob("*/")
-        if path.name in ("private", "log.lmdb") or path.name.startswith("bodies")
+        if path.name in (PRIVATE, LOG) or path.name.startswith(BODIES)
     ]
 
 

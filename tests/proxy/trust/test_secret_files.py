@@ -16,18 +16,17 @@ from playhead.proxy.trust import secret_files as private
 from playhead.proxy.trust.atomic_files import write_new
 from playhead.proxy.trust.ca import open_ca
 from playhead.proxy.trust.secret_files import (
-    KEY_FILE,
-    RECEIPT_KEY_FILE,
     find_receipt_key,
     open_receipt_key,
     open_redaction_key,
 )
 from playhead.store import StoreError
+from playhead.store.paths import RECEIPT_KEY, REDACTION_KEY
 from playhead.tests.support.unprivileged import own_folder, unprivileged
 
 
 def key_file(store: Path) -> Path:
-    return store / "private" / KEY_FILE
+    return store / "private" / REDACTION_KEY
 
 
 def test_the_key_is_made_once(tmp_path: Path) -> None:
@@ -60,9 +59,9 @@ def test_one_that_others_may_read_or_write_is_refused(tmp_path: Path, mode: int)
     """Nobody knows who has it, or whose it is; the error says what to do, and then it is the key again."""
     key, receipts = open_redaction_key(tmp_path), open_receipt_key(tmp_path)
     for name, opened, expected in (
-        (KEY_FILE, open_redaction_key, key),
-        (RECEIPT_KEY_FILE, open_receipt_key, receipts),
-        (RECEIPT_KEY_FILE, find_receipt_key, receipts),
+        (REDACTION_KEY, open_redaction_key, key),
+        (RECEIPT_KEY, open_receipt_key, receipts),
+        (RECEIPT_KEY, find_receipt_key, receipts),
     ):
         file = tmp_path / "private" / name
         file.chmod(mode)
@@ -75,7 +74,7 @@ def test_one_that_others_may_read_or_write_is_refused(tmp_path: Path, mode: int)
 def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
     """No temporary file that holds a key."""
     open_redaction_key(tmp_path)
-    assert [path.name for path in (tmp_path / "private").iterdir()] == [KEY_FILE]
+    assert [path.name for path in (tmp_path / "private").iterdir()] == [REDACTION_KEY]
 
 
 def test_of_many_that_start_at_once_one_wins(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_of_many_that_start_at_once_one_wins(tmp_path: Path) -> None:
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         keys = set(pool.map(open_redaction_key, [tmp_path] * 64))
     assert len(keys) == 1
-    assert [path.name for path in (tmp_path / "private").iterdir()] == [KEY_FILE]
+    assert [path.name for path in (tmp_path / "private").iterdir()] == [REDACTION_KEY]
 
 
 def test_one_that_was_made_meanwhile_is_taken(
@@ -98,7 +97,7 @@ def test_one_that_was_made_meanwhile_is_taken(
 
     monkeypatch.setattr(private, "write_new", write_and_lose)
     assert open_redaction_key(tmp_path) == theirs
-    assert [path.name for path in (tmp_path / "private").iterdir()] == [KEY_FILE]
+    assert [path.name for path in (tmp_path / "private").iterdir()] == [REDACTION_KEY]
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"x" * 31, b"x" * 33], ids=len)
@@ -159,8 +158,8 @@ def _link_folder(private: Path, outside: Path) -> None:
 
 
 def _link_key(private: Path, outside: Path) -> None:
-    (private / KEY_FILE).unlink()
-    (private / KEY_FILE).symlink_to(outside / "file")
+    (private / REDACTION_KEY).unlink()
+    (private / REDACTION_KEY).symlink_to(outside / "file")
 
 
 @pytest.mark.parametrize(

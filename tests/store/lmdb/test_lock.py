@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from playhead.store import Store, StoreError
-from playhead.store.lmdb.lock import NAME, hold_alone, hold_shared
+from playhead.store.lmdb.lock import hold_alone, hold_shared
+from playhead.store.paths import LOCK
 from playhead.tests.store.maintenance.test_recovery import children
 
 
@@ -34,7 +35,7 @@ def test_whoever_opens_a_store_holds_it(store_dir: Path, readonly: bool) -> None
         with pytest.raises(StoreError, match=rf"this process \({os.getpid()}\) has it open"):
             hold_alone(store_dir, "rekey")
     hold_alone(store_dir, "rekey").close()
-    assert (store_dir / NAME).stat().st_mode & 0o777 == 0o600
+    assert (store_dir / LOCK).stat().st_mode & 0o777 == 0o600
 
 
 def test_an_opening_waits_for_exclusive_work_to_end(store_dir: Path) -> None:
