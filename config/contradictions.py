@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .match_pattern import Match
-from .schema import FaultRule, Inject
+from .schema import FaultRule
 
 
 class Said(NamedTuple):
@@ -63,10 +63,6 @@ def _compare(first: Said, second: Said) -> str:
     return ""
 
 
-_ANSWERING = frozenset({Inject.DELAY, Inject.CUT, Inject.TIMEOUT_AFTER_SUCCESS})
-"""Faults in an answer of the upstream, which a WebSocket has none of."""
-
-
 def find_hidden(faults: Sequence[FaultRule]) -> Iterator[tuple[int, int]]:
     """Give the faults that never hit anything, and the earlier one that is always first, both by index."""
     for index, fault in enumerate(faults):
@@ -79,7 +75,7 @@ def _hides(first: FaultRule, second: FaultRule) -> bool:
     """Say whether a fault is injected into all that a later rule could hit."""
     if any(limit is not None for limit in (first.nth, first.every, first.share)):
         return False
-    if first.inject in _ANSWERING and second.inject not in _ANSWERING:
+    if second.inject.short_circuits and not first.inject.short_circuits:
         return False  # which hits WebSockets too
     same = _requests(first.match) == _requests(second.match)
     return same and set(second.modes) <= set(first.modes)

@@ -188,8 +188,7 @@ class Config:
     )
     faults: tuple[FaultRule, ...] = entries(
         FaultRule,
-        "[Faults on purpose](faults.md), each with `match` and `inject`: `delay`, `status`, `cut`, `reset`, `timeout`"
-        " or `timeout_after_success`.",
+        "[Faults on purpose](faults.md), each with `match` and `inject`.",
         example="""\
 - {match: POST https://api.example.com/v1/refunds, inject: timeout_after_success, nth: 1}
 - {match: "https://api.example.com/*", inject: status, status: 503, retry_after: 2, share: 0.1, name: busy}

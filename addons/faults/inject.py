@@ -1,7 +1,8 @@
 """Inject faults: choose the requests that a rule hits, and start the fault.
 
 Chosen as requests arrive, in that order; noted and begun once it is decided that a request is sent on or answered from
-the tape. What is refused, stubbed or not let go meets with no fault: nothing is laid over an answer of ours.
+the tape. What is refused, stubbed or not let go meets with no fault: nothing is laid over an answer of ours. What each
+kind of fault does is in `tape/faults/`.
 
     inject.py                         which request is hit; `delay`, and the fault over a recorded answer
     short_circuit.py                  `status`, `reset` and `timeout`, while recording: the upstream is not asked
@@ -16,11 +17,11 @@ from dataclasses import replace
 from mitmproxy import flow as mflow
 from mitmproxy import http
 
-from ...config import Inject
 from ...tape.exchange import Request
+from ...tape.faults.kinds import find_kind
 from ...tape.playback.script import Step, StepKind, Steps
 from ...tape.policy.decide import Action
-from ...tape.policy.faults import Injection, lay_over, made_answer
+from ...tape.policy.faults import Injection
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_answer
@@ -50,11 +51,10 @@ class Fault:
         if pending.forwarded or pending.decision.action not in _LEAVING:
             return None
         note_injected(pending)
-        if pending.injection.kind is Inject.TIMEOUT_AFTER_SUCCESS:
-            pending.muted = True
-        if pending.injection.kind is Inject.DELAY:
-            return _delay(pending, pending.injection.rule.delay_s)
-        return None
+        kind = find_kind(pending.injection)
+        pending.muted = kind.muted
+        delay_s = kind.delay_s(pending.injection)
+        return _delay(pending, delay_s) if delay_s else None
 
 
 async def _delay(pending: PendingExchange, delay_s: float) -> None:
@@ -91,17 +91,17 @@ def note_injected(pending: PendingExchange) -> None:
 def lay_fault(pending: PendingExchange, injection: Injection) -> None:
     """Lay a fault over the recorded answer that a pending exchange is about to play."""
     assert pending.steps is not None
-    if injection.kind is Inject.STATUS:
-        assert pending.request is not None
-        made = answer_with(pending.request, injection)
+    made = None if pending.request is None else answer_with(pending.request, injection)
+    if made is not None:
         pending.flow.response, pending.ragged = made, False
         body = made.data.content or b""
         steps = [Step(0, StepKind.HEAD), Step(0, StepKind.DATA, body), Step(0, StepKind.END)]
         pending.steps = Steps(steps if body else [steps[0], steps[2]])
     else:
-        pending.steps = Steps(lay_over(pending.steps.rest(), injection))
+        pending.steps = Steps(find_kind(injection).lay_over(pending.steps.rest(), injection))
 
 
-def answer_with(request: Request, injection: Injection) -> http.Response:
-    """Give the answer of a fault that is a status."""
-    return make_answer(*made_answer(request, injection))
+def answer_with(request: Request, injection: Injection) -> http.Response | None:
+    """Give the answer of ours that a fault is; None where it is none."""
+    made = find_kind(injection).make_answer(request, injection)
+    return None if made is None else make_answer(*made)

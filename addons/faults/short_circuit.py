@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from mitmproxy import http
 
-from ...config import Inject
 from ...tape import exchange as model
 from ...tape.exchange import FaultKind, Phase, RedactedText, Response
+from ...tape.faults.kinds import find_kind
 from ...tape.playback.script import Steps
-from ...tape.policy.faults import SHORT_CIRCUITS, lay_over
 from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_head
 from .inject import answer_with
@@ -39,12 +38,13 @@ class ShortCircuit:
         injection = pending.injection
         if pending.bidirectional:
             pending.sent, pending.request_ended = [flow.request.raw_content or b""], True
-        if injection.kind is Inject.STATUS:
-            flow.response = answer_with(pending.request, injection)
+        flow.response = answer_with(pending.request, injection)
+        if flow.response is not None:
             return None
+        kind = find_kind(injection)
         flow.response = make_head(_NO_HEAD, flow.request)
-        pending.steps = Steps(lay_over((), injection))
-        if injection.kind is Inject.TIMEOUT:
+        pending.steps = Steps(kind.lay_over((), injection))
+        if not kind.resets:
             return None
         pending.fault = model.Fault(
             FaultKind.RESET,
@@ -61,4 +61,4 @@ def _find(flow: http.HTTPFlow) -> PendingExchange | None:
     pending = find_pending(flow)
     if pending is None or pending.injection is None or not pending.recording:
         return None
-    return pending if pending.injection.kind in SHORT_CIRCUITS else None
+    return pending if pending.injection.kind.short_circuits else None

@@ -38,6 +38,11 @@ class Inject(StrEnum):
     TIMEOUT_AFTER_SUCCESS = "timeout_after_success"
     """The upstream is asked and does it; the client is told nothing."""
 
+    @property
+    def short_circuits(self) -> bool:
+        """Whether the upstream is never asked; such a fault needs no answer, so it hits WebSockets too."""
+        return self in (Inject.STATUS, Inject.RESET, Inject.TIMEOUT)
+
 
 _OF_KIND = {
     "delay": (Inject.DELAY,),
@@ -47,6 +52,11 @@ _OF_KIND = {
     "ending": (Inject.CUT, Inject.RESET),
 }
 """Keys of a fault that only some kinds have."""
+_NEEDED = {
+    Inject.DELAY: ("delay", "missing; expected how much later the answer begins, as 10s"),
+    Inject.STATUS: ("status", "missing; expected the answer's status, as 503"),
+}
+"""The key that a kind cannot do without, and what is said where it is missing."""
 _CHOOSING = ("nth", "every", "share")
 _MODES = (Mode.RECORD, Mode.PLAYBACK)
 _parse_mode = Choice({mode.value: mode for mode in _MODES})
@@ -66,7 +76,7 @@ class FaultRule:
             member(Inject),
             f"missing; expected one of {', '.join(Inject)}",
             Inject.RESET,
-            "[What](faults.md) is done to them.",
+            f"[What](faults.md) is done to them: {', '.join(f'`{kind}`' for kind in Inject)}.",
         )
     )
     name: str = key("", parse_fault_name, "Its name in logs, receipts and header fields.", start="")
@@ -122,9 +132,6 @@ class FaultRule:
                 keys[name].fault(
                     f"only for {' and '.join(kinds)}, but this rule injects {self.inject.value}; remove it"
                 )
-        if self.inject is Inject.DELAY and "delay" not in keys:
-            given.value.missing(
-                "delay", "missing; expected how much later the answer begins, as 10s"
-            )
-        if self.inject is Inject.STATUS and "status" not in keys:
-            given.value.missing("status", "missing; expected the answer's status, as 503")
+        needed, missing = _NEEDED.get(self.inject, ("", ""))
+        if needed and needed not in keys:
+            given.value.missing(needed, missing)

@@ -18,7 +18,7 @@ from .statements import parsed, statements
 LIMITS = Path(__file__).parents[1] / "house.json"
 SIDE_BY_SIDE = 15
 """Modules in one folder, `__init__.py` aside."""
-VARIANTS = ("tape/dialects", "addons/faults")
+VARIANTS = ("tape/dialects", "tape/faults")
 """Folders of variants, one file each: the more the better."""
 ATTRIBUTES = 20
 SUBJECT = 72
@@ -29,7 +29,7 @@ PENDING = ("addons/run/pending_exchange.py", ("pending",))
 
 INSIDE = {
     "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load watch",
-    "tape": "exit_codes exchange records redaction headers canonical classify dialects diff matching playback policy contracts stubs",
+    "tape": "exit_codes exchange records redaction headers canonical classify dialects diff matching playback policy faults contracts stubs",
     "tape.redaction": "acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"

@@ -11,7 +11,7 @@ from typing import Any
 from ...config import Inject
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
-from ...tape.policy.faults import SHORT_CIRCUITS
+from ...tape.faults.kinds import KINDS as KINDS_OF_FAULTS
 from ...tape.records.events import Event, EventKind
 from ...tape.stubs.kinds import KINDS
 from ..reading.exchange_json import body_json
@@ -217,9 +217,10 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
 
 def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> None:
     """Name a fault on purpose as what answered, where its client was given nothing of upstream or tape."""
-    if (playback and inject == Inject.TIMEOUT_AFTER_SUCCESS) or inject in SHORT_CIRCUITS:
+    short_circuits = Inject(inject).short_circuits
+    if short_circuits or (playback and KINDS_OF_FAULTS[Inject(inject)].muted):
         effect.by, effect.answered_by, effect.outcome = "injected", f"injected: {rule}", inject
-        effect.left = effect.left and inject not in SHORT_CIRCUITS
+        effect.left = effect.left and not short_circuits
 
 
 def summarise(request: Request, limit: int = 120) -> str:

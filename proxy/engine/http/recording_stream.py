@@ -35,7 +35,7 @@ from ....addons.contract import make_refusal
 from ....addons.run.pending_exchange import PendingExchange
 from ....addons.wire.http import is_interim
 from ....addons.wire.upstream_failure import NOT_SENT, find_stream_code
-from ....config import Inject, Mode
+from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import (
     Ending,
@@ -47,6 +47,7 @@ from ....tape.exchange import (
     RequestClass,
     find_header,
 )
+from ....tape.faults.kinds import find_kind
 from ....tape.playback.delivery import is_terminal
 from ....tape.policy.faults import Injection
 from ..hooks.own_hooks import PlayheadGateHook, PlayheadLeftHook, PlayheadReleaseHook
@@ -373,7 +374,7 @@ class RecordingStream(UploadingStream):
 def find_cut(pending: PendingExchange) -> Injection | None:
     """Find the cut that is to be made in what passes."""
     injection = pending.injection
-    return injection if injection is not None and injection.kind is Inject.CUT else None
+    return injection if injection is not None and find_kind(injection).cuts else None
 
 
 def _ending_of(server: Server, text: str) -> tuple[Ending, int]:

@@ -1,23 +1,19 @@
-"""Faults on purpose: which requests are hit, as a table, and what is laid over an answer, as steps."""
+"""Faults on purpose: which requests are hit, as a table."""
 
-import json
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.config import FaultRule, Inject, Mode, parse_match
-from playhead.tape.exchange import Ending, Request, RequestClass
-from playhead.tape.playback.script import Step, StepKind
+from playhead.tape.exchange import RequestClass
 from playhead.tape.policy.decide import Facts
-from playhead.tape.policy.faults import Faults, Injection, hits, lay_over, made_answer
+from playhead.tape.policy.faults import Faults, hits
 
 RESET = Inject.RESET
 PAY = parse_match("POST https://pay.test/refunds")
 REFUND = Facts("POST", "https", "pay.test", 443, "/refunds", RequestClass.EFFECT)
-ASKED = Request("POST", "https", "pay.test", 443, "/refunds", "HTTP/1.1", ())
 READ = Facts("GET", "https", "pay.test", 443, "/refunds", RequestClass.READ)
 
 
@@ -98,71 +94,3 @@ def test_another_seed_draws_others() -> None:
     drawn = [[hits(told, nth, seed) for nth in range(1, 65)] for seed in range(20)]
     drawn.append([hits(rule(share=0.5, name="other"), nth, 0) for nth in range(1, 65)])
     assert len({tuple(one) for one in drawn}) == 21
-
-
-HEAD, END = Step(1, StepKind.HEAD), Step(9, StepKind.END)
-WHOLE = [HEAD, Step(2, StepKind.DATA, b"abc"), Step(3, StepKind.DATA, b"defg"), END]
-RST, FIN = Step(2, StepKind.FAIL, ending=Ending.RST), Step(3, StepKind.FAIL, ending=Ending.FIN)
-
-
-@pytest.mark.parametrize(
-    ("told", "steps"),
-    [
-        # the whole answer later
-        (
-            rule(inject=Inject.DELAY, delay_s=0.5),
-            [step._replace(at_us=step.at_us + 500_000) for step in WHOLE],
-        ),
-        # behind the head, inside a piece, at its end, inside the next, behind the last
-        (
-            rule(inject=Inject.CUT),
-            [HEAD, Step(1, StepKind.FAIL, ending=Ending.RST)],
-        ),
-        (
-            rule(inject=Inject.CUT, after_bytes=2),
-            [HEAD, Step(2, StepKind.DATA, b"ab"), RST],
-        ),
-        (
-            rule(inject=Inject.CUT, after_bytes=3),
-            [HEAD, Step(2, StepKind.DATA, b"abc"), RST],
-        ),
-        (
-            rule(inject=Inject.CUT, after_bytes=4, ending="fin"),
-            [*WHOLE[:2], Step(3, StepKind.DATA, b"d"), FIN],
-        ),
-        (
-            rule(inject=Inject.CUT, after_bytes=7, ending="fin"),
-            [*WHOLE[:3], FIN],
-        ),
-        # a shorter answer ends as it does
-        (rule(inject=Inject.CUT, after_bytes=8), WHOLE),
-        # nothing of it
-        (rule(inject=Inject.RESET), [Step(0, StepKind.FAIL, ending=Ending.RST)]),
-        (rule(inject=Inject.RESET, ending="fin"), [Step(0, StepKind.FAIL, ending=Ending.FIN)]),
-        (rule(inject=Inject.TIMEOUT), [Step(0, StepKind.HANG)]),
-        (rule(inject=Inject.TIMEOUT_AFTER_SUCCESS), [Step(0, StepKind.HANG)]),
-    ],
-)
-def test_a_fault_is_laid_over_an_answer(told: FaultRule, steps: list[Step]) -> None:
-    """As steps: what is played, and when."""
-    assert list(lay_over(WHOLE, Injection(told, 1))) == steps
-
-
-def test_a_made_answer_names_its_rule() -> None:
-    """In the header field and where SDKs look for a message."""
-    told = rule(inject=Inject.STATUS, status=503, retry_after_s=3, name="busy")
-    status, headers, body = made_answer(ASKED, Injection(told, 1))
-    assert status == 503
-    assert dict(headers)[b"x-playhead"] == b"injected; busy"
-    assert dict(headers)[b"retry-after"] == b"3"
-    assert "busy" in json.loads(body)["error"]["message"]
-
-
-def test_a_made_answer_to_grpc_is_one_of_grpc() -> None:
-    """Its clients read fields, and no body."""
-    request = replace(ASKED, headers=((b"content-type", b"application/grpc"),))
-    told = rule(inject=Inject.STATUS, status=503, name="busy")
-    status, headers, body = made_answer(request, Injection(told, 1))
-    assert (status, body) == (200, b"")
-    assert dict(headers)[b"grpc-status"] == b"14"
-    assert dict(headers)[b"grpc-message"] == b"injected%3A busy"
