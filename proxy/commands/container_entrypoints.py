@@ -6,7 +6,6 @@ import click
 
 from ... import PlayheadError
 from ...config import Config
-from ...store.paths import LOG
 from ...tape.exit_codes import ExitCode
 from .common import DEFAULT_FILE, complain, options, settings
 
@@ -99,6 +98,8 @@ def _import_where_missing(config: Config, run: str, file: Path) -> None:
     if not may_hold(file, run):
         # A mistyped name, or `latest`: another run would be imported, and be the latest.
         return
+    from ...store.paths import LOG
+
     if (config.store / LOG).exists():
         with open_store(config, readonly=True) as store:
             if store.find_run(run) is not None:

@@ -8,7 +8,6 @@ import click
 
 from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override
-from ...store.paths import LOG
 from ...tape.exit_codes import ExitCode
 from .common import DEFAULT_FILE, complain, options, reading, settings
 
@@ -199,6 +198,7 @@ def replay(
 
 def _restore_tape(config: Config, run: str) -> None:
     """Have the tape in the store that is to be played; raises UnknownRun, with the nearest names."""
+    from ...store.paths import LOG
     from ..operations.restore_archived import restore_tape
 
     if run != "latest" or (config.store / LOG).exists():

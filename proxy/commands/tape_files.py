@@ -1,29 +1,38 @@
 """Commands that export runs to files and import them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from .common import options, print_json, reading
+from .export_formats import FORMATS
+
+
+def _formats(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command an option for each format."""
+    for name, one in FORMATS.items():
+        kind = click.Path(path_type=Path)
+        command = click.option(f"--{name}", name, type=kind, help=one.help)(command)
+    return command
 
 
 @click.command()
 @options("config", "store", "json")
-@click.option(
-    "--tape",
-    "target",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The file to write; it must not be there yet.",
-)
+@_formats
 @click.argument("run")
 def export(
-    config_file: Path | None, store: str | None, as_json: bool, target: Path, run: str
+    config_file: Path | None, store: str | None, as_json: bool, run: str, **targets: Path | None
 ) -> int:
     """Write a run into one file that another store can import."""
     from ..operations.tape_files import export_run
 
-    runs = export_run(reading(config_file, store), run, target)
+    given = [(FORMATS[name], target) for name, target in targets.items() if target is not None]
+    if len(given) != 1:
+        names = " or ".join(f"'--{name}'" for name in FORMATS)
+        raise click.UsageError(f"{'More than one' if given else 'Missing'} option {names}.")
+    ((to, target),) = given
+    runs = export_run(reading(config_file, store), run, target, to.load())
     summary = {
         "file": str(target),
         "bytes": target.stat().st_size,

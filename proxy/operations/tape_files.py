@@ -3,15 +3,15 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ...config import Config
-from ...store import RunInfo, StoreError
+from ...store import RunInfo, Store, StoreError
 from ...tape.records.codec import BadRecord
 from ...tape.records.tape_file import Kind, read_records
-from ...timeline.formats.tape_file import export_tape, import_tape, read_row
+from ...timeline.formats.tape_file import Progress, export_tape, import_tape, read_row
 from ..progress import ProgressBar
 from ..trust.atomic_files import temporary_sibling
 from ..trust.secret_files import open_redaction_key
@@ -20,11 +20,15 @@ from .import_jsonl import Imported, LineImport, import_lines
 from .open_store import open_store
 from .restore_archived import restore_runs
 
+Export = Callable[[Store, RunInfo, Callable[[bytes], object], Progress], list[RunInfo]]
+"""Writes a run in some format; gives the runs that were written."""
 _READ_BYTES = 1 << 20
 
 
-def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
-    """Write a run, and the tape it plays, into a file; nothing stands under its name before all of it is there.
+def export_run(
+    config: Config, name: str, target: Path, export: Export = export_tape
+) -> list[RunInfo]:
+    """Write a run, as a tape with the one that it plays, into a file; nothing stands under its name before all of it is there.
 
     Raises: UnknownRun, RunOpen, LogCorrupt; StoreError, where the file is there already or cannot be written.
     """
@@ -39,7 +43,7 @@ def export_run(config: Config, name: str, target: Path) -> list[RunInfo]:
                 ProgressBar("exporting") as progress,
                 open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,
             ):
-                runs = export_tape(store, info, file.write, progress)
+                runs = export(store, info, file.write, progress)
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(temporary, target)
