@@ -21,8 +21,10 @@ _COMPUTED = ("content-length", "transfer-encoding")
 _OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
 """Those that speak of the connection: RFC 9110 section 7.6.1, and forbidden by RFC 9113 section 8.2.2."""
 _NO_CONTENT = (204, 205, 304)
-STUB_KINDS = ("template",)
-"""What a configured answer may be made by."""
+STUB_KINDS = (
+    "template",
+)  # fmt: skip
+"""What may make a configured answer: those of `tape/stubs/kinds.py` with `make`."""
 
 
 @dataclass(frozen=True, slots=True)

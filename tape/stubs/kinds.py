@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...config import Answer
-from ..exchange import Request
+from ..exchange import Headers, Request
 from .synthesize import Made
 
 
@@ -24,8 +24,11 @@ class StubKind(NamedTuple):
 
 def _fill_template(given: Answer, asked: Request) -> Made:
     """Give the answer of a rule as it is configured."""
-    fields = tuple((name.encode(), value.encode()) for name, value in given.headers)
-    return Made(given.status, fields, given.body, (), True)
+    return Made(given.status, _fields(given), given.body, (), True)
+
+
+def _fields(given: Answer) -> Headers:
+    return tuple((name.encode(), value.encode()) for name, value in given.headers)
 
 
 KINDS = {
