@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from .document import Fields, Value
+from .values import parse_place
 
 SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
 """JSON Schema of what is read as a text, whatever YAML takes it for."""
@@ -37,6 +38,8 @@ class Key:
     example: str = ""
     """YAML of a value of it, for the shipped file."""
     required: bool = False
+    parse: Callable[[str], Any] = str
+    """What reads the text of a flag for it, or each text."""
 
 
 class _Checked(Protocol):
@@ -77,13 +80,14 @@ def declare[T](
     name: str = "",
     section: type | None = None,
     example: str = "",
+    parse: Callable[[str], Any] = str,
 ) -> T:
     """Declare a key that is read in a way of its own; the functions below are shorter.
 
     read: given all keys of the section as written, and the name of this one.
     shown: the default, as in the file.
     """
-    metadata = {"key": Key(name, read, sentence, shown, shape, section, example)}
+    metadata = {"key": Key(name, read, sentence, shown, shape, section, example, parse=parse)}
     if isinstance(default, dict):
         return cast(T, field(default_factory=dict, metadata=metadata))
     return field(default=default, metadata=metadata)
@@ -106,7 +110,8 @@ def key[T](
     def read(given: Fields, at: str) -> T:
         return given.parsed(at, parse, first)
 
-    return declare(read, first, sentence, shown=default, shape=shape_of(parse), name=name)
+    shape = shape_of(parse)
+    return declare(read, first, sentence, shown=default, shape=shape, name=name, parse=parse)
 
 
 def optional[T](
@@ -118,7 +123,7 @@ def optional[T](
         return given.optional(at, parse)
 
     shape = _or_null(shape_of(parse))
-    return declare(read, None, sentence, shown=shown, shape=shape, name=name)
+    return declare(read, None, sentence, shown=shown, shape=shape, name=name, parse=parse)
 
 
 def custom[T](
@@ -148,7 +153,7 @@ def path(default: str, sentence: str) -> Path:
         place = given.value.place
         return given.parsed(at, place, place(default))
 
-    return declare(read, Path(default), sentence, shown=default)
+    return declare(read, Path(default), sentence, shown=default, parse=parse_place)
 
 
 def optional_path(sentence: str) -> Path | None:
@@ -157,12 +162,14 @@ def optional_path(sentence: str) -> Path | None:
     def read(given: Fields, at: str) -> Path | None:
         return given.optional(at, given.value.place)
 
-    return declare(read, None, sentence, shown="null", shape=_or_null(SCALAR))
+    shape = _or_null(SCALAR)
+    return declare(read, None, sentence, shown="null", shape=shape, parse=parse_place)
 
 
 def texts[T](parse: Callable[[str], T], sentence: str, *, example: str = "") -> tuple[T, ...]:
     """Declare a key with a list of texts."""
-    return declare(_texts(parse), (), sentence, shown="[]", shape=_list(parse), example=example)
+    read, shape = _texts(parse), _list(parse)
+    return declare(read, (), sentence, shown="[]", shape=shape, example=example, parse=parse)
 
 
 def entries[T](kind: type[T], sentence: str, *, example: str = "") -> tuple[T, ...]:

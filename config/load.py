@@ -28,29 +28,31 @@ from .schema import (
     Playback,
     ReadRule,
     Secrets,
-    parse_determinism,
 )
-from .sections.control import parse_containment
-from .sections.playback import parse_late, parse_sleeps
 from .values import (
     is_loopback,
-    parse_compare,
-    parse_listen,
-    parse_mode,
-    parse_model_drift,
-    parse_place,
-    parse_run_name,
     parse_version,
-    parse_yes,
     show,
 )
 
-FLAGS = (
-    *("mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
-    *("sandbox", "capture", "sandbox_files", "determinism", "sleeps", "strict", "late", "compare"),
-)
-"""What `override` takes; the flag of `ca_dir` is `--ca-dir`. `allow_model_drift` takes several texts."""
-
+FLAGS = {
+    "mode": ("mode",),
+    "listen": ("listen",),
+    "store": ("store",),
+    "run": ("runs.default", "playback.run"),
+    "ca_dir": ("ca_dir",),
+    "upstream_ca": ("upstream_ca",),
+    "allow_model_drift": ("playback.allow_model_drift",),
+    "sandbox": ("sandbox.replay",),
+    "capture": ("sandbox.record",),
+    "sandbox_files": ("sandbox.files",),
+    "determinism": ("determinism",),
+    "sleeps": ("playback.sleeps",),
+    "strict": ("runs.strict",),
+    "late": ("playback.late",),
+    "compare": ("playback.compare",),
+}
+"""What `override` takes, and the keys that each lies over; the flag of `ca_dir` is `--ca-dir`."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that make a request a read where no table of classes says otherwise."""
 
@@ -111,7 +113,8 @@ def override(config: Config, flags: Mapping[str, object]) -> Config:
     for name in FLAGS:
         if given.get(name):
             try:
-                config = _with_flag(config, name, *given[name])
+                for key in FLAGS[name]:
+                    config = _set(config, key, given[name])
             except ValueError as error:
                 faults.append(Fault(_flag(name), "", str(error)))
     for key, text in _between_keys(config):
@@ -191,42 +194,15 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _with_flag(config: Config, name: str, text: str, *more: str) -> Config:
-    match name:
-        case "allow_model_drift":
-            allowed = tuple(map(parse_model_drift, (text, *more)))
-            return replace(config, playback=replace(config.playback, allow_model_drift=allowed))
-        case "mode":
-            return replace(config, mode=parse_mode(text))
-        case "listen":
-            return replace(config, listen=parse_listen(text))
-        case "run":
-            run = parse_run_name(text)
-            runs = replace(config.runs, default=run)
-            return replace(config, runs=runs, playback=replace(config.playback, run=run))
-        case "store":
-            return replace(config, store=parse_place(text))
-        case "sandbox":
-            return replace(config, sandbox=replace(config.sandbox, replay=parse_containment(text)))
-        case "capture":
-            return replace(config, sandbox=replace(config.sandbox, record=parse_containment(text)))
-        case "sandbox_files":
-            return replace(config, sandbox=replace(config.sandbox, files=parse_yes(text)))
-        case "strict":
-            return replace(config, runs=replace(config.runs, strict=parse_yes(text)))
-        case "determinism":
-            return replace(config, determinism=parse_determinism(text))
-        case "sleeps":
-            playback = replace(config.playback, sleeps=parse_sleeps(text))
-            return replace(config, playback=playback)
-        case "compare":
-            return replace(config, playback=replace(config.playback, compare=parse_compare(text)))
-        case "late":
-            return replace(config, playback=replace(config.playback, late=parse_late(text)))
-        case "ca_dir":
-            return replace(config, ca_dir=parse_place(text))
-        case _:
-            return replace(config, upstream_ca=parse_place(text))
+def _set[T](section: T, way: str, texts: tuple[str, ...]) -> T:
+    """Give a section with another value of one key. Raises: ValueError."""
+    name, _, rest = way.partition(".")
+    at, key = keys_of(type(section))[name]
+    if rest:
+        value = _set(getattr(section, at), rest, texts)
+    else:
+        value = tuple(map(key.parse, texts)) if key.default == "[]" else key.parse(texts[0])
+    return replace(section, **{at: value})  # type: ignore[type-var]  # sections are dataclasses
 
 
 def _between_keys(config: Config) -> list[tuple[str, str]]:

@@ -87,7 +87,6 @@ class Durability(StrEnum):
     """A power cut too."""
 
 
-parse_determinism = choice("off", "seed", "full")
 _NO_REDACTIONS: tuple[RedactRule, ...] = ()
 _NO_PROFILES: tuple[ProfileFile, ...] = ()
 
@@ -297,7 +296,7 @@ repeats: 20               # the same request in a row at its endpoint""",
         Sandbox, "Where `playhead replay` and `playhead record` run a command."
     )
     determinism: str | None = optional(
-        parse_determinism,
+        choice("off", "seed", "full"),
         "Whether a command's clock and randomness are recorded, so that a replay repeats them: `off`, `seed`"
         " (randomness) or `full` (the clock too). `null`: `off` for `playhead record`, and for `playhead replay` what it"
         " was recorded with. See [determinism](determinism.md).",

@@ -52,11 +52,7 @@ class ExitCode(IntEnum):
             " code than while it was recorded, or the run was stopped",
         ),
     )
-    UNUSED = (
-        122,
-        "part of the tape was not used",
-        ("`replay`", "part of the tape was not used"),
-    )
+    UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
     LEAKED = (
         123,
         "something tried to leave past the tape",

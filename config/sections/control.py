@@ -78,7 +78,7 @@ class Control:
             )
 
 
-parse_containment = choice("contained", "strict", "none", "docker")
+_parse_containment = choice("contained", "strict", "none", "docker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class Sandbox:
 
     replay: str = key(
         "contained",
-        parse_containment,
+        _parse_containment,
         "Where `playhead replay` runs its command: `contained` (the proxy is the only thing that it can reach),"
         " `strict` (nor has it Unix sockets), `none`, or `docker` (in [containers](docker.md)). See"
         " [the sandbox](sandbox.md).",
     )
-    record: str = key("none", parse_containment, "The same for `playhead record`.")
+    record: str = key("none", _parse_containment, "The same for `playhead record`.")
     files: bool = key(
         "false",
         parse_yes,
@@ -107,6 +107,5 @@ class Sandbox:
         name="pipe_search",
     )
     image: str | None = optional(
-        parse_image,
-        "With `docker`: the image that the command is run in. The flag `--image` wins.",
+        parse_image, "With `docker`: the image that the command is run in. The flag `--image` wins."
     )

@@ -7,15 +7,7 @@ from ..document import Fields
 from ..keys import declare, key, optional, required
 from ..match_pattern import Match
 from ..value_types import Mode
-from ..values import (
-    Choice,
-    Integer,
-    choice,
-    member,
-    parse_duration,
-    parse_fault_name,
-    parse_share,
-)
+from ..values import Choice, Integer, choice, member, parse_duration, parse_fault_name, parse_share
 from .live import PATTERN
 
 MOST = 999_999_999

@@ -5,13 +5,7 @@ from dataclasses import dataclass, field
 from ..document import Value
 from ..keys import read_section, required, required_texts, texts
 from ..match_pattern import Match
-from ..values import (
-    parse_field_name,
-    parse_host,
-    parse_live_match,
-    parse_pattern,
-    parse_reason,
-)
+from ..values import parse_field_name, parse_host, parse_live_match, parse_pattern, parse_reason
 
 NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault."""
@@ -110,7 +104,5 @@ class Classes:
         example="- GET https://legacy.example.com/unsubscribe*",
     )
     telemetry: tuple[Match, ...] = texts(
-        parse_pattern,
-        "What SDKs send on their own.",
-        example="- https://*.telemetry.example.com",
+        parse_pattern, "What SDKs send on their own.", example="- https://*.telemetry.example.com"
     )

@@ -21,8 +21,6 @@ _CLASS = {
     ]
 }
 _LIVE = "live: {hosts: [api.openai.com], reason: trying the new prompt}"
-parse_sleeps = choice("real", "short")
-parse_late = choice("held", "served")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +43,7 @@ class Playback:
     )
     """None: from the tape."""
     reads: ClassLive | None = custom(
-        read_class_live,
-        None,
-        "The same for reads.",
-        shown="tape",
-        shape=_CLASS,
-        section=ClassLive,
+        read_class_live, None, "The same for reads.", shown="tape", shape=_CLASS, section=ClassLive
     )
     effects: str = key(
         "stub",
@@ -72,7 +65,7 @@ class Playback:
     )
     late: str = key(
         "held",
-        parse_late,
+        choice("held", "served"),
         "What the recorded client [had left](fidelity.md#leaving) before it came: `held` back, or `served` at its time.",
     )
     late_wait: float = key(
@@ -87,7 +80,7 @@ class Playback:
     )
     sleeps: str = key(
         "real",
-        parse_sleeps,
+        choice("real", "short"),
         "`short` keeps the [sleeps](determinism.md#short-sleeps) of a command short that `replay` runs on the recorded clock.",
     )
     allow_model_drift: tuple[ModelDrift, ...] = texts(
