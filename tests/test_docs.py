@@ -20,7 +20,7 @@ import playhead
 from playhead import PlayheadError
 from playhead.addons.run import process_counters as counters
 from playhead.addons.run.pending_approvals import ApprovalError
-from playhead.config import Config, loads
+from playhead.config import Config, Inject, loads
 from playhead.proxy import cli, errors
 from playhead.proxy.control.handlers import openapi
 from playhead.proxy.control.handlers.metrics import METRICS
@@ -194,6 +194,11 @@ def test_the_order_of_exit_codes_is_the_one_that_holds() -> None:
     made.divergences.clear()
     found.append(receipt.exit_code(made))
     assert found == [125, 123, 121, 122]
+
+
+def test_every_fault_on_purpose_is_documented() -> None:
+    """Each word of `inject`, in its page."""
+    assert {*Inject} <= first_column(PAGES["docs/faults.md"])
 
 
 def test_every_state_of_a_client_and_a_run_is_documented() -> None:
