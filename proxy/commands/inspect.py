@@ -217,6 +217,12 @@ def policy(
 @click.command()
 @options("config", "store", "json")
 @click.option("--profile", metavar="NAME", help="Propose the profile of a client instead, as YAML.")
+@click.option(
+    "--write",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the profile to FILE, which is its name, too, unless --profile says another one.",
+)
 @click.argument("first")
 @click.argument("second")
 def learn(
@@ -224,27 +230,43 @@ def learn(
     store: str | None,
     as_json: bool,
     profile: str | None,
+    write: Path | None,
     first: str,
     second: str,
 ) -> int:
-    """Propose `ignore` rules from two recordings of the same task."""
+    """Propose `ignore` rules, or the profile of a client, from two recordings of the same task."""
     from ...config.profiles.profile import parse_name
     from ...timeline.learning.render_text import render_lesson
-    from ..operations.learn import learn_from, learn_profile
+    from ..operations.learn import learn_from, learn_profile, write_profile
 
-    if profile is not None:
+    name = write.stem if profile is None and write is not None else profile
+    if name is not None:
+        option = "--write" if profile is None else "--profile"
         if as_json:
-            raise click.UsageError("--profile prints YAML; leave out --json")
+            raise click.UsageError(f"{option} makes YAML; leave out --json")
         try:
-            parse_name(profile)
+            parse_name(name)
         except ValueError as error:
-            raise click.UsageError(f"--profile: {error}") from None
-        click.echo(learn_profile(reading(config_file, store), first, second, profile), nl=False)
+            raise click.UsageError(f"{option}: {error}") from None
+        proposal = learn_profile(reading(config_file, store), first, second, name)
+        if write is None:
+            click.echo(proposal.text, nl=False)
+            return 0
+        write_profile(proposal, write)
+        click.echo(
+            f"{write}: a profile with {_count(proposal.places, 'place')}. Tried on both recordings: "
+            f"{_count(proposal.still, 'place')} of the client differ all the same.\n"
+            f"Read each entry, write its reason, and put `profiles: [{write}]` into the configuration."
+        )
         return 0
 
     lesson = learn_from(reading(config_file, store), first, second)
     print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))
     return 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 @click.command()

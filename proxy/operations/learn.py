@@ -1,6 +1,10 @@
 """`playhead learn`: compare two recordings of the same task; `playhead profiles test`: try the profiles of clients on one or two."""
 
+from pathlib import Path
+from typing import NamedTuple
+
 from ...config import Config
+from ...config.profiles.profile import parse_profile
 from ...config.profiles.shipped import find_profiles
 from ...store import RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import find_field_rules
@@ -38,7 +42,17 @@ def try_profiles(config: Config, first: str, second: str | None) -> list[Trial]:
         return try_on_two(store, *runs, config, _learn(store, config, runs))
 
 
-def learn_profile(config: Config, first: str, second: str, name: str) -> str:
+class Proposal(NamedTuple):
+    """The profile of a client that two recordings propose."""
+
+    text: str
+    """YAML, and comments that say what it makes of the two."""
+    places: int
+    still: int
+    """Places at which the client differs all the same."""
+
+
+def learn_profile(config: Config, first: str, second: str, name: str) -> Proposal:
     """Propose the profile of a client from two recordings of the same task, and say in comments what it makes of them.
 
     Raises: as `learn_from`.
@@ -48,10 +62,33 @@ def learn_profile(config: Config, first: str, second: str, name: str) -> str:
         runs = _two(store, first, second)
         text, file = propose_profile(store, *runs, _learn(store, config, runs), name)
         if file is None:
-            return text
+            return Proposal(text, 0, 0)
         tried = with_profile(config, file)
         trials = try_on_two(store, *runs, tried, _learn(store, tried, runs))
-        return text + render_rest(trials, name)
+    places = parse_profile(file.text, file.path).places
+    still = sum(len(trial.still) for trial in trials if trial.profile == name)
+    return Proposal(text + render_rest(trials, name), len(places), still)
+
+
+def write_profile(proposal: Proposal, target: Path) -> None:
+    """Write a profile into a file of its own.
+
+    Raises: StoreError, where the profile has no place, or the file is there already or cannot be written.
+    """
+    if not proposal.places:
+        raise StoreError(
+            f"the two recordings propose no profile, so {str(target)!r} was not written",
+            "`playhead learn` without --write lists what differs, and why no pattern fits it",
+        )
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(proposal.text)
+    except FileExistsError:
+        raise StoreError(
+            f"{str(target)!r} is there already", "name another file, or remove it"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
 
 
 def _two(store: Store, first: str, second: str) -> tuple[RunInfo, RunInfo]:

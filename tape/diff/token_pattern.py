@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 from ...config.profiles.profile import check_narrow
 from ..canonical.masks import Pattern, what_is_left
 
-_PIECES = re.compile(r"[0-9]+\.[0-9]+|[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*|[^0-9A-Za-z]+", re.DOTALL)
+_STAMP = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_FRACTION, _ZONE = r"\.[0-9]{%d}", "(?:Z|[+-][0-9]{2}:[0-9]{2})"
+_TIME_OF_DAY = re.compile(rf"{_STAMP}(\.[0-9]+)?({_ZONE})?")
+"""ISO 8601, to the second at least."""
+_PIECES = re.compile(
+    rf"{_STAMP}(?:\.[0-9]+)?{_ZONE}?|"
+    r"[0-9]+\.[0-9]+|[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*|[^0-9A-Za-z]+",
+    re.DOTALL,
+)
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _HEXADECIMAL = re.compile("[0-9a-f]+").fullmatch
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -84,6 +92,9 @@ def _pattern(beside: tuple[str, str], words: Sequence[str]) -> str | None:
 
 def _form(words: Sequence[str]) -> str | None:
     """Give the form that all words have, or None where they have none, or one that people write."""
+    stamps = [_TIME_OF_DAY.fullmatch(word) for word in words]
+    if all(stamps):
+        return _stamp_form([one for one in stamps if one is not None])
     sizes = {len(word) for word in words}
     size = min(sizes)
     if all(re.fullmatch(_UUID, word) for word in words):
@@ -101,6 +112,16 @@ def _form(words: Sequence[str]) -> str | None:
     if len(sizes) == 1 and size >= _LONG and all(mixed.fullmatch(word) for word in words):
         return f"[0-9A-Za-z]{{{size}}}"
     return None
+
+
+def _stamp_form(stamps: Sequence[re.Match[str]]) -> str | None:
+    """Give the form of times, where all of them are written in one way."""
+    digits = {len(one[1] or ".") - 1 for one in stamps}
+    zones = {one[2] is not None for one in stamps}
+    if len(digits) != 1 or len(zones) != 1:
+        return None
+    size = digits.pop()
+    return _STAMP + (_FRACTION % size if size else "") + (_ZONE if zones.pop() else "")
 
 
 def _are_enough(found: Sequence[str], pairs: Texts) -> bool:

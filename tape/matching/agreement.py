@@ -245,16 +245,23 @@ class Agreement:
             split = self._not_masked(request, kind, self._inner.find_split(old.inner, inner))
             wrong += [_drift(pair, _SPLIT) for pair in split]
         wrong += self._find_invented(agrees.unseen, recorded.seq)
-        if old.replaced:
-            now = self._find_inner(request).replaced
-            rotated = self._pair_places(old.linked, new.linked)
-            for place, what in self._replaced.find_changed(old.replaced, now, rotated):
-                if not self._is_masked(request, recorded.request_class, place):
-                    shown = Difference(place, "(replaced)", "(replaced)")
-                    wrong.append(Drift(f"its {place} {what}", shown))
+        for place, what in self.find_changed(request, recorded):
+            shown = Difference(place, "(replaced)", "(replaced)")
+            wrong.append(Drift(f"its {place} {what}", shown))
         for difference in self._blocks.find_mistaken(request, recorded.request):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
+
+    def find_changed(self, request: Request, recorded: Exchange) -> Iterator[Changed]:
+        """Find the places in which a replaced value that counts is not the recorded one."""
+        old = self._read_beside(recorded)
+        if not old.replaced:
+            return
+        now = self._find_inner(request).replaced
+        rotated = self._pair_places(old.linked, self._read_present(request).linked)
+        for one in self._replaced.find_changed(old.replaced, now, rotated):
+            if not self._is_masked(request, recorded.request_class, one.place):
+                yield one
 
     def compare_message(
         self, recorded: Request, present: Request, request_class: RequestClass, seq: Seq

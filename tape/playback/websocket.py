@@ -316,15 +316,17 @@ def message_differences(
     new: bytes,
     rules: Rules,
     request_class: RequestClass = RequestClass.READ,
+    limit: int = 8,
 ) -> tuple[Difference, ...]:
     """Find where two messages of a kind differ; places are those of a body.
 
     request, request_class: of the handshake.
+    limit: most differences returned.
     """
     # As bytes where JSON says nothing: of a message more counts than of a body, as its JSON-RPC id.
     for headers in (_JSON, _BYTES) if kind is MessageKind.TEXT else (_BYTES,):
         recorded, asked = (as_request(request, data, headers) for data in (old, new))
-        found = differences(recorded, asked, rules, request_class)
+        found = differences(recorded, asked, rules, request_class, limit=limit)
         if told := tuple(one for one in found if one.place.startswith("body")):
             return told
     return ()

@@ -35,7 +35,7 @@ from ...tape.canonical.canonical_request import (
 )
 from ...tape.canonical.json import json_tree, show_json
 from ...tape.diff.align import Item, align, scrub, scrubbed_key
-from ...tape.diff.difference import differences, json_step
+from ...tape.diff.difference import differences, json_step, show_difference
 from ...tape.diff.divergence_types import ABSENT, Difference, one_line
 from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import path_shape
@@ -46,6 +46,7 @@ from ...tape.matching.index import reclassify
 from ...tape.playback.websocket import as_request, message_differences
 from ...tape.records.content_coding import undo_coding
 from ...tape.redaction.redactor import Redactor
+from .changed_secrets import find_changed_secrets, have_one_key
 from .compare_websockets import Pair, Said, find_strays
 
 Progress = Callable[[int, int], None]
@@ -67,6 +68,9 @@ _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
 
 _NAMED = ("body", "header", "query", "form")
 """What rules can speak of; where a request goes is content."""
+
+_REPLACED = "(replaced)"
+"""Shown where the value cannot be found whole."""
 
 FLOWS = "it comes from an earlier answer of the same recording"
 CONTENT = "content"
@@ -183,24 +187,32 @@ def learn(
 
     found = align(items[0], items[1], near, (tapes[0].key, tapes[1].key))
     one, other = ({item.seq: item.fingerprint for item in tape} for tape in items)
-    changed = {pair for pair in found.pairs if one[pair[0]] != other[pair[1]]}
+    comparable = have_one_key(store, first, second)
+    changed = {
+        pair
+        for pair in found.pairs
+        if one[pair[0]] != other[pair[1]]
+        or (comparable and _have_other_secrets(tapes, pair, rules))
+    }
     strayed = {pair for pair in found.pairs if not _have_same_messages(tapes, pair, rules)}
-    seen: list[_Observation] = []
-    for pair in found.pairs:
-        if pair in changed:
-            seen += _observe(tapes, pair, rules)
-        if pair in strayed:
-            seen += islice(_observe_messages(tapes, pair, rules), _STRAYED)
-    _mark_flows(tapes, seen)
-    places = _judge(tapes, seen)
+
+    def observe(under: Rules) -> list[_Observation]:
+        seen: list[_Observation] = []
+        for pair in found.pairs:
+            if pair in changed:
+                seen += _observe(tapes, pair, under, comparable=comparable)
+            if pair in strayed:
+                seen += islice(_observe_messages(tapes, pair, under), _STRAYED)
+        _mark_flows(tapes, seen)
+        return seen
+
+    places = _judge(tapes, observe(rules))
     proposed = _rules_of(places)
     after = compile_rules((*ignore, *proposed), thread_time, fields, profiles)
     differed = changed | strayed
-    matching = sum(
-        tapes[0].fingerprint(pair[0], after) == tapes[1].fingerprint(pair[1], after)
-        and (pair not in strayed or _have_same_messages(tapes, pair, after))
-        for pair in differed
-    )
+    # What an earlier answer of the same recording brought is in a replay what it was.
+    left = {one.seqs for one in observe(after) if not one.flows}
+    matching = len(differed - left)
     same = len(found.pairs) - len(differed)
     return Lesson(
         first=first.id,
@@ -329,14 +341,41 @@ class _Observation:
         return Seen(self.difference.recorded, self.difference.asked, *self.at_s)
 
 
-def _observe(
+def _have_other_secrets(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
+    """Say whether a value that redaction has replaced in both is another one."""
+    return next(_changed_secrets(tapes, pair, rules), None) is not None
+
+
+def _changed_secrets(
     tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules
+) -> Iterator[str]:
+    one, other = (tape.exchange(seq) for tape, seq in zip(tapes, pair, strict=True))
+    return find_changed_secrets(one, other, rules, tapes[0].redactor.inner_secrets)
+
+
+def _show_secrets(one: Request, other: Request, place: str) -> Difference:
+    """Show two values that redaction has replaced, or a part of which it has."""
+    steps = _steps(place) if place.startswith("body $") else None
+    if steps is not None:
+        olds, news = (list(_values_at(request, steps)) for request in (one, other))
+        if len(olds) == len(news) == 1:
+            return show_difference(place, *map(show_json, (olds[0], news[0])))
+    return Difference(place, _REPLACED, _REPLACED)
+
+
+def _observe(
+    tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules, *, comparable: bool
 ) -> Iterator[_Observation]:
     one, other = tapes[0].exchange(pair[0]), tapes[1].exchange(pair[1])
     secret = tapes[0].redactor.redacted_query(one.request)
     secret |= tapes[1].redactor.redacted_query(other.request)
     kind = one.request_class if one.request_class is other.request_class else RequestClass.EFFECT
-    for found in differences(one.request, other.request, rules, kind, secret, _PLACES):
+    places = list(differences(one.request, other.request, rules, kind, secret, _PLACES))
+    known = {found.place for found in places}
+    for place in _changed_secrets(tapes, pair, rules) if comparable else ():
+        if place not in known:
+            places.append(_show_secrets(one.request, other.request, place))
+    for found in places:
         yield _Observation(
             pair,
             (_whence(one.request), _whence(other.request)),
@@ -376,7 +415,8 @@ def _observe_messages(
             continue
         old, new = first.message, second.message
         kind = one.request_class
-        for found in message_differences(one.request, old.kind, old.data, new.data, rules, kind):
+        data = old.data, new.data
+        for found in message_differences(one.request, old.kind, *data, rules, kind, _PLACES):
             yield _Observation(
                 pair,
                 whence,
@@ -518,10 +558,10 @@ def _judge(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> list[Pla
 def _group(one: _Observation) -> tuple[str, ...]:
     """Give what makes differences the same place: endpoint without ids, and path without indexes."""
     method, origin, path = one.requests[0]
-    return method, origin, path_shape(path), _with_indexes(one.difference.place, None)
+    return method, origin, path_shape(path), with_indexes(one.difference.place, None)
 
 
-def _with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
+def with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
     """Give a JSON place with other indexes; None stands for `*`, and no tuple for `*` everywhere."""
     steps = _steps(place) if place.startswith("body $") else None
     if steps is None:
@@ -574,7 +614,7 @@ def _place(group: list[_Observation]) -> Place:
     places = [_indexes(one.difference.place) for one in group]
     # An index that is the same everywhere stays.
     varying = tuple(at[0] if len(set(at)) == 1 else None for at in zip(*places, strict=True))
-    place = _with_indexes(first.difference.place, varying)
+    place = with_indexes(first.difference.place, varying)
     why = FLOWS if not own else CONTENT if kind is ValueClass.CONTENT else ""
     if not why and not _nameable(place):
         why = NO_RULE

@@ -7,7 +7,7 @@ difference. Nothing is applied.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import Pattern, Placed, find_placed
 from ...tape.diff.token_pattern import find_token_patterns
 from ...tape.exchange import Exchange, RequestClass
-from .learn import FLOWS, Lesson, Place
+from .learn import FLOWS, Lesson, Place, with_indexes
 
 _ASKED = (RequestClass.INFERENCE, RequestClass.READ)
 _NOTHING = Pattern.later("()")
@@ -60,19 +60,25 @@ def propose_profile(
         return "# No model call or read of a client with a user agent differs.\n", None
     product = products.most_common(1)[0][0]
     mine = [one for one in pairs.values() if find_product(one.other.request.headers) == product]
+
+    def find(place: Place) -> tuple[str, ...]:
+        found = [value for pair in mine for value in _values(store, (first, second), pair, place)]
+        return find_token_patterns(found) if _where(place) else ()
+
     entries, left = list[str](), list[str]()
-    for place in places:
-        values = (
-            []
-            if find_product(pairs[place.seqs].other.request.headers) != product
-            else [value for pair in mine for value in _values(store, (first, second), pair, place)]
-        )
-        patterns = find_token_patterns(values)
-        where = _where(place)
-        if patterns and where:
-            entries += [_entry(place, where, one, mine, (first, second)) for one in patterns]
-        else:
-            left.append(f"#   {place.match}  {place.place}: {place.values[0]} | {place.values[1]}")
+    for wide, places_there in _with_all_items(places).items():
+        own = [
+            one
+            for one in places_there
+            if find_product(pairs[one.seqs].other.request.headers) == product
+        ]
+        tried = [wide] if own and find(wide) else places_there
+        for place in tried:
+            patterns = find(place) if own else ()
+            entries += [_entry(place, one, mine, (first, second)) for one in patterns]
+            if not patterns:
+                told = " | ".join(place.values)
+                left.append(f"#   {place.match}  {place.place}: {told}")
     text = _head(name, product.decode("ascii", "replace"))
     text += "places:\n" + "".join(entries) if entries else ""
     if left:
@@ -81,6 +87,19 @@ def propose_profile(
         return text, None
     parse_profile(text, name)
     return text, ProfileFile(f"{name}.yaml", text)
+
+
+def _with_all_items(places: Iterable[Place]) -> dict[Place, list[Place]]:
+    """Give the places that are one with `*` for each index.
+
+    In which item of a list a token stands depends on what was said before.
+    """
+    first: dict[tuple[str, str], Place] = {}
+    found: dict[Place, list[Place]] = {}
+    for one in places:
+        wide = replace(one, place=with_indexes(one.place, None))
+        found.setdefault(first.setdefault((wide.match, wide.place), wide), []).append(one)
+    return found
 
 
 def with_profile(config: Config, file: ProfileFile) -> Config:
@@ -106,14 +125,13 @@ def _head(name: str, product: str) -> str:
     )
 
 
-def _entry(
-    place: Place, where: str, regex: str, mine: list[_Pair], runs: tuple[RunInfo, RunInfo]
-) -> str:
+def _entry(place: Place, regex: str, mine: list[_Pair], runs: tuple[RunInfo, RunInfo]) -> str:
     agent = mine[0].other.request.header(b"user-agent") or b""
-    version = agent.split(None, 1)[0].partition(b"/")[2].decode("ascii", "replace") or "unknown"
+    named = b"".join(agent.split(None, 1)[:1]).split(b"/")[1:2]
+    version = named[0].decode("ascii", "replace") if named else "unknown"
     recordings = json.dumps([run.id for run in runs])
     return (
-        f"  - match: {json.dumps(place.match)}\n    {where}\n    regex: {json.dumps(regex)}\n"
+        f"  - match: {json.dumps(place.match)}\n    {_where(place)}\n    regex: {json.dumps(regex)}\n"
         f"    reason: {json.dumps('a token that ' + _TRIED)}\n"
         f"    client_version: {json.dumps(version)}\n    recordings: {recordings}\n"
     )

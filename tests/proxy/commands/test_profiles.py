@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from playhead.config.profiles.profile import parse_profile
 from playhead.config.profiles.shipped import shipped_profiles
 from playhead.proxy.cli import cli
-from playhead.store import Store
+from playhead.store import Store, StoreError
 from playhead.tape.exchange import Message, MessageKind, Request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.profile_pairs import Pair, pairs
@@ -129,7 +130,7 @@ def test_wrong_words_are_told(words: tuple[str, ...], said: str) -> None:
 # ---- `learn --profile` ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("client", ["gemini-cli", "claude-code", "opencode"])
+@pytest.mark.parametrize("client", [one.name for one in shipped_profiles()])
 def test_a_profile_is_learned_and_leaves_out_what_differs(client: str, tmp_path: Path) -> None:
     """What is proposed loads as a profile of one's own, and makes two recordings match."""
     store = tmp_path / "store"
@@ -146,6 +147,32 @@ def test_a_profile_is_learned_and_leaves_out_what_differs(client: str, tmp_path:
     rows = json.loads(run("--json", "-c", own).stdout)
     assert [row["off"] for row in rows if row["profile"] == client] == [True]
     assert rows[-1]["profile"] == "mine"
+
+
+def test_a_profile_is_written_to_a_file(tmp_path: Path) -> None:
+    """Named as the file; what is there is not written over."""
+    store, file, off = tmp_path / "store", tmp_path / "mine.yaml", tmp_path / "off.yaml"
+    record(store, "qwen-code")
+    off.write_text("profiles_off: [qwen-code]\n")
+    words = ["learn", "one", "two", "--write", str(file), "--store", str(store), "-c", str(off)]
+    told = CliRunner().invoke(cli, words).stdout
+    assert "a profile with 2 places. Tried on both recordings: 0 places of the client" in told
+    assert parse_profile(file.read_text(), "mine.yaml").name == "mine"
+    again = CliRunner().invoke(cli, words)
+    assert isinstance(again.exception, StoreError)
+    assert "is there already" in str(again.exception)
+
+
+def test_no_file_is_written_without_a_place(tmp_path: Path) -> None:
+    """It is an error, which says what to look at."""
+    store, file = tmp_path / "store", tmp_path / "mine.yaml"
+    with Store.open(store) as opened:
+        for name in ("one", "two"):
+            record_run(opened, name, [(mine("gemini-cli")[0].recorded, make_response())])
+    words = ["learn", "one", "two", "--write", str(file), "--store", str(store)]
+    done = CliRunner().invoke(cli, words)
+    assert "propose no profile" in str(done.exception)
+    assert not file.exists()
 
 
 def test_content_is_listed_and_not_proposed(tmp_path: Path) -> None:
@@ -174,7 +201,12 @@ def test_two_recordings_that_do_not_differ_teach_no_profile(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--profile", "My Own"], "is no name"), (["--profile", "own", "--json"], "leave out --json")],
+    [
+        (["--profile", "My Own"], "is no name"),
+        (["--profile", "own", "--json"], "leave out --json"),
+        (["--write", "My Own.yaml"], "--write: 'My Own' is no name"),
+        (["--write", "own.yaml", "--json"], "leave out --json"),
+    ],
 )
 def test_wrong_words_to_learn_are_told(more: list[str], said: str) -> None:
     """Before a store is opened."""

@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from playhead.config import IgnoreRule, loads, parse_match
 from playhead.config.schema import Classes
 from playhead.store import RunInfo, Store
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
-from playhead.tape.exchange import Message, MessageKind, Request, RequestClass
+from playhead.tape.exchange import Message, MessageKind, Request, RequestClass, Secret
 from playhead.tape.playback.websocket import is_same
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
@@ -283,6 +284,49 @@ def test_telemetry_and_secrets_are_no_lesson(tmp_path: Path) -> None:
         assert learn(store, secret[0], secret[1], (), Redactor(b"a test")).same == 1
 
 
+def ask_with_secret(chance: Random, form: str) -> Asked:
+    """Ask something whose id redaction has replaced."""
+    own = new_id(chance)
+    body = json.dumps({"metadata": {"sessionId": form.format(own)}}).encode()
+    secret = Secret("body", body.index(own.encode()), len(own), "generic")
+    return replace(make_request(URL, body), secrets=(secret,)), make_response()
+
+
+@pytest.mark.parametrize(
+    ("form", "keys", "places_there"),
+    [
+        ("{}", ("a", "a"), [("body $.metadata.sessionId", "id", True)]),
+        ("run as {} now", ("a", "a"), [("body $.metadata.sessionId", "content", False)]),
+        ("{}", ("a", "b"), []),
+        ("{}", ("", ""), []),
+    ],
+)
+def test_values_that_redaction_replaced_are_compared(
+    tmp_path: Path, form: str, keys: tuple[str, str], places_there: list[object]
+) -> None:
+    """As a playback does, by placeholders of one key; those of two keys cannot be told apart."""
+    with Store.open(tmp_path) as store:
+        runs = [
+            record_run(store, f"run{seed}", [ask_with_secret(Random(seed), form)], placeholders=key)
+            for seed, key in enumerate(keys)
+        ]
+        lesson = learn(store, runs[0], runs[1], (), Redactor(b"a test"))
+    assert places(lesson) == places_there
+    differs = not all(proposed for _, _, proposed in places(lesson))
+    assert (lesson.same, lesson.would_match) == (int(not places_there), int(not differs))
+
+
+def test_what_flows_matches_in_a_replay(study: Any) -> None:
+    """It is counted as a match: the recorded answer brings the recorded value."""
+
+    def task(chance: Random) -> list[Asked]:
+        thread = f"thread_{chance.getrandbits(80):020x}"
+        return [ask({}, {"id": thread}), ask({"thread": thread, "own": new_id(chance)})]
+
+    lesson = study(task)
+    assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
+
+
 def event_id(chance: Random) -> str:
     return f"event_{chance.getrandbits(96):024x}"
 
@@ -350,6 +394,16 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
             assert is_same(one.kind, one.data, other.data, masks)
 
 
+def test_all_places_of_a_message_are_found(overhear: Any) -> None:
+    """However many there are."""
+    names = [f"id{number:02}" for number in range(20)]
+
+    def says(chance: Random) -> list[Message]:
+        return sent({name: event_id(chance) for name in names})
+
+    assert places(overhear(says)) == [(f"body $.{name}", "id", True) for name in names]
+
+
 def test_rules_there_are_already_make_conversations_the_same(overhear: Any) -> None:
     """Then there is nothing to learn."""
     ignore = (IgnoreRule(parse_match("https://api.test/*"), json=("$.id",)),)
@@ -394,7 +448,7 @@ def test_the_lesson_is_printed_with_its_rules(study: Any) -> None:
     """For people: the snippet as it is pasted, and what it will do."""
     text = render_lesson(study(task_of_everything))
     assert '  - match: "POST https://api.test/v1/runs"\n' in text
-    assert "With these rules 5 of 6 aligned requests match." in text
+    assert "With these rules 5 of 6 aligned requests match in a replay." in text
     assert "Nothing was changed." in text
     assert all(line.isprintable() for line in text.splitlines())
 
