@@ -17,12 +17,12 @@ import msgspec
 
 from playhead.tests.agents.catalog import BUILD, Agent, load_agent, load_agents
 from playhead.tests.agents.install import NotInstalled, install
-from playhead.tests.agents.table import write_table
+from playhead.tests.agents.table import say_planted, write_table
 from playhead.tests.agents.trial import Trial
 
 RESULTS = BUILD / "results"
-_RUNS = 2
-"""Beside the replays: the recording, and the replay with a change."""
+_RUNS = 4
+"""Beside the replays: the recording, and the replays with a change."""
 
 
 @click.command()
@@ -79,7 +79,7 @@ def _say(trial: Trial) -> str:
     if trial.problem:
         return trial.problem
     good = f"{sum(trial.verdicts)} of {len(trial.verdicts)} replays FAITHFUL"
-    planted = f"planted change: red {trial.red}, root {trial.root_right}, told {trial.told}"
+    planted = "; ".join(f"{what}: {say_planted(one)}" for what, one in trial.planted.items())
     root = f"; root: {trial.root}" if trial.root else ""
     return f"{trial.seen} seen = {trial.recorded} recorded; {good}; {planted}{root}"
 

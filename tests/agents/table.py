@@ -2,42 +2,61 @@
 
 from pathlib import Path
 
-from playhead.tests.agents.trial import Trial
+from playhead.tests.agents.trial import Planted, Trial
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 BEGIN, END = "<!-- table: just agents -->", "<!-- end of table -->"
-_HEAD = """| agent | release | tried | Internet saw = recorded | replays FAITHFUL | planted change | remarks |
-|---|---|---|---|---|---|---|
+_CHANGES = ("file", "tool result", "answer")
+_HEAD = """| agent | release | tried | Internet saw = recorded | replays FAITHFUL | changed file | changed tool result | changed answer | remarks |
+|---|---|---|---|---|---|---|---|---|
 """
+_HEAD_LINES = 4
+"""Of the table, and the blank ones before it."""
 
 
 def write_table(trials: list[Trial]) -> None:
-    """Put the table in the place of the one that stands there."""
+    """Put the table in the place of the one that stands there; the rows of agents that were not tried stay."""
     if not PAGE.exists():
         return
     before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    rows = "".join(map(_row, sorted(trials, key=lambda trial: trial.title.lower())))
-    PAGE.write_text(f"{before}{BEGIN}\n\n{_HEAD}{rows}\n{END}{after}")
+    old, _, after = rest.partition(END)
+    rows = {
+        line.split("|")[1].strip(): f"{line}\n" for line in old.splitlines()[_HEAD_LINES:] if line
+    }
+    rows |= {trial.title: _row(trial) for trial in trials}
+    table = "".join(rows[title] for title in sorted(rows, key=str.lower))
+    PAGE.write_text(f"{before}{BEGIN}\n\n{_HEAD}{table}\n{END}{after}")
 
 
 def _row(trial: Trial) -> str:
     if trial.problem:
-        cells = [trial.title, trial.version, trial.date, "", "", "", _cell(trial.problem)]
+        cells = [
+            trial.title,
+            trial.version,
+            trial.date,
+            *[""] * (2 + len(_CHANGES)),
+            _cell(trial.problem),
+        ]
     else:
         equal = "=" if trial.seen == trial.recorded else "≠"
         replays = f"{sum(trial.verdicts)} of {len(trial.verdicts)}"
         counts = f"{trial.seen} {equal} {trial.recorded}"
-        cells = [trial.title, trial.version, trial.date, counts, replays, _planted(trial)]
+        cells = [trial.title, trial.version, trial.date, counts, replays, *_planted(trial)]
         cells.append(_cell(trial.root))
     return f"| {' | '.join(cells)} |\n"
 
 
-def _planted(trial: Trial) -> str:
-    if not trial.red:
+def _planted(trial: Trial) -> list[str]:
+    found = [trial.planted.get(what) for what in _CHANGES]
+    return ["-" if one is None else say_planted(one) for one in found]
+
+
+def say_planted(planted: Planted) -> str:
+    """Say what came of a change."""
+    if not planted.red:
         return "not noticed"
-    root = "root right" if trial.root_right else "another root"
-    return f"red, {root}, {'readable' if trial.told else 'not readable'}"
+    root = "root right" if planted.root_right else "another root"
+    return f"red, {root}, {'readable' if planted.told else 'not readable'}"
 
 
 def _cell(text: str) -> str:

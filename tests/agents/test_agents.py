@@ -18,7 +18,7 @@ CHEAP = ("langgraph", "openai-agents", "pydantic-ai", "smolagents")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CHEAP)
 def test_an_agent_is_recorded_and_replayed_as_it_is(name: str) -> None:
-    """All that its servers saw is on the tape, a replay with nothing up is faithful, and a changed file is the root."""
+    """All that its servers saw is on the tape, a replay with nothing up is faithful, and each planted change is the root."""
     agent = load_agent(name)
     if not agent.is_installed:
         pytest.skip(f"{agent.title} is not installed: run `just agents {name}`")
@@ -27,7 +27,10 @@ def test_an_agent_is_recorded_and_replayed_as_it_is(name: str) -> None:
     assert not trial.problem
     assert trial.seen == trial.recorded > 0
     assert trial.verdicts == [True], trial.root
-    assert (trial.red, trial.root_right, trial.told) == (True, True, True)
+    assert set(trial.planted) == {"file", "tool result", "answer"}
+    for what, one in trial.planted.items():
+        assert (one.red, one.root_right) == (True, True), what
+    assert trial.planted["file"].told
 
 
 def _try(name: str, folder: Path) -> Trial:

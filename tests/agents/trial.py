@@ -1,9 +1,10 @@
-"""What is asked of an agent: recorded whole, replayed faithfully with nothing up, and a planted change told.
+"""What is asked of an agent: recorded whole, replayed faithfully with nothing up, and each planted change told.
 
 `python -m playhead.tests.agents.trial NAME FOLDER REPLAYS RESULT` leaves the network, and writes a `Trial` to RESULT.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,10 +13,27 @@ import msgspec
 
 from playhead.tests.agents.catalog import load_agent
 from playhead.tests.agents.install import find_version
+from playhead.tests.agents.plant import (
+    Edit,
+    change_model_answer,
+    change_tool_result,
+    is_model_root,
+    is_tool_root,
+    plant,
+)
 from playhead.tests.agents.stage import Ended, Stage, enter
 
 CHANGED = "two pears"
 """What stands in the notes of a replay with a planted change."""
+
+
+class Planted(msgspec.Struct, frozen=True):
+    """What came of a replay with a change."""
+
+    red: bool
+    root_right: bool
+    told: bool
+    """Whether the agent's own output holds what was refused."""
 
 
 class Trial(msgspec.Struct):
@@ -32,21 +50,20 @@ class Trial(msgspec.Struct):
     verdicts: list[bool] = []
     root: str = ""
     """Of the first replay that was not faithful."""
-    red: bool = False
-    root_right: bool = False
-    told: bool = False
-    """Whether the agent's own output holds what was refused."""
+    planted: dict[str, Planted] = {}
+    """By what was changed: `file`, `tool result` or `answer`; without those that this agent has nothing of."""
     problem: str = ""
 
     @property
     def is_good(self) -> bool:
         """Whether all of it is as it should be."""
         replayed = bool(self.verdicts) and all(self.verdicts)
-        return replayed and self.seen == self.recorded and self.red and self.root_right
+        right = all(one.red and one.root_right for one in self.planted.values())
+        return replayed and self.seen == self.recorded and right
 
 
 def try_agent(stage: Stage, replays: int) -> Trial:
-    """Record an agent, replay it, and replay it once more with a change."""
+    """Record an agent, replay it, and replay it once more with each change."""
     trial = Trial(stage.agent.name, stage.agent.title)
     trial.version = find_version(stage.agent, stage.environment())
     done = stage.record(f"{stage.agent.name}")
@@ -62,10 +79,27 @@ def try_agent(stage: Stage, replays: int) -> Trial:
         if not trial.verdicts[-1] and not trial.root:
             trial.root = _root(done.receipt) or _ending(done)
     done = stage.replay(stage.agent.name, _plant)
-    trial.red = bool(done.receipt) and done.receipt.get("faithful") is not True
-    trial.root_right = _is_in_notes(done.receipt)
-    trial.told = "refused" in done.output and "Playhead" in done.output
+    trial.planted["file"] = _judge(done, _is_in_notes)
+    for what, (edit, is_root) in _IN_THE_TAPE.items():
+        name = f"{stage.agent.name}-{what.replace(' ', '-')}"
+        if plant(stage.store, stage.agent.name, name, edit):
+            trial.planted[what] = _judge(stage.replay(name), is_root)
     return trial
+
+
+_Judge = Callable[[dict[str, Any]], bool]
+_IN_THE_TAPE: dict[str, tuple[Edit, _Judge]] = {
+    "tool result": (change_tool_result, is_tool_root),
+    "answer": (change_model_answer, is_model_root),
+}
+
+
+def _judge(done: Ended, is_root: _Judge) -> Planted:
+    return Planted(
+        red=bool(done.receipt) and done.receipt.get("faithful") is not True,
+        root_right=is_root(done.receipt),
+        told="refused" in done.output and "Playhead" in done.output,
+    )
 
 
 def _plant(stage: Stage) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead.tests.agents.script import Asked, Said, Tool
+from playhead.tests.agents.wires.pieces import cut
 
 _USAGE = {"input_tokens": 100, "output_tokens": 20}
 
@@ -72,12 +73,12 @@ def events(asked: Asked, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
     for index, part in enumerate(message["content"]):
         if part["type"] == "text":
             yield "content_block_start", {"index": index, "content_block": {**part, "text": ""}}
-            for piece in _pieces(part["text"]):
+            for piece in cut(part["text"]):
                 delta = {"type": "text_delta", "text": piece}
                 yield "content_block_delta", {"index": index, "delta": delta}
         else:
             yield "content_block_start", {"index": index, "content_block": {**part, "input": {}}}
-            for piece in _pieces(json.dumps(part["input"])):
+            for piece in cut(json.dumps(part["input"], separators=(",", ":"))):
                 delta = {"type": "input_json_delta", "partial_json": piece}
                 yield "content_block_delta", {"index": index, "delta": delta}
         yield "content_block_stop", {"index": index}
@@ -90,7 +91,3 @@ def stream(asked: Asked, said: Said) -> Iterator[str]:
     """Give the lines of the stream, an event at a time."""
     for name, event in events(asked, said):
         yield f"event: {name}\ndata: {json.dumps({'type': name, **event})}\n\n"
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[at : at + 24] for at in range(0, len(text), 24)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead.tests.agents.script import Asked, Said, Tool
+from playhead.tests.agents.wires.pieces import cut
 
 _TOLD = "Calling tools:"
 """How smolagents tells in words what the model called."""
@@ -44,7 +45,10 @@ def _message(said: Said) -> dict[str, Any]:
             {
                 "id": f"call_{secrets.token_hex(12)}",
                 "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                "function": {
+                    "name": call.name,
+                    "arguments": json.dumps(call.arguments, separators=(",", ":")),
+                },
             }
             for call in said.calls
         ]
@@ -76,14 +80,14 @@ def stream(asked: Asked, said: Said) -> Iterator[str]:
     message = _message(said)
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     text = said.text
-    deltas += [{"content": text[at : at + 24]} for at in range(0, len(text), 24)]
+    deltas += [{"content": piece} for piece in cut(text)]
     for index, call in enumerate(message.get("tool_calls", ())):
         arguments = call["function"]["arguments"]
         first = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
         deltas.append({"tool_calls": [first]})
         deltas += [
-            {"tool_calls": [{"index": index, "function": {"arguments": arguments[at : at + 24]}}]}
-            for at in range(0, len(arguments), 24)
+            {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+            for piece in cut(arguments)
         ]
     for delta in deltas:
         yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})

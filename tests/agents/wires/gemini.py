@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead.tests.agents.script import Asked, Said, Tool
+from playhead.tests.agents.wires.pieces import cut
 
 _USAGE = {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}
 
@@ -56,6 +57,6 @@ def whole(asked: Asked, said: Said) -> dict[str, Any]:
 def stream(asked: Asked, said: Said) -> Iterator[str]:
     """Give the events of the stream."""
     text = said.text
-    pieces = [{"text": text[at : at + 24]} for at in range(0, len(text), 24)]
+    pieces = [{"text": piece} for piece in cut(text)]
     for answer in _answers(asked, said, [*pieces, *_calls(said)]):
         yield f"data: {json.dumps(answer)}\r\n\r\n"

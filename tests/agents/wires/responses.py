@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead.tests.agents.script import Asked, Call, Said, Tool
+from playhead.tests.agents.wires.pieces import cut
 
 _USAGE = {
     "input_tokens": 100,
@@ -106,7 +107,7 @@ def _call(call: Call, *, is_code: bool) -> dict[str, Any]:
     if is_code:
         kind, text = "custom_tool_call", call.arguments["input"]
         return {"id": f"ctc_{secrets.token_hex(12)}", "type": kind, **name, "input": text}
-    text = json.dumps(call.arguments)
+    text = json.dumps(call.arguments, separators=(",", ":"))
     kind = "function_call"
     return {"id": f"fc_{secrets.token_hex(12)}", "type": kind, **name, "arguments": text}
 
@@ -130,8 +131,8 @@ def _events(response: dict[str, Any]) -> Iterator[dict[str, Any]]:
             text = item[field]
             yield _item("added", index, {**item, field: "", "status": "in_progress"})
             kind = f"response.{item['type']}_{field}"
-            for at in range(0, len(text), 24):
-                yield {"type": f"{kind}.delta", **place, "delta": text[at : at + 24]}
+            for piece in cut(text):
+                yield {"type": f"{kind}.delta", **place, "delta": piece}
             yield {"type": f"{kind}.done", **place, field: text}
         yield _item("done", index, item)
     yield {"type": "response.completed", "response": response}
@@ -142,8 +143,7 @@ def _message(item: dict[str, Any], index: int, place: dict[str, Any]) -> Iterato
     text, place = part["text"], {**place, "content_index": 0}
     yield _item("added", index, {**item, "content": [], "status": "in_progress"})
     yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
-    for at in range(0, len(text), 24):
-        delta = text[at : at + 24]
+    for delta in cut(text):
         yield {"type": "response.output_text.delta", **place, "delta": delta, "logprobs": []}
     yield {"type": "response.output_text.done", **place, "text": text, "logprobs": []}
     yield {"type": "response.content_part.done", **place, "part": part}
