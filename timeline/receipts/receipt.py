@@ -634,6 +634,7 @@ class _Fold:
 
     def _diverged(self, row: Mapping[str, Any]) -> None:
         """Keep a divergence."""
+        self.calls.note_diverged(row)
         _bounded(self.receipt.divergences, row)
         self.receipt.followed[row["kind"]] += 1
 

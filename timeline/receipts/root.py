@@ -5,6 +5,7 @@ Rules:
 1. The root is the first divergence that touched a model call, a tool or an effect. A tool is a read after the first model call.
 2. Where its differing value came from the answer to a call of start-up that diverged, or was left out, that call is the root.
    A call of start-up is a read before the first model call of a run whose tape asks a model.
+   A message of a WebSocket comes after all requests that had arrived when it was sent, not where its handshake was.
 3. Attempts that came to nothing and how the command ended come after these, what was left on the tape comes last.
 4. A refused request that is asked again is a retry: it is counted with the first one, and is no divergence of its own.
 
@@ -26,6 +27,8 @@ _MOST = 100_000
 """Requests of a run whose repetition is noticed; of start-up as many are known."""
 _CHAIN = 32
 """Start-up calls of which one follows from the other."""
+_MESSAGE = "message["
+"""Begins the place of a difference in a WebSocket."""
 _TUNNEL = "CONNECT"
 _COMMAND = "command"
 
@@ -43,10 +46,14 @@ class Calls:
         """Seqs by fingerprint."""
         self._refused: set[int] = set()
         self._noted = 0
+        self._last = 0
+        self._after: dict[int, int] = {}
+        """Highest seq that had arrived when a WebSocket went another way, by the seq of the WebSocket."""
 
     def take(self, data: Row) -> None:
         """Take in an intent or a verdict."""
         seq, kind = int(data["seq"]), data["request_class"]
+        self._last = max(self._last, seq)
         if kind == RequestClass.TELEMETRY.value or data.get("again"):
             return
         if kind == RequestClass.INFERENCE.value:
@@ -63,6 +70,16 @@ class Calls:
             self._alike.setdefault(bytes(fingerprint), []).append(seq)
             if data.get("verdict") == VerdictKind.REFUSED.value:
                 self._refused.add(seq)
+
+    def note_diverged(self, row: Row) -> None:
+        """Take in a divergence, where it stands in the log."""
+        if any(str(one["place"]).startswith(_MESSAGE) for one in row["differences"]):
+            self._after.setdefault(int(row["seq"]), self._last)
+
+    def when(self, row: Row) -> tuple[int, int]:
+        """Give what orders divergences by when they happened."""
+        seq = int(row["seq"])
+        return max(seq, self._after.get(seq, 0)), seq in self._after
 
     def is_start_up(self, seq: int) -> bool:
         """Say whether a request was a read before the first call of a model."""
@@ -104,7 +121,12 @@ def fold(divergences: Sequence[Row], unused: Sequence[Row], own: Calls, tape: Ca
         return asks_model and calls.is_start_up(int(row["seq"]))
 
     candidates = [*kept, *unused]
-    root = min(candidates, key=lambda row: _rank(row, start_up=is_start_up(row)), default=None)
+
+    def rank(row: Row) -> tuple[bool, bool, int, int]:
+        calls = tape if _is_unused(row) else own
+        return *_rank(row, start_up=is_start_up(row)), *calls.when(row)
+
+    root = min(candidates, key=rank, default=None)
     start_up = [row for row in candidates if is_start_up(row)]
     for _ in range(_CHAIN):
         source = _find_source(root, start_up) if root is not None else None
@@ -133,10 +155,10 @@ def _is_unused(row: Row) -> bool:
     return bool(row["kind"] == DivergenceKind.UNUSED.value)
 
 
-def _rank(row: Row, *, start_up: bool) -> tuple[bool, bool, int]:
+def _rank(row: Row, *, start_up: bool) -> tuple[bool, bool]:
     """Order divergences by which can be the root: what was left out is never the cause of what was asked."""
     beside = start_up or row["method"] in (_TUNNEL, _COMMAND)
-    return _is_unused(row), beside, int(row["seq"])
+    return _is_unused(row), beside
 
 
 def _find_source(row: Row, start_up: Sequence[Row]) -> Row | None:

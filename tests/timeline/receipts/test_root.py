@@ -3,7 +3,8 @@
 The tape: 1 and 2 reads of start-up, 3 a model call, 4 a read of a tool, 5 an effect, 6 a model call, 7 telemetry. A playback is a
 list of words, one a request: `served N`, `changed N`, `unexpected N`, `exhausted N` (refused, nearest to tape seq N),
 `discarded 7`. `changed N of M` says that the differing value came from the recorded answer to tape seq M; `changed N by S` that it
-came from the answer given to seq S of the playback. `again` repeats the request before it, which is refused as it was.
+came from the answer given to seq S of the playback. `strayed N back B` is a message of the WebSocket that was opened B requests
+before. `again` repeats the request before it, which is refused as it was.
 """
 
 from collections.abc import AsyncIterator
@@ -57,6 +58,10 @@ async def play(store: Store, tape: RunInfo, *told: str) -> RunInfo:
 
 def _events(seq: int, words: list[str]) -> list[Event]:
     what, number = words[0], int(words[1])
+    differences: tuple[dict[str, str], ...] = ()
+    if what == "strayed":
+        what, seq = "changed", seq - int(words[-1])
+        differences = ({"place": "message[4].$.x", "recorded": "1", "asked": "2"},)
     recorded = TAPE[number - 1]
     asked: dict[str, Any] = {
         "seq": seq,
@@ -84,7 +89,7 @@ def _events(seq: int, words: list[str]) -> list[Event]:
         "method": recorded.request.method,
         "url": recorded.request.url,
         "nearest_seq": number,
-        "differences": (),
+        "differences": differences,
         "cause": cause,
         "text": "",
     }
@@ -122,6 +127,9 @@ ROOTS = [
     # Retries of it do not count; nor does telemetry, whatever became of it.
     (("changed 1", "again", "again", "served 2", "changed 3"), 5),
     (("discarded 7", "served 1", "served 2", "discarded 7", "changed 3"), 5),
+    # A message of a WebSocket follows from what was asked after its handshake, and before it.
+    (("served 1", "served 2", "served 3", "changed 4", "strayed 3 back 2"), 4),
+    (("served 1", "served 2", "served 3", "served 4", "strayed 3 back 2", "changed 5"), 3),
     # Nothing was asked for any more once the agent had failed: that is no cause.
     (("served 1", "changed 2"), 2),
 ]
