@@ -6,6 +6,7 @@
     recognise:
       user_agent: [claude-cli]      # products that its user-agent begins with
       header: [x-app-session]       # header fields that it sends beside, where others have its user-agent, too
+      process: [my-agent]           # programs of the command, where nothing in a request tells it from others
     places:
       - match: POST *://*/*v1/messages
         json: $.system[*].text
@@ -103,6 +104,8 @@ class Profile:
     unconditional: tuple[Unconditional, ...] = ()
     sends: tuple[str, ...] = ()
     """Header fields by which it is told from others with its `user-agent`, in lower case."""
+    processes: tuple[str, ...] = ()
+    """Programs of which the command has to run one, in lower case; empty where any may."""
     text: str = field(default="", compare=False, repr=False)
     """The file."""
 
@@ -191,7 +194,7 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     fields = value.fields("profile", "version", "client", "recognise", "places", "unconditional")
     missing = "missing; expected {}".format
     nothing: tuple[str, ...] = ()
-    known = fields.section("recognise", _recognised, (nothing, nothing))
+    known = fields.section("recognise", _recognised, (nothing, nothing, nothing))
     profile = Profile(
         name=fields.required("profile", parse_name, missing(PROFILE_NAME), ""),
         version=fields.required("version", _parse_number, missing("a number, as 1"), 0),
@@ -200,6 +203,7 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
         places=fields.each("places", lambda given: _place(given, parse_regex)),
         unconditional=fields.each("unconditional", _unconditional),
         sends=known[1],
+        processes=known[2],
         text=text,
     )
     if not profile.products and (
@@ -211,12 +215,13 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     return profile
 
 
-def _recognised(value: Value) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    fields = value.fields("user_agent", "header")
+def _recognised(value: Value) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    fields = value.fields("user_agent", "header", "process")
     found = fields.texts("user_agent", _parse_product, "")
     if not found:
         value.missing("user_agent", "missing; expected products, as [claude-cli]")
-    return found, fields.texts("header", lambda text: parse_header_name(text).lower(), "")
+    headers = fields.texts("header", lambda text: parse_header_name(text).lower(), "")
+    return found, headers, fields.texts("process", _parse_program, "")
 
 
 def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
@@ -305,6 +310,14 @@ def _parse_product(text: str) -> str:
         return text.lower()
     raise ValueError(
         f"{shown(text)} is no product; expected a word without its version, as claude-cli"
+    )
+
+
+def _parse_program(text: str) -> str:
+    if text and text.isprintable() and not set(text) & set(" /\\"):
+        return text.lower()
+    raise ValueError(
+        f"{shown(text)} is no name of a program; expected it without its folder and extension, as my-agent"
     )
 
 

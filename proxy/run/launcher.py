@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...addons.run.run_state import OpenRun
 from ...config import Config, Control, Listen, Mode, OnFull
+from ...config.profiles.command_programs import for_command
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.exit_codes import ExitCode
 from ...tape.records.events import Event, EventKind
@@ -112,7 +113,7 @@ def record(
     Raises: PlayheadError, before the command is started.
     """
     wanted = _Wanted(run, command, output, container_host, config_file)
-    return _launch(replace(config, mode=Mode.RECORD), wanted)
+    return _launch(replace(for_command(config, command), mode=Mode.RECORD), wanted)
 
 
 def replay(
@@ -130,7 +131,7 @@ def replay(
     Raises: PlayheadError, before the command is started.
     """
     wanted = _Wanted(run, command, output, container_host, config_file)
-    return _launch(replace(config, mode=Mode.PLAYBACK), wanted)
+    return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
 
 
 class _Wanted(NamedTuple):

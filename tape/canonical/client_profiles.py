@@ -4,7 +4,8 @@ Rules:
 
 1. A client is known by the product that its `user-agent` begins with, by fields that it sends where others have this product, too, and
    by the endpoint: each place of a profile names one.
-   All are parts of the request, so an index can always be made again from what was recorded.
+   All are parts of the request, so an index can always be made again from what was recorded. Profiles that ask for a process are turned off
+   before, where the command is another one (`config/profiles/command_programs.py`).
 2. A place is a value of a JSON body, or a header field. What the pattern's group finds there does not count; the text around it does, and so
    does a value of another form.
    A token that redaction has replaced does not count either. Of a linked place it counts which values are the same in the request,

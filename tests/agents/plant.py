@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from playhead.store import Record, RunInfo, Store
 from playhead.tape.canonical.canonical_request import raw_key
-from playhead.tape.exchange import Exchange, Message, RequestClass
+from playhead.tape.exchange import Exchange, Message, RequestClass, RunId
 from playhead.tests.agents.script import API, MCP
 
 _CHAIR, _TABLE = b"a chair", b"a table"
@@ -78,7 +78,7 @@ def plant(folder: Path, run: str, name: str, edit: Edit) -> bool:
                         said = replace(message, data=edit(exchange, message.data))
                     changed |= said.data != message.data
                     ingest.append_message(number, exchange.seq, at, said)
-            ingest.publish([replace(info, id=name, number=number)])
+            ingest.publish([replace(info, id=RunId(name), number=number)])
     return changed
 
 

@@ -19,6 +19,7 @@ from playhead.tape.canonical.canonical_request import (
     rules_of,
 )
 from playhead.tape.exchange import Message, Request, RequestClass, Response, WebSocketSummary
+from playhead.tape.records.events import Event, EventKind
 
 from .dialects import make_request
 from .exchanges import make_exchange, make_intent, make_outcome, make_response
@@ -41,11 +42,13 @@ def record_run(
     seal: bool = True,
     kind: RequestClass = RequestClass.INFERENCE,
     websockets: Mapping[int, Sequence[Message]] = MappingProxyType({}),
+    noted: Mapping[str, Any] | None = None,
     **info: Any,
 ) -> RunInfo:
     """Write a recording as the proxy does, under some rules; blocks.
 
     websockets: messages of those that became a WebSocket, by seq.
+    noted: of the command, and how it ended.
     """
     rules = rules_of(Config(ignore=ignore))
 
@@ -69,6 +72,8 @@ def record_run(
             store.append_made(run.number, partial(make_intent, exchange))
             record = Record(exchange, raw_key(request, kind), make_outcome(exchange))
             await store.save(run.number, partial(_same, record))
+        if noted is not None:
+            store.append(run.number, Event(EventKind.NOTED, time.time_ns(), dict(noted)))
         if seal:
             run = await store.seal(run, reason="test", at_ns=time.time_ns())
         return run

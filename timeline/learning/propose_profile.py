@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from ...config import Config, parse_match
+from ...config.profiles.command_programs import find_program
 from ...config.profiles.profile import parse_field, parse_path, parse_profile
 from ...config.schema import ProfileFile
 from ...config.values import parse_json_path
@@ -23,8 +24,19 @@ from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import Pattern, Placed, find_placed
 from ...tape.diff.token_pattern import find_token_patterns
 from ...tape.exchange import Exchange, RequestClass
+from ..receipts.receipt import find_command
 from .learn import FLOWS, Lesson, Place, with_indexes
 
+SDK_PRODUCTS = frozenset(
+    (
+        *(b"openai", b"asyncopenai", b"anthropic", b"asyncanthropic", b"litellm", b"cohere"),
+        *(b"google-genai-sdk", b"mistral-client-python", b"groq", b"ollama-python", b"boto3"),
+        *(b"langchain", b"ai", b"ai-sdk", b"botocore", b"python-requests", b"python-httpx"),
+        *(b"aiohttp", b"node", b"node-fetch", b"undici", b"axios", b"bun", b"deno", b"mozilla"),
+        *(b"go-http-client", b"okhttp", b"java", b"curl", b"python-urllib", b"python"),
+    )
+)
+"""What many clients name in their `user-agent`: a profile asks for the process as well."""
 _ASKED = (RequestClass.INFERENCE, RequestClass.READ)
 _NOTHING = Pattern.later("()")
 _TRIED = "in one recording differs from the other there, and the rest of the value does not"
@@ -79,7 +91,8 @@ def propose_profile(
             if not patterns:
                 told = " | ".join(place.values)
                 left.append(f"#   {place.match}  {place.place}: {told}")
-    text = _head(name, product.decode("ascii", "replace"))
+    process = find_program(find_command(store, second)) if product in SDK_PRODUCTS else ""
+    text = _head(name, product.decode("ascii", "replace"), process)
     text += "places:\n" + "".join(entries) if entries else ""
     if left:
         text += "\n".join(["# Differs, and not in tokens alone:", *left]) + "\n"
@@ -118,10 +131,11 @@ def _where(place: Place) -> str:
         return ""
 
 
-def _head(name: str, product: str) -> str:
+def _head(name: str, product: str, process: str) -> str:
+    only = f"  process: [{json.dumps(process)}]\n" if process else ""
     return (
         f"profile: {json.dumps(name)}\nversion: 1\nclient: {json.dumps(name)}\n"
-        f"recognise:\n  user_agent: [{json.dumps(product)}]\n"
+        f"recognise:\n  user_agent: [{json.dumps(product)}]\n{only}"
     )
 
 

@@ -201,6 +201,14 @@ def find_files(store: Store, tape: RunInfo) -> tuple[str, ...]:
     return ()
 
 
+def find_command(store: Store, run: RunInfo) -> tuple[str, ...]:
+    """Give the command that a run was made with, as stored; empty where there was none. Blocking."""
+    for event in store.log(run):
+        if event.kind is EventKind.NOTED and event.data.get("command"):
+            return tuple(event.data["command"])
+    return ()
+
+
 @dataclass(slots=True)
 class Receipt:
     """The account of one run."""

@@ -83,6 +83,7 @@ FAULTS = [
     (SOUND.replace("version: 3", "version: three"), ":2:10: version: 'three' is no version"),
     (SOUND.replace("version: 3", "version: 0"), "'0' is no version"),
     (SOUND.replace("Some-CLI]", "Some-CLI/1.0]"), "is no product; expected a word without"),
+    (SOUND.replace("[Some-CLI]}", "[a], process: [/bin/a]}"), "'/bin/a' is no name of a program"),
     (SOUND + "refusal: 424\n", "unknown key"),
     (place(json="id"), "is no JSON path"),
     (place(match="v1/chat"), "is no match pattern"),

@@ -149,6 +149,22 @@ def test_a_profile_is_learned_and_leaves_out_what_differs(client: str, tmp_path:
     assert rows[-1]["profile"] == "mine"
 
 
+def test_a_profile_asks_for_the_program_where_an_sdk_has_its_product(tmp_path: Path) -> None:
+    """The one that the recording was made with."""
+    store = tmp_path / "store"
+    record(store, "copilot-cli")
+    command = {"child_exit": 0, "command": ["node", "/opt/copilot.js", "--prompt", "go"]}
+    with Store.open(store) as opened:
+        asked = [(pair.asked, make_response()) for pair in mine("copilot-cli")]
+        record_run(opened, "three", asked, noted=command)
+    off = tmp_path / "off.yaml"
+    off.write_text("profiles_off: [copilot-cli]\n")
+    words = ["learn", "one", "three", "--profile", "mine", "--store", str(store), "-c", str(off)]
+    told = CliRunner().invoke(cli, words).stdout
+    profile = parse_profile(told, "mine.yaml")
+    assert (profile.products, profile.processes) == (("openai",), ("copilot",))
+
+
 def test_a_profile_is_written_to_a_file(tmp_path: Path) -> None:
     """Named as the file; what is there is not written over."""
     store, file, off = tmp_path / "store", tmp_path / "mine.yaml", tmp_path / "off.yaml"
