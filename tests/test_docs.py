@@ -306,6 +306,7 @@ def _receipt() -> Receipt:
         "names": [{"name": "a.test", "type": "A", "count": 1}],
         "names_omitted": 0,
         "refused": [{"target": "tcp://127.0.0.1:1", "process": "", "count": 1}],
+        "programs": [{"program": "git", "count": 1}],
         "services": [asdict(Use(Service("127.0.0.1", 1), "x"))],
         "sockets": [],
         "copied": [],

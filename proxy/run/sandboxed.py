@@ -279,6 +279,7 @@ class SandboxedRun:
             "sockets_used": [
                 {**row, "path": redact(row["path"])} for row in self.sandbox.sockets.refused
             ],
+            "programs": _programs(self.sandbox.sockets.programs, redact),
             "sockets": []
             if self.sandbox.sockets.watched
             else sorted(self._reachable)[:_MOST_SOCKETS],
@@ -335,6 +336,16 @@ class SandboxedRun:
             "process": self.sandbox.sole_process,
             "count": count,
         }
+
+
+def _programs(
+    started: dict[str, int] | None, redact: Callable[[str], str]
+) -> list[dict[str, Any]] | None:
+    """Give the programs that were started, the most frequent first; None where nobody looked."""
+    if started is None:
+        return None
+    order = sorted(started.items(), key=lambda one: (-one[1], one[0]))
+    return [{"program": redact(name), "count": count} for name, count in order]
 
 
 def _refused(packet_capture: PacketCapture | None) -> dict[Attempt, int]:

@@ -8,10 +8,13 @@ command cannot reach, makes it on the same socket:
 * To a path at which a program of the sandbox listens, or that a live rule names.
 * To any other path it is refused, and noted.
 
-Letting the call go on itself would let another thread change the address, or the socket, after it was looked at.
+The start of a program waits, too, and goes on as it is once it was noted: that is an account, and no decision.
+
+Letting a `connect` go on itself would let another thread change the address, or the socket, after it was looked at.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -30,9 +33,11 @@ from .kernel.notifications import (
     connect,
     family_of,
     is_waiting,
+    let_go_on,
     receive,
     take_descriptor,
 )
+from .kernel.seccomp import find_starts
 from .kernel.syscalls import die_with_parent
 
 _LONGEST = 128
@@ -40,6 +45,10 @@ _LONGEST = 128
 _REFUSED, _DENIED, _INVALID = 111, 13, 22
 _MOST_NOTED = 300
 _MOST_SAID = 1 << 18
+_MOST_PROGRAMS = 300
+_PAGE = 4096
+_LONGEST_NAME = 80
+_AT_FDCWD = -100
 _MOST_THREADS = 200
 _NOT_KNOWN = "unknown"
 
@@ -126,6 +135,9 @@ class Connects:
         """How often each of those was connected to."""
         self.refused: dict[tuple[str, str], int] = {}
         """How often each other one was tried, by path and the name of the process."""
+        self.programs: dict[str, int] = {}
+        """How often each program was started, by its name."""
+        self._starts = find_starts()
         self._listener = listener
         self._processes = processes
         self._let_in: dict[Place, str] = {}
@@ -150,7 +162,11 @@ class Connects:
                 {"path": path, "process": process, "count": count}
                 for (path, process), count in self.refused.items()
             ]
-            return {"sockets_used": dict(self.used), "sockets_refused": refused}
+            return {
+                "sockets_used": dict(self.used),
+                "sockets_refused": refused,
+                "programs": dict(self.programs),
+            }
 
     def _work(self) -> None:
         # Root and working folder of this thread alone.
@@ -171,6 +187,11 @@ class Connects:
                 if self._is_over():
                     return
                 continue
+            if call.name in self._starts:
+                with contextlib.suppress(OSError, ValueError):
+                    self._note_start(call)
+                let_go_on(self._listener, call)
+                continue
             try:
                 error = self._make(call)
             except OSError as failure:
@@ -182,6 +203,37 @@ class Connects:
         asked = select.poll()
         asked.register(self._listener, select.POLLIN)
         return any(event & select.POLLHUP for _, event in asked.poll(0))
+
+    def _note_start(self, call: Call) -> None:
+        """Note the program that a call starts, if there is one: a shell tries each folder. Raises: OSError.
+
+        The command itself is started by a process whose memory nobody can read.
+        """
+        folder, at = _AT_FDCWD, call.arguments[0]
+        if self._starts[call.name] == "execveat":
+            # A descriptor is an int of 32 bits, with a sign.
+            folder, at = ctypes.c_int(call.arguments[0] & 0xFFFFFFFF).value, call.arguments[1]
+        memory = self._open(f"{call.thread}/mem")
+        try:
+            path = os.pread(memory, _PAGE, at).partition(b"\0")[0]
+        finally:
+            os.close(memory)
+        if folder != _AT_FDCWD and not path.startswith(b"/"):
+            of = f"{call.thread}/fd/{folder}"
+            path = os.fsencode(os.readlink(of, dir_fd=self._processes)) + (
+                b"/" + path if path else b""
+            )
+        held = self._look_up(call, path)
+        try:
+            mode = os.fstat(held).st_mode
+        finally:
+            os.close(held)
+        if not stat.S_ISREG(mode) or not mode & 0o111:
+            return
+        name = path.rpartition(b"/")[2][:_LONGEST_NAME].decode(errors="replace")
+        with self._lock:
+            if name in self.programs or len(self.programs) < _MOST_PROGRAMS:
+                self.programs[name] = self.programs.get(name, 0) + 1
 
     def _make(self, call: Call) -> int:
         """Make one connection; give 0 or an error number. Raises: OSError."""

@@ -57,6 +57,8 @@ class SocketUse:
     """How often each was connected to that a live rule names, by its path."""
     refused: list[dict[str, Any]] = field(default_factory=list)
     """Others that were tried: `path`, `process` and `count`."""
+    programs: dict[str, int] | None = None
+    """How often each program was started in there, by name, but for the command itself; None where nobody looked."""
 
 
 class Sandbox:
@@ -173,6 +175,7 @@ class Sandbox:
             self._strict or "sockets_used" in message.data,
             message.data.get("sockets_used", {}),
             message.data.get("sockets_refused", []),
+            message.data.get("programs"),
         )
         assert self._process is not None
         await asyncio.to_thread(self._process.wait)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from ...config import Mode
 from ...store import RunInfo, RunStatus
 from ...tape.diff.divergence_types import DivergenceKind
 from ...tape.exchange import (
@@ -474,6 +475,8 @@ def _how(count: int, match: str) -> str:
 
 
 _SHOWN_PROGRAMS = 5
+_RAN = 12
+"""Programs that ran again that are shown."""
 
 
 def _beside(receipt: Receipt) -> list[str]:
@@ -486,6 +489,7 @@ def _beside(receipt: Receipt) -> list[str]:
         told = ", ".join(receipt.own_programs[:_SHOWN_PROGRAMS])
         more = " ..." if len(receipt.own_programs) > _SHOWN_PROGRAMS else ""
         lines.append(f"passed, to programs of the command's own: {plain(told)}{more}")
+    lines += _ran_again(receipt)
     lines += [plain(str(row)) for row in receipt.profiles.rows.values()]
     lines += [
         f"no profile for the client {plain(product, 60)}: record it twice, then `playhead learn FIRST SECOND --profile NAME`"
@@ -510,6 +514,18 @@ def _beside(receipt: Receipt) -> list[str]:
             f"credentials merged: {plain(told)}; one stands for several on the tape, and no answer depended on which"
         )
     return lines
+
+
+def _ran_again(receipt: Receipt) -> list[str]:
+    """Say which programs a replay has run again: a proxy plays what they ask, and not what they do."""
+    if receipt.mode != Mode.PLAYBACK.value:
+        return []
+    found = (receipt.sandbox or {}).get("programs") or ()
+    if not found:
+        return []
+    told = ", ".join(f"{row['program']} ({row['count']})" for row in found[:_RAN])
+    more = f" and {len(found) - _RAN} more" if len(found) > _RAN else ""
+    return [f"local programs that ran again: {plain(told, 4 * _WIDTH)}{more}"]
 
 
 def _replaced(receipt: Receipt) -> list[str]:

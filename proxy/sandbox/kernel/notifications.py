@@ -14,6 +14,8 @@ _RECEIVE, _ANSWER, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _CALL = struct.Struct("=QIIiIQ6Q")
 _REPLY = struct.Struct("=QqiI")
 _GETFD = 438
+_GOES_ON = 1
+"""SECCOMP_USER_NOTIF_FLAG_CONTINUE."""
 _THREAD = os.O_EXCL
 """PIDFD_THREAD."""
 _SO_DOMAIN = 39
@@ -30,6 +32,8 @@ class Call(NamedTuple):
     thread: int
     """That made it, as this process numbers it."""
     arguments: tuple[int, ...]
+    name: int = -1
+    """Its number in the table of system calls."""
 
 
 def can_watch() -> bool:
@@ -45,8 +49,8 @@ def receive(listener: int) -> Call:
     """Wait for the next call. Raises: OSError; FileNotFoundError, where its process was killed meanwhile."""
     buffer = bytearray(_CALL.size)
     fcntl.ioctl(listener, _RECEIVE, buffer)
-    number, thread, _, _, _, _, *arguments = _CALL.unpack(buffer)
-    return Call(number, thread, tuple(arguments))
+    number, thread, _, name, _, _, *arguments = _CALL.unpack(buffer)
+    return Call(number, thread, tuple(arguments), name)
 
 
 def is_waiting(listener: int, call: Call) -> bool:
@@ -62,6 +66,14 @@ def answer(listener: int, call: Call, error: int) -> None:
     """Have a call end: with 0, or an error number. One whose process was killed does not matter."""
     try:
         fcntl.ioctl(listener, _ANSWER, _REPLY.pack(call.id, 0, -error, 0))
+    except FileNotFoundError:
+        return
+
+
+def let_go_on(listener: int, call: Call) -> None:
+    """Have the kernel make a call as if nobody had looked. What was seen of it may have changed since."""
+    try:
+        fcntl.ioctl(listener, _ANSWER, _REPLY.pack(call.id, 0, 0, _GOES_ON))
     except FileNotFoundError:
         return
 

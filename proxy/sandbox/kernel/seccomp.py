@@ -13,7 +13,7 @@
 7. System calls of another architecture, whose numbers mean something else: these kill.
 
 Where Unix sockets are allowed each `connect` is answered by another process (`connects`): only there can be seen to where
-a path leads.
+a path leads. There each program that is started is seen, too, and starts whatever it is.
 
 Source: seccomp(2); numbers from Linux, arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 """
@@ -77,7 +77,11 @@ CALLS: dict[str, tuple[int, int]] = {
     "clock_settime": (227, 112),
     "fanotify_init": (300, 262),
     "connect": (42, 203),
+    "execve": (59, 221),
+    "execveat": (322, 281),
 }
+STARTS = ("execve", "execveat")
+"""Start a program."""
 NOT_THERE = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 """Answered as by a kernel that does not have them, so that programs do without."""
 REFUSED = (
@@ -106,7 +110,7 @@ TYPING = (0x5412, 0x541C)
 def program(machine: str, *, strict: bool, asks: bool = False) -> list[Op | str]:
     """Write the filter for a machine, as `platform.machine()` names it.
 
-    asks: somebody answers each `connect`.
+    asks: somebody answers each `connect`, and is told of each program that is started.
     Raises: KeyError, on another than these.
     """
     column = tuple(MACHINES).index(machine)
@@ -122,7 +126,8 @@ def program(machine: str, *, strict: bool, asks: bool = False) -> list[Op | str]
     written += [Op(EQUAL, number[name], name) for name in _INSPECTED]
     written += [Op(EQUAL, number[name], "not there") for name in NOT_THERE]
     written += [Op(EQUAL, number[name], "refused") for name in REFUSED]
-    written += [Op(EQUAL, number["connect"], "connect")] if asks else []
+    asked = ("connect", *STARTS) if asks else ()
+    written += [Op(EQUAL, number[name], "connect") for name in asked]
     written += [Op(RETURN, ALLOW), "connect", Op(RETURN, ASK)]
     written += ["socket", _argument(0)]
     written += [Op(EQUAL, UNIX, "streams")] if UNIX in families else []
@@ -155,7 +160,7 @@ def _argument(index: int) -> Op:
 def install(*, strict: bool) -> int | None:
     """Filter every system call of this process and of all that it makes.
 
-    Gives a descriptor at which each `connect` has to be answered; None where nobody needs to, or can.
+    Gives a descriptor at which each `connect` and each start of a program has to be answered; None where nobody needs to, or can.
     Raises: OSError; KeyError, on a machine that is not known.
     """
     machine = platform.machine()
@@ -165,3 +170,12 @@ def install(*, strict: bool) -> int | None:
             return listener
     install_filter(assemble(program(machine, strict=strict)))
     return None
+
+
+def find_starts() -> dict[int, str]:
+    """Give the calls that start a program by their numbers here."""
+    machine = platform.machine()
+    if machine not in MACHINES:
+        return {}
+    column = tuple(MACHINES).index(machine)
+    return {CALLS[name][column]: name for name in STARTS}

@@ -319,3 +319,29 @@ def test_what_others_keep_in_closed_folders_is_no_hindrance(
     missing = "FileNotFoundError" if flags else "PermissionError"
     assert (done.returncode, done.stdout) == (0, f"{missing} False\n"), done.stderr
     assert receipt["sandbox"]["sockets_used"] == []
+
+
+RUN = """
+import subprocess
+subprocess.run(["sh", "-c", "true; env true; nosuch"], stderr=subprocess.DEVNULL)
+subprocess.run(["./tool"])
+held = os.open("/bin/true", os.O_RDONLY)
+os.posix_spawn("/bin/sh", ["sh", "-c", ":"], {})
+os.wait()
+if os.fork() == 0:
+    os.execve(held, ["true"], {})
+os.wait()
+threading.Thread(target=subprocess.run, args=(["env", "true"],)).start()
+"""
+
+
+def test_programs_that_ran_again_are_counted(place: Path) -> None:
+    """By any call that starts one, in scripts too; what is not there was not started, and the command is none of them."""
+    tool = place / "work" / "tool"
+    tool.write_text("#!/bin/sh\nexec env true\n")
+    tool.chmod(0o755)
+    done, receipt = replay(place, RUN)
+    assert done.returncode == 0, done.stderr
+    found = {row["program"]: row["count"] for row in receipt["sandbox"]["programs"]}
+    assert found == {"true": 4, "env": 3, "sh": 2, "tool": 1}
+    assert "local programs that ran again: true (4), env (3), sh (2), tool (1)" in done.stderr

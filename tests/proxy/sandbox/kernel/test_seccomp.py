@@ -6,7 +6,16 @@ import struct
 import pytest
 
 from playhead.proxy.sandbox.kernel.bpf import Op, assemble
-from playhead.proxy.sandbox.kernel.seccomp import ALLOW, ASK, CALLS, ERROR, KILL, MACHINES, program
+from playhead.proxy.sandbox.kernel.seccomp import (
+    ALLOW,
+    ASK,
+    CALLS,
+    ERROR,
+    KILL,
+    MACHINES,
+    STARTS,
+    program,
+)
 from playhead.tests.support.bpf import run
 
 UNIX, INET, INET6, NETLINK, PACKET, VSOCK = 1, 2, 10, 16, 17, 40
@@ -76,6 +85,16 @@ def test_a_connection_is_asked_for_where_somebody_answers(machine: str) -> None:
     for asks, expected in ((True, ASK), (False, ALLOW)):
         code = assemble(program(machine, strict=False, asks=asks))
         assert _asked(MACHINES[machine], number, (3, 0, 16), code) == expected
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", STARTS)
+def test_the_start_of_a_program_is_told_where_somebody_listens(machine: str, name: str) -> None:
+    """Elsewhere it goes on unseen."""
+    number = CALLS[name][tuple(MACHINES).index(machine)]
+    for asks, expected in ((True, ASK), (False, ALLOW)):
+        code = assemble(program(machine, strict=False, asks=asks))
+        assert _asked(MACHINES[machine], number, (), code) == expected
 
 
 @pytest.mark.parametrize("machine", MACHINES)
