@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from playhead.examples import docker_image
+from playhead import examples
 from playhead.tests.support.docker import docker
 from playhead.tests.support.process import playhead
 from playhead.tests.support.shop import shop
 
-FOLDER = Path(docker_image.__file__).parent
+FOLDER = Path(examples.__file__).with_name("docker_image")
 NAME = "playhead-shop-agent-test"
 
 

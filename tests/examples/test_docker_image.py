@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from playhead.examples import docker_image
+from playhead import examples
 from playhead.tests.support.process import playhead
 from playhead.tests.support.shop import shop
 
-AGENT = Path(docker_image.__file__).with_name("agent.py")
+AGENT = Path(examples.__file__).with_name("docker_image") / "agent.py"
 
 
 def test_the_agent_is_recorded_and_replayed(tmp_path: Path) -> None:
