@@ -3,6 +3,8 @@ r"""Find the tokens in which texts differ that are otherwise equal, and the patt
 Two texts are cut into words and what stands between them. Where all that stands between is equal, the words that differ are tokens if
 in every pair they have the same form: a UUID, digits, hexadecimal digits, a number, or a long mixed word. The pattern of a token has the
 text beside it, so that it finds nothing elsewhere. What differs in another way is content, and nothing is proposed for it.
+
+A duration that its text names as one (`Wall time 0.2 seconds`) may be the same in both by chance; `find_durations` proposes it, too.
 """
 
 import re
@@ -33,6 +35,12 @@ _TIME = 10
 _BESIDE = 2
 """Pieces of text before a token that its pattern has."""
 
+_DURATION = re.compile(
+    r"\b((?:wall|elapsed|total)[ _]time|elapsed|duration|took)([^0-9A-Za-z\n]{1,3})([0-9]+(?:\.[0-9]+)?)"
+    r"( ?(?:s|ms|sec|secs|seconds|milliseconds))\b",
+    re.IGNORECASE,
+)
+
 Texts = Iterable[tuple[str, str]]
 """What stood in one place in two runs."""
 
@@ -56,6 +64,20 @@ def find_token_patterns(pairs: Texts) -> tuple[str, ...]:
     if len(found) < len(set(made)) or not _are_enough(found, different):
         return ()
     return found
+
+
+def find_durations(texts: Iterable[str], found: Sequence[str] = ()) -> tuple[str, ...]:
+    """Give patterns for the durations that texts name as such.
+
+    found: patterns that there are already; what one of them finds needs no other.
+    """
+    known = tuple(map(Pattern, found))
+    made: dict[str, None] = {}
+    for text in texts:
+        for one in _DURATION.finditer("".join(what_is_left(text, known))):
+            before, behind = (re.escape(part) for part in (one[1] + one[2], one[4]))
+            made[f"{before}({_NUMBER}){behind}"] = None
+    return tuple(made)
 
 
 def _beside(olds: Sequence[str], news: Sequence[str], at: int) -> tuple[str, str]:

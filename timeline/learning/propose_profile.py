@@ -22,7 +22,7 @@ from ...tape.canonical.canonical_request import open_body
 from ...tape.canonical.client_profiles import find_product
 from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import Pattern, Placed, find_placed
-from ...tape.diff.token_pattern import find_token_patterns
+from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass
 from ..receipts.receipt import find_command
 from .learn import FLOWS, Lesson, Place, with_indexes
@@ -39,7 +39,10 @@ SDK_PRODUCTS = frozenset(
 """What many clients name in their `user-agent`: a profile asks for the process as well."""
 _ASKED = (RequestClass.INFERENCE, RequestClass.READ)
 _NOTHING = Pattern.later("()")
-_TRIED = "in one recording differs from the other there, and the rest of the value does not"
+_TRIED = (
+    "a token that in one recording differs from the other there, and the rest of the value does not"
+)
+_CHANCE = "a duration that may be the same in both recordings by chance"
 
 
 class _Pair(NamedTuple):
@@ -74,8 +77,14 @@ def propose_profile(
     mine = [one for one in pairs.values() if find_product(one.other.request.headers) == product]
 
     def find(place: Place) -> tuple[str, ...]:
-        found = [value for pair in mine for value in _values(store, (first, second), pair, place)]
-        return find_token_patterns(found) if _where(place) else ()
+        if not _where(place):
+            return ()
+        both = [value for pair in mine for value in _values(store, (first, second), pair, place)]
+        return find_token_patterns(pair for pair in both if pair[0] != pair[1])
+
+    def find_more(place: Place, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        both = [value for pair in mine for value in _values(store, (first, second), pair, place)]
+        return find_durations((text for pair in both for text in pair), patterns)
 
     entries, left = list[str](), list[str]()
     for wide, places_there in _with_all_items(places).items():
@@ -87,7 +96,10 @@ def propose_profile(
         tried = [wide] if own and find(wide) else places_there
         for place in tried:
             patterns = find(place) if own else ()
-            entries += [_entry(place, one, mine, (first, second)) for one in patterns]
+            entries += [_entry(place, one, _TRIED, mine, (first, second)) for one in patterns]
+            if patterns:
+                more = find_more(place, patterns)
+                entries += [_entry(place, one, _CHANCE, mine, (first, second)) for one in more]
             if not patterns:
                 told = " | ".join(place.values)
                 left.append(f"#   {place.match}  {place.place}: {told}")
@@ -139,14 +151,16 @@ def _head(name: str, product: str, process: str) -> str:
     )
 
 
-def _entry(place: Place, regex: str, mine: list[_Pair], runs: tuple[RunInfo, RunInfo]) -> str:
+def _entry(
+    place: Place, regex: str, reason: str, mine: list[_Pair], runs: tuple[RunInfo, RunInfo]
+) -> str:
     agent = mine[0].other.request.header(b"user-agent") or b""
     named = b"".join(agent.split(None, 1)[:1]).split(b"/")[1:2]
     version = named[0].decode("ascii", "replace") if named else "unknown"
     recordings = json.dumps([run.id for run in runs])
     return (
         f"  - match: {json.dumps(place.match)}\n    {_where(place)}\n    regex: {json.dumps(regex)}\n"
-        f"    reason: {json.dumps('a token that ' + _TRIED)}\n"
+        f"    reason: {json.dumps(reason)}\n"
         f"    client_version: {json.dumps(version)}\n    recordings: {recordings}\n"
     )
 
@@ -154,7 +168,7 @@ def _entry(place: Place, regex: str, mine: list[_Pair], runs: tuple[RunInfo, Run
 def _values(
     store: Store, runs: tuple[RunInfo, RunInfo], pair: _Pair, place: Place
 ) -> Iterator[tuple[str, str]]:
-    """Give what stands in a place in both recordings, where it differs."""
+    """Give what stands in a place in both recordings, whether it differs or not."""
     request = pair.one.request
     target = (request.method, request.scheme, request.host, request.port, request.target)
     if not parse_match(place.match).matches(*target):
@@ -163,8 +177,7 @@ def _values(
     if kind == "header":
         fields = (side.request.header(name.encode()) for side in pair)
         old, new = ((value or b"").decode("latin-1") for value in fields)
-        if old != new:
-            yield old, new
+        yield old, new
         return
     if not name.startswith("$"):
         return
@@ -174,7 +187,7 @@ def _values(
     ):
         olds, news = (_find(text, placed) for text in texts)
         for trail, old in olds.items():
-            if trail in news and news[trail] != old:
+            if trail in news:
                 yield old, news[trail]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.tape.diff.token_pattern import find_token_patterns
+from playhead.tape.diff.token_pattern import find_durations, find_token_patterns
 
 ONE = "7bb22549-2900-4bfe-a7c5-3019f4a5ee4f"
 OTHER = "044cdc4f-70b0-4117-a452-e6c518ae13cb"
@@ -78,6 +78,25 @@ CONTENT = [
 def test_a_token_is_left_out(pairs: list[tuple[str, str]], patterns: tuple[str, ...]) -> None:
     """By its form, with the text beside it."""
     assert find_token_patterns(pairs) == patterns
+
+
+DURATIONS = [
+    (
+        "Script completed\nWall time 0.2 seconds\nOutput:",
+        (r"Wall\ time\ ([0-9]+(?:\.[0-9]+)?)\ seconds",),
+    ),
+    ("took: 12ms", (r"took:\ ([0-9]+(?:\.[0-9]+)?)ms",)),
+    ("it took 3 eggs, and 12 seconds", ()),
+    ("wait 5 seconds", ()),
+    ("the duration\n5 s", ()),
+]
+
+
+@pytest.mark.parametrize(("text", "patterns"), DURATIONS)
+def test_a_duration_is_found_by_its_name(text: str, patterns: tuple[str, ...]) -> None:
+    """Numbers that nothing calls a duration are content; what is left out already needs no further pattern."""
+    assert find_durations([text]) == patterns
+    assert find_durations([text], patterns) == ()
 
 
 @pytest.mark.parametrize("pairs", CONTENT)
