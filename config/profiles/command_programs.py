@@ -9,10 +9,9 @@ Pure: words in, names out.
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from ..schema import Config
 from .profile import Profile, parse_shipped_profile
+from .profile_file import ProfileFile
 from .shipped import shipped_profiles
 
 _MOST_WORDS = 64
@@ -80,15 +79,17 @@ def _is_runner(name: str) -> bool:
     return name in _RUNNERS or name.rstrip("0123456789.") in _RUNNERS
 
 
-def for_command(config: Config, command: Sequence[str]) -> Config:
-    """Give a configuration without the profiles that ask for a process which this command does not run."""
+def find_fitting(
+    command: Sequence[str], files: Sequence[ProfileFile]
+) -> tuple[tuple[ProfileFile, ...], tuple[str, ...]]:
+    """Give the profiles in files for this command, and the names of the shipped ones that are not for it.
+
+    A profile that asks for a process is for a command that runs it.
+    """
     programs = find_programs(command)
 
     def fits(profile: Profile) -> bool:
         return not profile.processes or bool(programs.intersection(profile.processes))
 
-    off = [one.name for one in shipped_profiles() if not fits(one)]
-    own = tuple([one for one in config.profiles if fits(parse_shipped_profile(one.text, one.path))])
-    if not off and own == config.profiles:
-        return config
-    return replace(config, profiles=own, profiles_off=(*config.profiles_off, *off))
+    own = tuple([one for one in files if fits(parse_shipped_profile(one.text, one.path))])
+    return own, tuple([one.name for one in shipped_profiles() if not fits(one)])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...addons.run.run_state import OpenRun
 from ...config import Config, Control, Listen, Mode, OnFull
-from ...config.profiles.command_programs import for_command
+from ...config.profiles.command_programs import find_fitting
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.exit_codes import ExitCode
 from ...tape.records.events import Event, EventKind
@@ -132,6 +132,12 @@ def replay(
     """
     wanted = _Wanted(run, command, output, container_host, config_file)
     return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
+
+
+def for_command(config: Config, command: Sequence[str]) -> Config:
+    """Give a configuration without the profiles that ask for a process which this command does not run."""
+    own, off = find_fitting(command, config.profiles)
+    return replace(config, profiles=own, profiles_off=(*config.profiles_off, *off))
 
 
 class _Wanted(NamedTuple):

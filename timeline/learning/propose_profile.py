@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...config import Config, parse_match
 from ...config.profiles.command_programs import find_program
 from ...config.profiles.profile import parse_field, parse_path, parse_profile
-from ...config.schema import ProfileFile
+from ...config.profiles.profile_file import ProfileFile
 from ...config.values import parse_json_path
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from playhead.config import Config
-from playhead.config.profiles.command_programs import find_program, find_programs, for_command
+from playhead.config.profiles.command_programs import find_program, find_programs
+from playhead.config.profiles.profile_file import ProfileFile
 from playhead.config.profiles.shipped import find_profiles
-from playhead.config.schema import ProfileFile
 from playhead.proxy.run import launcher
 
 PROFILE = """profile: mine
@@ -60,11 +60,11 @@ def test_a_profile_that_asks_for_a_process_is_for_that_command(
     command: list[str], known: bool
 ) -> None:
     """Of another command it leaves nothing out; those that ask for none stay as they are."""
-    config = for_command(OWN, command)
+    config = launcher.for_command(OWN, command)
     names = [one.name for one in find_profiles(config.profiles_off, config.profiles)]
     assert ("mine" in names) is known
     assert names[:1] == ["claude-code"]
-    assert for_command(Config(store=Path("x")), command) == Config(store=Path("x"))
+    assert launcher.for_command(Config(store=Path("x")), command) == Config(store=Path("x"))
 
 
 @pytest.mark.parametrize("start", [launcher.record, launcher.replay])
