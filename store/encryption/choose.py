@@ -1,13 +1,14 @@
 """Choose the cipher of a store: encrypted if there is a key, else plain."""
 
+from .cipher import StoreCipher
 from .key import StoreKey
-from .plain import StoreCipher
+from .plain import PlainCipher
 
 
 def choose_cipher(key: StoreKey | None) -> StoreCipher:
     """Give the cipher for a key, or the plain cipher."""
     if key is None:
-        return StoreCipher()
+        return PlainCipher()
     from .encrypted import AesCipher  # a store without a key does not wait for its imports
 
     return AesCipher(key)

@@ -27,10 +27,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV
 
 from ...tape.records.codec import BadRecord
 from ..keys import BLOCK_AT, PLAIN_VALUES, TEXT_FROM
+from .cipher import ReadableFile, StoreCipher, WritableFile, body_folder
 from .encrypted_files import EncryptedFile, EncryptedReader
 from .key import ID_BYTES, StoreKey
-from .plain import StoreCipher
-from .plain_files import ReadableFile, WritableFile
 
 _MARKER = b"\xe5"
 _SHORT_MARKER = b"\xe6"
@@ -55,6 +54,11 @@ class AesCipher(StoreCipher):
         self._names = key.derive("names")
         self._files = key.derive("files")
         self._local = threading.local()
+
+    @property
+    @override
+    def folder(self) -> str:
+        return body_folder(self.check)
 
     @override
     def stored_key(self, table: str, key: bytes) -> bytes:

@@ -14,12 +14,13 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, override
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ...tape.records.codec import BadRecord
+from .cipher import ReadableFile, WritableFile
 from .plain_files import write_all
 
 FRAME_BYTES = 64 * 1024
@@ -31,7 +32,7 @@ FileCipher = Callable[[bytes], AESGCM]
 """Gives the cipher of a file for its salt."""
 
 
-class EncryptedFile:
+class EncryptedFile(WritableFile):
     """A file on its way into frames."""
 
     def __init__(self, descriptor: int, key_id: bytes, cipher: FileCipher) -> None:
@@ -48,16 +49,16 @@ class EncryptedFile:
         self._lock = threading.Lock()
         write_all(self._file, self._head)
 
+    @override
     def put(self, data: bytes) -> None:
-        """Write what follows."""
         with self._lock:
             self._rest += data
             while len(self._rest) > FRAME_BYTES:
                 self._encrypt(bytes(self._rest[:FRAME_BYTES]), last=False)
                 del self._rest[:FRAME_BYTES]
 
+    @override
     def read(self, start: int, size: int) -> bytes:
-        """Read from what was put; shorter only at its end."""
         end = start + size
         found = []
         with self._lock:
@@ -70,16 +71,16 @@ class EncryptedFile:
                 start += len(held)
         return b"".join(found)
 
+    @override
     def finish(self) -> None:
-        """Make what was put durable; nothing follows."""
         with self._lock:
             if not self._ended:  # else making it durable had failed
                 self._encrypt(bytes(self._rest), last=True)
                 self._ended = True
             os.fsync(self._file.fileno())
 
+    @override
     def close(self) -> None:
-        """Let go of the file."""
         self._file.close()
 
     def _encrypt(self, data: bytes, *, last: bool) -> None:
@@ -99,7 +100,7 @@ class EncryptedFile:
             raise OSError(errno.EIO, "what was written cannot be read back") from error
 
 
-class EncryptedReader:
+class EncryptedReader(ReadableFile):
     """A file of frames that is read from its start."""
 
     def __init__(self, path: Path, key_id: bytes, cipher: FileCipher) -> None:
@@ -119,11 +120,8 @@ class EncryptedReader:
         self._ended = False
         self._rest = b""
 
+    @override
     def read(self, size: int, /) -> bytes:
-        """Read what follows; shorter only at the end.
-
-        Raises: OSError; BadRecord.
-        """
         found = [self._rest]
         there = len(self._rest)
         while there < size and not self._ended:
@@ -133,9 +131,11 @@ class EncryptedReader:
         self._rest = data[size:]
         return data[:size]
 
+    @override
     def __enter__(self) -> Self:
         return self
 
+    @override
     def __exit__(self, *_: object) -> None:
         self._file.close()
 

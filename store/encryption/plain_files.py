@@ -1,67 +1,32 @@
-"""Body files without encryption, and the interfaces of a file that is written or read."""
+"""Body files without encryption."""
 
 import os
-from types import TracebackType
-from typing import BinaryIO, Protocol, Self
+from typing import BinaryIO, override
+
+from .cipher import WritableFile
 
 
-class WritableFile(Protocol):
-    """A file that is written, and may be read meanwhile. `read` and `put` may be called from several threads."""
-
-    def put(self, data: bytes) -> None:
-        """Write what follows."""
-
-    def read(self, start: int, size: int) -> bytes:
-        """Read from what was put; shorter only at its end."""
-
-    def finish(self) -> None:
-        """Make what was put durable; nothing follows."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
-class ReadableFile(Protocol):
-    """A file that is read from its start."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read what follows; shorter only at the end.
-
-        Raises: OSError; BadRecord.
-        """
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
-
-
-class PlainFile:
+class PlainFile(WritableFile):
     """A file that lies as it is."""
 
     def __init__(self, descriptor: int) -> None:
         """Begin an empty one, which owns the descriptor from now on."""
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
 
+    @override
     def put(self, data: bytes) -> None:
-        """Write what follows."""
         write_all(self._file, data)
 
+    @override
     def read(self, start: int, size: int) -> bytes:
-        """Read from what was put; shorter only at its end."""
         return os.pread(self._file.fileno(), size, start)
 
+    @override
     def finish(self) -> None:
-        """Make what was put durable; nothing follows."""
         os.fsync(self._file.fileno())
 
+    @override
     def close(self) -> None:
-        """Let go of the file."""
         self._file.close()
 
 

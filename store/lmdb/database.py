@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import lmdb
 
 from ...tape.records.codec import BadRecord
-from ..encryption.plain import StoreCipher
+from ..encryption.cipher import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import number_key
 from .free_space import FreeSpace

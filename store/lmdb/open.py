@@ -14,8 +14,8 @@ from typing import Any
 import lmdb
 
 from ..encryption.choose import choose_cipher
+from ..encryption.cipher import StoreCipher
 from ..encryption.key import ID_BYTES, VARIABLE, StoreKey
-from ..encryption.plain import StoreCipher
 from ..errors import StoreError, StoreTooNew, StoreUnwritable
 from ..folder_ownership import make_own_folder, require_own_file, require_own_folder
 from ..keys import (

@@ -4,10 +4,9 @@ import re
 import shutil
 from pathlib import Path
 
-from ..encryption.plain import body_folder
+from ..encryption.cipher import body_folder
 from ..paths import REKEYED
 
-"""Where a database under another key is made."""
 _BODIES = re.compile(r"bodies(-[0-9a-f]{16})?")
 """Names of the folders of body files, with a key and without."""
 

@@ -18,8 +18,8 @@ import lmdb
 
 from ...tape.records.codec import BadRecord
 from ..encryption.choose import choose_cipher
+from ..encryption.cipher import StoreCipher
 from ..encryption.key import StoreKey
-from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import CHECK_ROW, LEFT_ROW, ORIGINALS, TABLES, TEXT_FROM
 from ..lmdb.lock import hold_alone

@@ -19,8 +19,8 @@ import lmdb
 
 from ...tape.records.codec import BadRecord, pack_map, unpack
 from ..encryption.choose import choose_cipher
+from ..encryption.cipher import StoreCipher
 from ..encryption.key import StoreKey
-from ..encryption.plain import StoreCipher
 from ..errors import LogCorrupt, StoreError, StoreUnwritable
 from ..keys import FORMAT, TABLES, UPGRADE_ROW
 from ..lmdb.lock import hold_alone

@@ -21,8 +21,7 @@ import psutil
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Spilled
 from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
-from ..encryption.plain import StoreCipher
-from ..encryption.plain_files import ReadableFile, WritableFile
+from ..encryption.cipher import ReadableFile, StoreCipher, WritableFile
 from ..errors import LogCorrupt, StoreUnwritable
 from ..folder_ownership import make_own_folder
 from ..lmdb.liveness import is_locked

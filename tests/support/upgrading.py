@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from playhead.store.encryption.plain import StoreCipher
+from playhead.store.encryption.cipher import StoreCipher
 from playhead.store.keys import FORMAT
 from playhead.store.lmdb import open as opening
 from playhead.store.lmdb.open import open_environment

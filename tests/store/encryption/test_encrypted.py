@@ -10,7 +10,7 @@ import pytest
 
 from playhead.store import LogCorrupt, Store, StoreError, StoreKey
 from playhead.store.encryption.choose import choose_cipher
-from playhead.store.encryption.plain import StoreCipher
+from playhead.store.encryption.plain import PlainCipher
 from playhead.store.keys import TABLES, pair_key
 from playhead.tape.records.codec import BadRecord
 from playhead.tests.support.ciphers import WORD, find_raw, plant, read_all, telling
@@ -325,6 +325,6 @@ def test_without_a_key_nothing_is_changed() -> None:
     """The cipher that does nothing gives back the very same bytes."""
     cipher = choose_cipher(None)
     value = b"x" * 100
-    assert type(cipher) is StoreCipher
+    assert type(cipher) is PlainCipher
     assert cipher.encrypt("exchanges", b"k", value)[1] is value
     assert cipher.decrypt("exchanges", b"k", value) is value

@@ -25,7 +25,7 @@ from playhead.store import (
     StoreUnwritable,
     make_key_file,
 )
-from playhead.store.encryption.plain import StoreCipher
+from playhead.store.encryption.plain import PlainCipher
 from playhead.store.keys import TABLES
 from playhead.store.maintenance import rekey as module
 from playhead.store.maintenance.compact import compact
@@ -240,7 +240,7 @@ def test_a_file_that_goes_between_two_attempts_takes_no_other_with_it(
 ) -> None:
     """A `gc` removes files without a commit: what is left to do is known by name, not by number."""
     planted(store_dir, None)
-    files = BodyFiles(store_dir, StoreCipher())
+    files = BodyFiles(store_dir, PlainCipher())
     files.keep_file(blake3(b"nobody's").digest(), [b"nobody's"])
     unneeded = files.path(blake3(b"nobody's").digest())
     with Store.open(store_dir) as store:

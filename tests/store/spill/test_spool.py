@@ -11,7 +11,7 @@ from blake3 import blake3
 
 from playhead.store import Store, StoreKey, StoreUnwritable
 from playhead.store.encryption.choose import choose_cipher
-from playhead.store.encryption.plain import StoreCipher
+from playhead.store.encryption.plain import PlainCipher
 from playhead.store.errors import LogCorrupt
 from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.store.spill.body_files import BodyFiles, Partial
@@ -50,7 +50,7 @@ async def test_equal_bodies_are_one_file(store_dir: Path) -> None:
         second = await _spilled(store, PIECES, listed=False)
         files = [path for path in (store_dir / "bodies").rglob("*") if path.is_file()]
     assert first == second
-    assert files == [BodyFiles(store_dir, StoreCipher()).path(first.digest)]
+    assert files == [BodyFiles(store_dir, PlainCipher()).path(first.digest)]
     assert files[0].stat().st_mode & 0o777 == 0o600
 
 
@@ -84,7 +84,7 @@ def test_what_a_killed_gc_had_set_aside_is_there_again(store_dir: Path) -> None:
     """It was about to see whether somebody had put it there again."""
     with Store.open(store_dir) as store:
         spilled = asyncio.run(_spilled(store, PIECES, listed=False))
-    file = BodyFiles(store_dir, StoreCipher()).path(spilled.digest)
+    file = BodyFiles(store_dir, PlainCipher()).path(spilled.digest)
     file.rename(store_dir / "bodies" / f"gone-{2**22 + 1}-{file.name}")
     with Store.open(store_dir) as store:
         assert b"".join(data for _, data in store.read_body(spilled)) == b"".join(PIECES)
@@ -102,7 +102,7 @@ def test_what_is_no_body_is_left_alone(store_dir: Path, tmp_path: Path) -> None:
         spilled = asyncio.run(_spilled(store, PIECES, listed=False))
         bodies = store_dir / "bodies"
         (bodies / "ab").symlink_to(elsewhere)
-        other = BodyFiles(store_dir, StoreCipher()).path(spilled.digest).parent
+        other = BodyFiles(store_dir, PlainCipher()).path(spilled.digest).parent
         (other / "notes.txt").write_bytes(b"kept")
         (other / (other.name + "0" * 62)).symlink_to(elsewhere / "notes.txt")
         freed = store.remove_unneeded_files(time.time() + 10)
@@ -116,7 +116,7 @@ async def test_a_damaged_body_never_ends(store_dir: Path, harm: str) -> None:
     """The last piece is not given, and the error names what is wrong."""
     with Store.open(store_dir) as store:
         spilled = await _spilled(store, PIECES)
-        path = BodyFiles(store_dir, StoreCipher()).path(spilled.digest)
+        path = BodyFiles(store_dir, PlainCipher()).path(spilled.digest)
         data = path.read_bytes()
         if harm == "flip":
             path.write_bytes(b"\xff" + data[1:])
