@@ -1,22 +1,17 @@
-"""The store: runs, their events and their exchanges, in one LMDB environment.
+"""The store: runs, their events and their exchanges, in one LMDB environment and a folder of body files.
 
 Rules: `events` is append-only and chained; an exchange is written once its outcome is known; only the writes that rule 3
-of the design names are awaited; a read transaction is open for one call. Each table has a module of its own; this module
-opens them and hands them out.
+of the design names are awaited; a read transaction is open for one call. Each part of the store is a class in a module of its
+own, with the methods that others call; this module opens the parts and hands them out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import lmdb
 
-from ..tape.exchange import Chunk, Exchange, Spilled
-from ..tape.redaction.stream import Stream
 from .archive.batch_index import ArchivedRuns
-from .deltas.shared_prefixes import erase
 from .encryption.key import StoreKey
-from .errors import RunOpen
-from .keys import ERASED_ROW
 from .lmdb.database import Database, unreadable
 from .lmdb.liveness import remove_dead_files
 from .lmdb.lock import StoreLock
@@ -24,93 +19,102 @@ from .lmdb.open import open_database
 from .lmdb.writer import Writer
 from .maintenance.ingest import Ingest, drop_unpublished
 from .maintenance.recovery import recover
-from .maintenance.removal import remove_rows
+from .maintenance.removal import Removal
 from .spill.body_files import BodyFiles
-from .spill.body_memory import BodyMemory
-from .spill.references import FileUses
-from .spill.spool import Spool
 from .tables.alpn import Origins
+from .tables.body_file_uses import FileUses
 from .tables.events import EventLog
 from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
 from .tables.originals import Originals
 from .tables.requests_to_owner import OwnerRequests
-from .tables.run_info import RunInfo, RunStatus
+from .tables.run_info import RunInfo
 from .tables.runs import RunList
 from .tables.websocket_messages import Messages
 
 
 class Store:
-    """One open store. Reads may come from any thread; writes go through `writer`."""
+    """One open store: its parts. Reads may come from any thread; writes go through `writer`."""
 
     def __init__(self, database: Database) -> None:
         """Use `Store.open` instead."""
         self.path = database.path
+        """The folder of the store."""
         self._database = database
-        self._bodies = BodyFiles(database.path, database.cipher, database.owner_file)
-        self._log = log = EventLog(database)
-        self._runs = runs = RunList(database, log)
-        origins = Origins(database)
-        runs.ended.append(origins.forget)
-        self._originals = originals = Originals(database)
-        self._messages = messages = Messages(database, originals)
-        runs.ended.append(messages.forget)
-        self._exchanges = exchanges = Exchanges(database, log, origins, messages, originals)
-        runs.ended.append(exchanges.forget)
-        self._files = FileUses(database)
-        index = Indexes(database, runs)
-        owner_requests = OwnerRequests(database)
+        self.bodies = BodyFiles(database.path, database.cipher, database.owner_file)
+        """Bodies too large for memory."""
+        self.file_uses = FileUses(database)
+        """Which exchange needs which body files."""
+        self.events = EventLog(database)
+        """The log of each run."""
+        self.runs = RunList(database, self.events)
+        """The run list."""
+        self.alpn = Origins(database)
+        """What each origin negotiated."""
+        self.originals = Originals(database)
+        """What redaction replaced in answers, where that is kept."""
+        self.messages = Messages(database, self.originals)
+        """The messages of WebSockets."""
+        self.exchanges = Exchanges(database, self.events, self.alpn, self.messages, self.originals)
+        """The exchanges of each run."""
+        self.index = Indexes(database, self.runs)
+        """Finds exchanges by fingerprint or raw bytes."""
+        self.owner_requests = OwnerRequests(database)
+        """What another process asks of the process that owns a run."""
+        self.archive = ArchivedRuns(database, self.runs)
+        """Which runs are in which batch of an archive."""
+        self.removal = Removal(database, self.runs, self.bodies, self.file_uses)
+        """Deletes runs and the files that only they needed."""
+        self.runs.ended += [self.alpn.forget, self.messages.forget, self.exchanges.forget]
 
-        self.create_run = runs.create
-        self.find_run = runs.find
-        self.get_run = runs.get
-        self.find_tape = runs.find_tape
-        self.exists = runs.exists
-        self.runs = runs.all
-        self.find_latest = runs.find_latest
-        self.find_recordings = runs.find_recordings
-        self.reload = runs.reload
-        self.seal = runs.seal
-        self.seal_blocking = runs.seal_blocking
-        self.mark = runs.mark
-        self.owner_alive = runs.owner_alive
-
-        self.archive = ArchivedRuns(database, runs)
-
-        self.ask_owner = owner_requests.ask
-        self.owner_was_asked = owner_requests.asked
-
-        self.append = log.append
-        self.append_made = log.append_made
-        self.append_durably = log.append_durably
-        self.append_blocking = log.append_blocking
-        self.events = log.events
-        self.log = log.log
-        self.raw_log = log.raw
-        self.checked_log = log.checked
-        self.find_broken_link = log.find_broken_link
-
-        self.save = exchanges.save
-        self.save_unwaited = exchanges.save_unwaited
-        self.find_exchange = exchanges.find
-        self.holds = exchanges.holds
-        self.exchanges = exchanges.all
-        self.seqs = exchanges.seqs
-
-        self.append_message = messages.append
-        self.record_message = messages.record
-        self.find_originals = originals.find
-        self.find_original_message = originals.find_message
-        self.messages = messages.all
-
-        self.find_fingerprint = index.find_fingerprint
-        self.next_use = index.next_use
-        self.indexed = index.indexed
-        self.fingerprints = index.fingerprints
-        self.index_rows = index.rows
-        self.replace_index = index.replace_index
-
-        self.find_alpn = origins.find_alpn
+        # The names of before, while call sites change over.
+        self.create_run = self.runs.create
+        self.find_run = self.runs.find
+        self.get_run = self.runs.get
+        self.find_tape = self.runs.find_tape
+        self.exists = self.runs.exists
+        self.find_latest = self.runs.find_latest
+        self.find_recordings = self.runs.find_recordings
+        self.reload = self.runs.reload
+        self.seal = self.runs.seal
+        self.seal_blocking = self.runs.seal_blocking
+        self.mark = self.runs.mark
+        self.owner_alive = self.runs.owner_alive
+        self.ask_owner = self.owner_requests.ask
+        self.owner_was_asked = self.owner_requests.was_asked
+        self.append = self.events.append
+        self.append_made = self.events.append_made
+        self.append_durably = self.events.append_durably
+        self.append_blocking = self.events.append_blocking
+        self.log = self.events.all
+        self.raw_log = self.events.raw
+        self.checked_log = self.events.checked
+        self.find_broken_link = self.events.find_broken_link
+        self.save = self.exchanges.save
+        self.save_unwaited = self.exchanges.save_unwaited
+        self.find_exchange = self.exchanges.find
+        self.holds = self.exchanges.holds
+        self.seqs = self.exchanges.seqs
+        self.append_message = self.messages.append
+        self.record_message = self.messages.record
+        self.find_originals = self.originals.find
+        self.find_original_message = self.originals.find_message
+        self.find_fingerprint = self.index.find_fingerprint
+        self.next_use = self.index.next_use
+        self.indexed = self.index.indexed
+        self.fingerprints = self.index.fingerprints
+        self.index_rows = self.index.rows
+        self.replace_index = self.index.replace
+        self.find_alpn = self.alpn.find
+        self.knows_files_of = self.file_uses.knows
+        self.spool = self.bodies.spool
+        self.body_memory = self.bodies.memory
+        self.read_file = self.bodies.read_file
+        self.keep_file = self.bodies.keep_file
+        self.keep_anew = self.bodies.keep_anew
+        self.read_aside = self.bodies.read_aside
+        self.read_body = self.bodies.read
+        self._runs, self._log, self._exchanges = self.runs, self.events, self.exchanges
 
     @classmethod
     def open(
@@ -141,7 +145,7 @@ class Store:
             try:
                 store.check_readers()
                 store.writer.call(store._clean_up)
-                store._bodies.clear_partial()
+                store.bodies.clear_partial()
                 remove_dead_files(path)
             except (lmdb.Error, OSError) as error:
                 store.close()
@@ -152,95 +156,12 @@ class Store:
         return store
 
     def _clean_up(self, transaction: lmdb.Transaction) -> None:
-        recover(transaction, self._runs, self._log)
+        recover(transaction, self.runs, self.events)
         drop_unpublished(self._database, transaction)
 
     def ingest(self) -> Ingest:
-        """Begin to ingest runs; see `Ingest`."""
-        return Ingest(self._database, self._runs, self._log, self._exchanges, self._messages)
-
-    def delete_runs(self, runs: Sequence[RunInfo]) -> int:
-        """Delete runs that have ended, all at once; give how many rows that were. Blocks.
-
-        One that was marked or archived since it was looked at, or is being played, stays. Body files stay until
-        `remove_unneeded_files`, and bytes in the file until `compact`.
-        Raises: RunOpen; StoreUnwritable.
-        """
-
-        def operation(transaction: lmdb.Transaction) -> int:
-            played = self._runs.played(transaction)
-            there = [
-                now
-                for told, now in self._ended(transaction, runs)
-                if (now.labels, now.pinned, now.archived)
-                == (told.labels, told.pinned, told.archived)
-                and now.number not in played
-            ]
-            return sum(self._remove(transaction, info) for info in there)
-
-        count: int = self.writer.call(operation)
-        return count
-
-    def erase_runs(self, runs: Sequence[RunInfo]) -> int:
-        """Delete runs that have ended, and what other runs share with them; give how many rows that were. Blocks.
-
-        See `delete_runs`, which keeps a shared prefix for as long as a run uses it. Until the files
-        nobody needs are removed and `compact` is through, `erasing` is True.
-        Raises: RunOpen; StoreUnwritable.
-        """
-
-        def operation(transaction: lmdb.Transaction) -> int:
-            there = [now for _, now in self._ended(transaction, runs)]
-            transaction.put(ERASED_ROW, b"", db=self._database.tables["meta"])
-            erase(self._database, transaction, [info.number for info in there])
-            return sum(self._remove(transaction, info) for info in there)
-
-        count: int = self.writer.call(operation)
-        return count
-
-    @property
-    def erasing(self) -> bool:
-        """Whether the bytes of a run that was erased or rewritten may still be in the files."""
-        with self._database.reading() as transaction:
-            return transaction.get(ERASED_ROW, db=self._database.tables["meta"]) is not None
-
-    def _ended(
-        self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]
-    ) -> list[tuple[RunInfo, RunInfo]]:
-        """Give those of some runs that are there, as told and as they now stand.
-
-        Raises: RunOpen.
-        """
-        found = [(run, self._runs.load(transaction, run.number)) for run in runs]
-        there = [(told, now) for told, now in found if now is not None]
-        for _, now in there:
-            if now.status is RunStatus.OPEN:
-                raise RunOpen(f"run {now.id!r} has not ended")
-        return there
-
-    def _remove(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
-        indexes = {info.number, info.index_number, *info.stale}
-        count = remove_rows(self._database, transaction, info.number, indexes)
-        self._runs.remove(transaction, info)
-        return count
-
-    def knows_files_of(self, info: RunInfo, exchange: Exchange) -> bool:
-        """Say whether what tells the files that are needed from the others knows those of an exchange.
-
-        Raises: LogCorrupt.
-        """
-        return self._files.has(info.number, exchange)
-
-    def remove_unneeded_files(self, before_s: float) -> int:
-        """Remove body files that no exchange needs any more; give how many bytes that were. Blocks.
-
-        before_s: files put there since then, in seconds since the epoch, stay: the exchange that needs one is
-            written after it, a late answer's up to ten minutes.
-        Raises: LogCorrupt.
-        """
-        needed = self._files.needed()
-        self._database.sync()  # else a run whose deletion a power cut undoes would lack them
-        return self._bodies.remove_unneeded(needed, before_s)
+        """Begin to ingest runs; see `Ingest`, which is used as a context manager."""
+        return Ingest(self._database, self.runs, self.events, self.exchanges, self.messages)
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""
@@ -262,67 +183,28 @@ class Store:
         return bool(self._database.cipher.check)
 
     @property
-    def keeps_originals(self) -> bool:
-        """Whether it can keep what redaction replaces: it is encrypted, and was opened for that."""
-        return self._originals.kept
-
-    @property
     def writer(self) -> Writer:
         """The writer; a store opened for reading has none."""
         return self._database.writer
 
-    def spool(
-        self,
-        boundary: bytes = b"",
-        *,
-        pieces: bool = True,
-        redact: Callable[[], Stream | None] = lambda: None,
-        aside: bool = False,
-    ) -> Spool:
-        """Begin a body that is too large to be held, or is set aside while others are.
-
-        boundary: of a multipart body, so that it can be compared without.
-        redact: makes what takes its secrets out; see `Spool`.
-        aside: only set it aside; see `Spool`.
-        Raises: StoreUnwritable.
-        """
-        return Spool(self._bodies, boundary, pieces=pieces, redact=redact, aside=aside)
+    @property
+    def erasing(self) -> bool:
+        """Call `removal.erasing` by its earlier name."""
+        return self.removal.erasing
 
     @property
-    def body_memory(self) -> BodyMemory:
-        """What bodies on their way take of this process's memory."""
-        return self._bodies.memory
+    def keeps_originals(self) -> bool:
+        """`originals.kept` by its earlier name."""
+        return self.originals.kept
 
-    def read_file(self, digest: bytes) -> Iterator[bytes]:
-        """Read the file of a spilled body, or of the list of its pieces; its last piece only if all fits its hash.
+    def delete_runs(self, runs: Sequence[RunInfo]) -> int:
+        """Call `removal.delete` by its earlier name."""
+        return self.removal.delete(runs)
 
-        Raises: LogCorrupt.
-        """
-        return self._bodies.read_file(digest)
+    def erase_runs(self, runs: Sequence[RunInfo]) -> int:
+        """Call `removal.erase` by its earlier name."""
+        return self.removal.erase(runs)
 
-    def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
-        """Keep the file of a spilled body, or of the list of its pieces.
-
-        Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
-        """
-        self._bodies.keep_file(digest, pieces)
-
-    def keep_anew(
-        self,
-        pieces: Iterable[tuple[bytes, bytes]],
-        boundary: bytes,
-        is_needed: Callable[[], bool],
-    ) -> tuple[bytes, bytes] | None:
-        """Keep the file of a body that was made of another; see `BodyFiles.keep_anew`."""
-        return self._bodies.keep_anew(pieces, boundary, is_needed)
-
-    def read_aside(self, body: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, bytes]]:
-        """Give a body that is in memory piece by piece, out of a file; see `BodyFiles.read_aside`."""
-        return self._bodies.read_aside(body, chunks)
-
-    def read_body(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
-        """Read a spilled body piece by piece; the last comes only if all fits its hash.
-
-        Raises: LogCorrupt.
-        """
-        return self._bodies.read(spilled)
+    def remove_unneeded_files(self, before_s: float) -> int:
+        """Call `removal.remove_unneeded_files` by its earlier name."""
+        return self.removal.remove_unneeded_files(before_s)

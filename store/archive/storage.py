@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from ...config.archive_url import ArchivePlace
 from ..errors import StoreError, StoreUnwritable
-from ..spill.body_files import make_folder, sync_folder
+from ..spill.partial_file import make_folder, sync_folder
 from .schema import STEPS
 
 _SUFFIX = ".parquet"

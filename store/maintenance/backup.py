@@ -20,7 +20,7 @@ from ..errors import StoreError, StoreUnwritable
 from ..lmdb.free_space import RESERVE_BYTES
 from ..lmdb.open import open_environment, read_format
 from ..paths import BACKUP, BACKUP_PARTIAL, DATA, DATA_LOCK, LOG
-from ..spill.body_files import sync_folder
+from ..spill.partial_file import sync_folder
 
 _NAME = re.compile(r"backup-[0-9]+(-[0-9]+)?|backup\.partial")
 _READ_BYTES = 1 << 20

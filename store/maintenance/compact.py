@@ -17,7 +17,7 @@ from ..keys import ERASED_ROW
 from ..lmdb.lock import StoreLock, hold_alone
 from ..lmdb.open import holds_data, open_environment, open_tables, read_check
 from ..paths import COMPACTED, DATA, DATA_LOCK, LOG
-from ..spill.body_files import sync_folder
+from ..spill.partial_file import sync_folder
 from .backup import remove_backups
 from .leftovers import remove_leftovers
 

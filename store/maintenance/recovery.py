@@ -28,7 +28,7 @@ def recover(transaction: lmdb.Transaction, runs: RunList, log: EventLog) -> None
         unknown: set[Seq] = set()
         reason = DIED
         try:
-            for event in log.read(transaction, number):
+            for event in log.read_in(transaction, number):
                 if event.kind is EventKind.INTENT:
                     unknown.add(event.seq)
                 elif event.kind is EventKind.OUTCOME:

@@ -34,7 +34,8 @@ from ..lmdb.open import (
     wrong_key,
 )
 from ..paths import DATA, LOG, REKEYED
-from ..spill.body_files import BodyFiles, Partial, sync_folder
+from ..spill.body_files import BodyFiles
+from ..spill.partial_file import Partial, sync_folder
 from .backup import remove_backups
 from .compact import swap_in
 from .leftovers import remove_leftovers

@@ -1,15 +1,111 @@
-"""Remove the rows of a run from all tables that contain them, or put them under another number."""
+"""Remove runs and the body files that only they needed; remove the rows of a run, or put them under another number."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import lmdb
 
-from ..deltas.shared_prefixes import move_uses, release
-from ..keys import ORIGINALS, number_key
+from ..deltas.shared_prefixes import erase, move_uses, release
+from ..errors import RunOpen
+from ..keys import ERASED_ROW, ORIGINALS, number_key
 from ..lmdb.database import Database
+from ..spill.body_files import BodyFiles
+from ..tables.body_file_uses import FileUses
+from ..tables.run_info import RunInfo, RunStatus
+from ..tables.runs import RunList
 
 BY_RUN = ("events", "exchanges", "blocks", "messages", "files", "origins", "mail", ORIGINALS)
 BY_INDEX = ("fingerprints", "raws")
+
+
+class Removal:
+    """Removes runs that have ended, `store.removal`. Blocks; never use it on an event loop.
+
+    The rows of a run go at once. Its body files stay until `remove_unneeded_files`, and its bytes in the data file until
+    `compact`.
+    """
+
+    def __init__(
+        self, database: Database, runs: RunList, bodies: BodyFiles, file_uses: FileUses
+    ) -> None:
+        self._database = database
+        self._runs = runs
+        self._bodies = bodies
+        self._file_uses = file_uses
+
+    def delete(self, runs: Sequence[RunInfo]) -> int:
+        """Delete runs that have ended, all in one transaction; give how many rows that were.
+
+        runs: as they were looked at. One that was marked or archived since, or is being played, stays.
+        Raises: RunOpen, and none is deleted; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            played = self._runs.played(transaction)
+            there = [
+                now
+                for told, now in self._ended(transaction, runs)
+                if (now.labels, now.pinned, now.archived)
+                == (told.labels, told.pinned, told.archived)
+                and now.number not in played
+            ]
+            return sum(self._remove(transaction, info) for info in there)
+
+        count: int = self._database.writer.call(operation)
+        return count
+
+    def erase(self, runs: Sequence[RunInfo]) -> int:
+        """Delete runs that have ended, and what other runs share with them; give how many rows that were.
+
+        `delete` keeps a shared prefix for as long as a run uses it. This one also deletes what was marked since, or is being
+        played. Until the files nobody needs are removed and `compact` is through, `erasing` is True.
+        Raises: RunOpen, and none is deleted; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> int:
+            there = [now for _, now in self._ended(transaction, runs)]
+            transaction.put(ERASED_ROW, b"", db=self._database.tables["meta"])
+            erase(self._database, transaction, [info.number for info in there])
+            return sum(self._remove(transaction, info) for info in there)
+
+        count: int = self._database.writer.call(operation)
+        return count
+
+    @property
+    def erasing(self) -> bool:
+        """Whether the bytes of a run that was erased or rewritten may still be in the files."""
+        with self._database.reading() as transaction:
+            return transaction.get(ERASED_ROW, db=self._database.tables["meta"]) is not None
+
+    def remove_unneeded_files(self, before_s: float) -> int:
+        """Remove body files that no exchange needs any more; give how many bytes that were.
+
+        before_s: files put there since then, in seconds since the epoch, stay: the exchange that needs one is
+            written after it, a late answer's up to ten minutes.
+        Raises: LogCorrupt; StoreUnwritable; OSError.
+        """
+        needed = self._file_uses.needed()
+        self._database.sync()  # else a run whose deletion a power cut undoes would lack them
+        return self._bodies.remove_unneeded(needed, before_s)
+
+    def _ended(
+        self, transaction: lmdb.Transaction, runs: Sequence[RunInfo]
+    ) -> list[tuple[RunInfo, RunInfo]]:
+        """Give those of some runs that are there, as told and as they now stand.
+
+        Raises: RunOpen.
+        """
+        found = [(run, self._runs.load(transaction, run.number)) for run in runs]
+        there = [(told, now) for told, now in found if now is not None]
+        for _, now in there:
+            if now.status is RunStatus.OPEN:
+                raise RunOpen(f"run {now.id!r} has not ended")
+        return there
+
+    def _remove(self, transaction: lmdb.Transaction, info: RunInfo) -> int:
+        indexes = {info.number, info.index_number, *info.stale}
+        count = remove_rows(self._database, transaction, info.number, indexes)
+        self._runs.remove(transaction, info)
+        return count
 
 
 def remove_rows(

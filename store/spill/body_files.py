@@ -9,11 +9,9 @@ a keyed hash. Equal bodies share one file.
 """
 
 import contextlib
-import itertools
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -21,41 +19,42 @@ import psutil
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Spilled
 from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
-from ..encryption.cipher import ReadableFile, StoreCipher, WritableFile
+from ...tape.redaction.stream import Stream
+from ..encryption.cipher import ReadableFile, StoreCipher
 from ..errors import LogCorrupt, StoreUnwritable
-from ..folder_ownership import make_own_folder
 from ..lmdb.liveness import is_locked
-from .body_memory import BodyMemory
+from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
+from .spool import Spool
 
-PIECE_BATCH = 1024
-"""Pieces of a list that are written or read at a time."""
 _READ_BYTES = 256 * 1024
-_THREADS = 2
 _NAME = re.compile(r"[0-9a-f]{64}")
 
-_numbers = itertools.count(1)
 
-
-class BodyFiles:
-    """The folder of body files of a store."""
+class BodyFiles(BodyFolder):
+    """The body files of a store, `store.bodies`: begin a spool, read, keep and remove files. From any thread, but for `spool`."""
 
     def __init__(self, store: Path, cipher: StoreCipher, owner: str = "") -> None:
-        """Keep them in the store of a folder.
-
-        owner: name of the file of this process, where it has one.
-        """
-        self.folder = store / cipher.folder
-        self.cipher = cipher
-        self.owner = owner or str(os.getpid())
-        self.memory = BodyMemory()
-        self.threads = ThreadPoolExecutor(_THREADS, "playhead-bodies")
-        """They write bodies: what other work is done on threads does not wait behind these."""
+        """See `BodyFolder`."""
+        super().__init__(store, cipher, owner)
         self._store = store
 
-    def path(self, digest: bytes) -> Path:
-        """Give the place of a kept body."""
-        name = self.cipher.body_name(digest)
-        return self.folder / name[:2] / name
+    def spool(
+        self,
+        boundary: bytes = b"",
+        *,
+        pieces: bool = True,
+        redact: Callable[[], Stream | None] = lambda: None,
+        aside: bool = False,
+    ) -> Spool:
+        """Begin a body that is too large to be held, or is set aside while others are. On a running loop.
+
+        boundary: of a multipart body, so that it can be compared without.
+        pieces: whether a list of its pieces is kept, as of an answer.
+        redact: makes what takes its secrets out; see `Spool`.
+        aside: only set it aside; see `Spool`.
+        Raises: StoreUnwritable.
+        """
+        return Spool(self, boundary, pieces=pieces, redact=redact, aside=aside)
 
     def open(self, digest: bytes) -> ReadableFile:
         """Open a kept body; use it as a context manager.
@@ -77,7 +76,8 @@ class BodyFiles:
     def read(self, spilled: Spilled) -> Iterator[tuple[Chunk, bytes]]:
         """Read a spilled body piece by piece, in the pieces it came in where they were listed.
 
-        The last piece is given only if the whole fits its hash.
+        Gives each piece's time (in microseconds; 0 where no pieces were listed) and size, and its bytes: at most 256 KiB where
+        no pieces were listed. The last piece is given only if the whole fits its hash.
         Raises: LogCorrupt, naming the file.
         """
         digest = Digest()
@@ -111,7 +111,8 @@ class BodyFiles:
     ) -> Generator[tuple[Chunk, bytes], None, None]:
         """Give a body that is in memory piece by piece out of a file without a name, once the first piece is asked for.
 
-        Where nothing can be written it stays in memory.
+        chunks: its pieces in order; their sizes add up to the body's.
+        Where nothing can be written it stays in memory: nothing is raised.
         """
         file: Partial | None = None
         try:
@@ -131,8 +132,9 @@ class BodyFiles:
                 file.drop()
 
     def read_file(self, digest: bytes) -> Iterator[bytes]:
-        """Read a kept file as it is; the last piece is given only if the whole fits its hash.
+        """Read a kept file as it is, in pieces of at most 256 KiB: a spilled body, or the list of its pieces.
 
+        digest: 32 bytes of BLAKE3. The last piece is given only if the whole fits it.
         Raises: LogCorrupt, naming the file.
         """
         found = Digest()
@@ -152,8 +154,9 @@ class BodyFiles:
             yield held
 
     def keep_file(self, digest: bytes, pieces: Iterable[bytes]) -> None:
-        """Keep a file that came from elsewhere.
+        """Keep a file that came from elsewhere: a spilled body, or the list of its pieces. Durable when it returns.
 
+        digest: 32 bytes of BLAKE3.
         Raises: BadRecord, where it does not fit its hash; StoreUnwritable.
         """
         partial = Partial(self)
@@ -174,8 +177,9 @@ class BodyFiles:
         boundary: bytes,
         is_needed: Callable[[], bool],
     ) -> tuple[bytes, bytes] | None:
-        """Keep a body that was made of another; give its digests: of what it is, and of what is compared of it.
+        """Keep a body that was made of another; give its digests (32 bytes each): of what it is, and of what is compared of it.
 
+        Durable when it returns.
         pieces: each with what is compared of it.
         boundary: of a multipart body, so that it can be compared without.
         is_needed: asked once all were given; where it says no, nothing is kept, and None is given.
@@ -192,9 +196,11 @@ class BodyFiles:
             partial.drop()
 
     def remove_unneeded(self, needed: Iterable[bytes], before_s: float) -> int:
-        """Remove files that nothing needs; give how many bytes that were.
+        """Remove files that nothing needs; give how many bytes that were. Blocks; see `Removal.remove_unneeded_files`.
 
-        before_s: what was put there since then stays.
+        needed: digests of 32 bytes.
+        before_s: what was put there since then, in seconds since the epoch, stays.
+        Raises: OSError.
         """
         names = {self.cipher.body_name(digest) for digest in needed}
         freed = 0
@@ -237,110 +243,3 @@ class BodyFiles:
         if owner.isdigit():  # of one that has no file
             return int(owner) == os.getpid() or psutil.pid_exists(int(owner))
         return is_locked(self._store, owner)
-
-
-class Partial:
-    """A file on its way to its name."""
-
-    def __init__(
-        self, files: BodyFiles, digest: Digest | None = None, *, named: bool = True
-    ) -> None:
-        """Begin one.
-
-        named: False takes its name away at once: it cannot be kept, and nobody else can open it.
-        Raises: StoreUnwritable.
-        """
-        self._files = files
-        folder = files.folder
-        self._digest = digest or Digest()
-        self._finished: tuple[bytes, bytes] | None = None
-        self.size = 0
-        """Bytes that were written."""
-        self._path = folder / f"partial-{files.owner}-{next(_numbers)}"
-        try:
-            make_folder(folder)
-            descriptor = os.open(
-                self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-            )
-            if not named:
-                # It has none from now on: should we die, the file goes with us.
-                self._path.unlink()
-            self._file: WritableFile | None = files.cipher.begin_file(descriptor)
-        except OSError as error:
-            raise unwritable(folder, error) from error
-
-    def write(self, data: list[bytes]) -> None:
-        """Write pieces."""
-        if self._file is None:  # dropped meanwhile
-            return
-        for piece in data:
-            self._digest.update(piece)
-        self.put(b"".join(data))
-
-    def take(self, data: bytes, compared: bytes) -> None:
-        """Write a piece that is compared as something else."""
-        if data:
-            self._digest.update(data, compared)
-            self.put(data)
-
-    def put(self, data: bytes) -> None:
-        """Write a piece without a hash."""
-        if self._file is not None:
-            self._file.put(data)
-            self.size += len(data)
-
-    def finish(self) -> tuple[bytes, bytes]:
-        """Give the digests of what was written: of all, and of what is compared."""
-        if self._finished is None:
-            self._finished = self._digest.finish()
-        return self._finished
-
-    def read(self, start: int, size: int) -> bytes:
-        """Read from what was written."""
-        return self._file.read(start, size) if self._file is not None else b""
-
-    def keep(self) -> tuple[bytes, bytes]:
-        """Make it durable under its name; give its digests."""
-        digests = self.finish()
-        assert self._file is not None
-        self._file.finish()
-        target = self._files.path(digests[0])
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        # Its exchange comes now, however long ago it was written: until then its age is what keeps it.
-        os.utime(self._path)
-        os.replace(self._path, target)
-        self._file.close()
-        self._file = None
-        for folder in (target.parent, self._files.folder):
-            sync_folder(folder)
-        return digests
-
-    def drop(self) -> None:
-        """Let go of it; what was kept stays. Twice is once."""
-        if self._file is not None:  # else it was kept
-            self._file.close()
-            self._file = None
-            self._path.unlink(missing_ok=True)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are not there; their names are durable."""
-    for one in make_own_folder(folder):
-        sync_folder(one.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def unwritable(folder: Path, error: BaseException) -> StoreUnwritable:
-    """Make the error for a body that could not be written."""
-    return StoreUnwritable(
-        f"cannot write a body into {folder}: {error}",
-        "free space or make the folder writable; what is in the store is whole",
-    )

@@ -15,7 +15,7 @@ from ...tape.exchange import Chunk, Secret, Spilled
 from ...tape.records.codec import pack_piece, unpack_pieces
 from ...tape.redaction.stream import WINDOW_BYTES, Stream
 from ..errors import StoreUnwritable
-from .body_files import PIECE_BATCH, BodyFiles, Partial, unwritable
+from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
 
 _WRITE_BYTES = 256 * 1024
 """Gathered before a thread is asked to write."""
@@ -28,7 +28,7 @@ class Spool:
 
     def __init__(
         self,
-        files: BodyFiles,
+        files: BodyFolder,
         boundary: bytes = b"",
         *,
         pieces: bool = True,

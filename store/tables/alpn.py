@@ -13,7 +13,7 @@ _ANY: tuple[bytes, ...] = ()
 
 
 class Origins:
-    """The table `origins`."""
+    """The ALPN results of runs, `store.alpn`: the table `origins`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -43,12 +43,12 @@ class Origins:
         """Drop what is remembered; what other runs met is looked up again. Writer's thread."""
         self._known.clear()
 
-    def find_alpn(
-        self, info: RunInfo, host: str, port: int, offers: tuple[bytes, ...]
-    ) -> bytes | None:
+    def find(self, info: RunInfo, host: str, port: int, offers: tuple[bytes, ...]) -> bytes | None:
         """Find what was negotiated with an origin by a client that offered the same, or else by the first, if it is offered.
 
         Gives b"" where the origin chose none, None where nothing on the tape says more than these offers.
+        offers: protocols as ALPN names them (`b"h2"`), in the client's order.
+        Raises: LogCorrupt.
         """
         with self._database.reading() as transaction:
             key = origin_key(info.number, host, port, offers)

@@ -46,7 +46,11 @@ class CheckedRow(NamedTuple):
 
 
 class EventLog:
-    """The table `events`."""
+    """The event log of each run, `store.events`: the table `events`.
+
+    Appends may come from any thread and keep their order. Reads raise StoreError where LMDB cannot be read. Methods that take a
+    transaction belong to the store's other parts.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,11 +63,15 @@ class EventLog:
         self._chains.pop(run, None)
 
     def append(self, run: int, event: Event) -> None:
-        """Append an event nobody waits for."""
+        """Append an event nobody waits for; what is awaited later comes after it.
+
+        run: number of a run that is open.
+        Raises: StoreUnwritable, while nothing can be written.
+        """
         self._database.writer.append(lambda: lambda txn: self.put(txn, run, event), run)
 
     def append_made(self, run: int, make: Callable[[], Event]) -> None:
-        """Append an event that is made on the writer's thread; nobody waits."""
+        """Append an event that is made on the writer's thread; nobody waits. See `append`."""
 
         def maker() -> Operation:
             made = make()
@@ -74,9 +82,11 @@ class EventLog:
     def append_durably(
         self, run: int, event: Event | Callable[[], Event], *, vital: bool = False
     ) -> "asyncio.Future[None]":
-        """Append an event, made on the writer's thread if it is a callable; done once durable.
+        """Append an event, made on the writer's thread if it is a callable; the future is done once it is durable. On a running loop.
 
-        vital: see `Writer.submit`.
+        run: number of a run that is open.
+        vital: try it also when little space is free: it is small, and says how a run stands.
+        Raises: StoreUnwritable, at once or in the future.
         """
 
         def make() -> Operation:
@@ -86,7 +96,10 @@ class EventLog:
         return self._database.writer.submit(make, run, vital=vital)
 
     def append_blocking(self, info: RunInfo, event: Event) -> None:
-        """Append an event from a process without a loop; durable when it returns."""
+        """Append an event from a process without a loop; durable when it returns. Blocks.
+
+        Raises: StoreUnwritable.
+        """
         self._database.writer.call(lambda txn: self.put(txn, info.number, event))
 
     def put(self, transaction: lmdb.Transaction, run: int, event: Event) -> None:
@@ -129,28 +142,31 @@ class EventLog:
             assert value is not None
             return last + 1, bytes(value[:16])
 
-    def events(self, info: RunInfo, after: int = 0, limit: int | None = None) -> list[Event]:
-        """Read events of a run in the order they were appended.
+    def read(self, info: RunInfo, after: int = 0, limit: int | None = None) -> list[Event]:
+        """Read events of a run in the order they were appended, in one transaction: all of them are in memory.
 
         after: last number already seen; 0 reads from the start.
         limit: most events returned; a shorter list means the end of the log *now*.
-        Raises: LogCorrupt.
+        Raises: LogCorrupt, naming the first event that cannot be read.
         """
         with self._database.reading() as transaction:
-            return list(self.read(transaction, info.number, after, limit))
+            return list(self.read_in(transaction, info.number, after, limit))
 
-    def log(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Event]:
+    def all(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[Event]:
         """Read all events of a run page by page, so that memory does not grow with its log; each page one snapshot.
 
         Raises: LogCorrupt.
         """
         after = 0
-        while page := self.events(info, after, page_events):
+        while page := self.read(info, after, page_events):
             yield from page
             after = page[-1].number
 
     def checked(self, info: RunInfo, page_events: int = _PAGE) -> Iterator[CheckedRow]:
-        """Read all rows of a run's log as they are kept, each held against the one before; see `log`."""
+        """Read all rows of a run's log as they are kept, each held against the one before, page by page as `all` does.
+
+        Raises nothing for a row that cannot be read: `problem` says what is wrong with it.
+        """
         before, after = CHAIN_START, 0
         while page := self._checked_page(info, after, page_events):
             for number, value, problem in page:
@@ -189,10 +205,10 @@ class EventLog:
         key, data = cursor.item()
         return self._database.cipher.decrypt("events", bytes(key), bytes(data))
 
-    def read(
+    def read_in(
         self, transaction: lmdb.Transaction, run: int, after: int = 0, limit: int | None = None
     ) -> Iterator[Event]:
-        """Read events inside a transaction; see `events`."""
+        """Read events inside a transaction; see `read`."""
         with self._database.cursor(transaction, "events") as cursor:
             more = cursor.set_range(pair_key(run, after + 1))
             prefix = number_key(run)
@@ -209,5 +225,8 @@ class EventLog:
                 more = cursor.next()
 
     def find_broken_link(self, info: RunInfo) -> int | None:
-        """Find the first event of a run that cannot be read or does not follow the one before it."""
+        """Find the number of the first event of a run that cannot be read or does not follow the one before it; None if all are sound."""
         return next((row.number for row in self.checked(info) if row.problem), None)
+
+    __call__ = read
+    # The name of before, while call sites change over.

@@ -19,8 +19,8 @@ from ..errors import LogCorrupt
 from ..keys import can_be_number, fingerprint_key, number_key, pair_key
 from ..lmdb.database import Database, Row
 from ..lmdb.writer import Operation
-from ..spill.references import files_row
 from .alpn import Origins
+from .body_file_uses import files_row
 from .events import EventLog
 from .originals import Originals
 from .run_info import RunInfo
@@ -68,7 +68,10 @@ class _Prepared(NamedTuple):
 
 
 class Exchanges:
-    """The table `exchanges`, and the rows of others that go with each."""
+    """The exchanges of runs, `store.exchanges`: the table `exchanges`, and the rows of others that go with each.
+
+    Reads come from any thread; they raise StoreError where LMDB cannot be read.
+    """
 
     def __init__(
         self,
@@ -98,14 +101,19 @@ class Exchanges:
         self._passing -= {key for key in self._passing if key[0] == run}
 
     def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
-        """Write an exchange with its outcome event; the future is done once both are durable.
+        """Write an exchange with its outcome event; the future is done once both are durable. On a running loop.
 
+        run: number of a run that is open.
         make: builds the record; called once, on the writer's thread.
+        Raises: StoreUnwritable, at once or in the future; in the future also whatever `make` raises.
         """
         return self._database.writer.submit(lambda: self._prepare(run, make()), run)
 
     def save_unwaited(self, run: int, make: Callable[[], Record]) -> None:
-        """Write an exchange with its outcome event; nobody waits."""
+        """Write an exchange with its outcome event; nobody waits. See `save`.
+
+        Raises: StoreUnwritable, while nothing can be written.
+        """
         self._database.writer.append(lambda: self._prepare(run, make()), run)
 
     def ingest(self, run: int, record: Record) -> None:
@@ -201,9 +209,10 @@ class Exchanges:
             self._records.put(transaction, run, other, record_codec.pack(value))
 
     def find(self, info: RunInfo, seq: int) -> Exchange | None:
-        """Find an exchange by its seq.
+        """Find an exchange by its seq; None where the run holds none. The bodies that spilled stay in their files.
 
-        Raises: LogCorrupt.
+        seq: any number; people may ask for one.
+        Raises: LogCorrupt, naming the run and the seq.
         """
         if not can_be_number(seq):
             return None
@@ -226,7 +235,8 @@ class Exchanges:
     def all(self, info: RunInfo, after: int = 0) -> Iterator[Exchange]:
         """Read the exchanges of a run by seq, one transaction each.
 
-        Raises: LogCorrupt.
+        after: last seq already seen; 0 reads from the start.
+        Raises: LogCorrupt, naming the run and the seq.
         """
         for seq in self.seqs(info, after):
             exchange = self.find(info, seq)
@@ -234,12 +244,18 @@ class Exchanges:
                 yield exchange
 
     def seqs(self, info: RunInfo, after: int = 0) -> list[Seq]:
-        """List the seqs that a run holds."""
+        """List the seqs that a run holds, in order, without reading an exchange.
+
+        after: last seq already seen; 0 lists all.
+        """
         first = pair_key(info.number, after + 1)
         with self._database.reading() as transaction:
             places = self._database.places(transaction, "exchanges", info.number, first)
             numbers = [place[8:] for place in places if len(place) == KEY_BYTES]
         return [Seq(int.from_bytes(number, "big")) for number in numbers]
+
+    __call__ = all
+    # The name of before, while call sites change over.
 
 
 def _pack(place: Placement, check: bytes) -> bytes:

@@ -18,21 +18,28 @@ _SEQ_AT = 8 + 16
 
 
 class Indexes:
-    """The tables `fingerprints` and `raws`."""
+    """The index of each run, `store.index`: the tables `fingerprints` and `raws`.
+
+    A fingerprint is 16 bytes, and so is the hash of a request's bytes. Reads come from any thread; they raise LogCorrupt
+    where a row cannot be read, StoreError where LMDB cannot.
+    """
 
     def __init__(self, database: Database, runs: RunList) -> None:
         self._database = database
         self._runs = runs
 
     def find_fingerprint(self, info: RunInfo, raw: bytes) -> Fingerprint | None:
-        """Find the fingerprint that bytes seen before were given."""
+        """Find the fingerprint that a request of the same bytes was given; None where no such bytes were seen.
+
+        raw: 16-byte hash of a request's bytes (`raw_key`).
+        """
         with self._database.reading() as transaction:
             key = number_key(info.index_number) + raw
             found = self._database.find(transaction, "raws", key)
             return Fingerprint(found) if found is not None else None
 
     def next_use(self, info: RunInfo, fingerprint: Fingerprint, after: int) -> Seq | None:
-        """Find the first exchange with a fingerprint whose seq is above `after`."""
+        """Find the seq of the first exchange with a fingerprint, above `after`; None where there is no further one."""
         with (
             self._database.reading() as transaction,
             self._database.cursor(transaction, "fingerprints") as cursor,
@@ -75,12 +82,12 @@ class Indexes:
             key = database.cipher.plain_key("fingerprints", place)
             yield Seq(int.from_bytes(key[_SEQ_AT:], "big")), Fingerprint(key[8:_SEQ_AT])
 
-    def replace_index(self, info: RunInfo, index: Index) -> RunInfo:
+    def replace(self, info: RunInfo, index: Index) -> RunInfo:
         """Put another index in the place of a sealed run's; give the run as it now stands. Blocks.
 
         One transaction, so whoever reads sees the old one or the new one. A playback that is open goes on with
         the one it began with, whose rows stay until the next time.
-        Raises: UnknownRun, RunOpen.
+        Raises: UnknownRun; RunOpen; StoreUnwritable.
         """
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:

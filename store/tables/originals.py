@@ -17,14 +17,14 @@ from .run_info import RunInfo
 
 
 class Originals:
-    """The table `originals`, which may not be there."""
+    """What redaction replaced, `store.originals`: the table `originals`, which may not be there."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @property
     def kept(self) -> bool:
-        """Whether the store can keep originals."""
+        """Whether the store can keep originals: it is encrypted, and was opened for that."""
         return ORIGINALS in self._database.tables and bool(self._database.cipher.check)
 
     def row(self, run: int, came: RawAnswer, kept: Exchange) -> Row | None:

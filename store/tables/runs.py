@@ -27,7 +27,11 @@ DIED = "its process died"
 
 
 class RunList:
-    """The tables `runs`, `names` and `open`."""
+    """The run list, `store.runs`: the tables `runs`, `names` and `open`.
+
+    Reads give a run as it is now, from any thread; they raise StoreError where LMDB cannot be read, and LogCorrupt where the run's
+    row cannot. Methods that take a transaction belong to the store's other parts.
+    """
 
     def __init__(self, database: Database, log: EventLog) -> None:
         self._database = database
@@ -49,12 +53,18 @@ class RunList:
         canonical: int = 0,
         placeholders: str = "",
     ) -> "asyncio.Future[RunInfo]":
-        """Open a run; await it on a loop.
+        """Open a run, whose first event is written with it. The future is done once both are durable. On a running loop.
 
-        wanted: its name; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
+        wanted: its name, text of 1 to 400 bytes; a taken one becomes NAME~2 (a recording) or NAME@1, NAME@2 ... (a playback,
             where `parent` is given and `wanted` is the tape's name).
+        mode: `record`, `playback` or `passthrough`.
+        at_ns: when it began, in nanoseconds since the epoch.
+        parent: the tape that it plays.
+        agent: its command or address, as it is shown.
+        rules: digest of the match rules that its fingerprints are made under.
+        canonical: version of the canonical form of these.
         placeholders: tells the key that placeholders are made with.
-        Raises: StoreError, when it cannot be a name.
+        Raises: StoreError, when `wanted` cannot be a name; StoreUnwritable, at once or in the future.
         """
         # A tape's name may be longer by the number that it got itself.
         check_name(wanted, MAX_NAME_BYTES if parent is None else _KEY_BYTES - 40)
@@ -123,11 +133,11 @@ class RunList:
         return form.format(wanted, number)
 
     def owner_alive(self, info: RunInfo) -> bool:
-        """Say whether the process that writes a run is still there."""
+        """Say whether the process that writes a run still runs; nobody writes one that was imported."""
         return is_alive(self._database.path, info.owner)
 
     def find(self, name: str) -> RunInfo | None:
-        """Find a run by its name."""
+        """Find a run by its name; None where no run has it, or where it cannot be a name."""
         key = _name_key(name, _KEY_BYTES)
         if key is None:
             return None
@@ -138,7 +148,10 @@ class RunList:
             return self._shown(self.load(transaction, int.from_bytes(number, "big")))
 
     def find_tape(self, info: RunInfo) -> RunInfo | None:
-        """Find the run that a run plays; by its number, since another may have its name once it was deleted."""
+        """Find the run that a run plays, by its number: another may have its name once it was deleted.
+
+        None where it plays none, or its tape was deleted.
+        """
         if not info.parent_number:
             return None
         with self._database.reading() as transaction:
@@ -162,7 +175,7 @@ class RunList:
         return info
 
     def all(self) -> list[RunInfo]:
-        """List all runs, oldest first, without reading a tape.
+        """List all runs, oldest first, without reading a tape: one transaction.
 
         A store opened for reading shows a run as recovered whose process has died, though nobody has
         closed it yet.
@@ -177,7 +190,7 @@ class RunList:
             return found
 
     def find_latest(self) -> RunInfo | None:
-        """Find the newest recording that has ended."""
+        """Find the newest recording that has ended; None where there is none."""
         with (
             self._database.reading() as transaction,
             self._database.cursor(transaction, "runs") as cursor,
@@ -205,7 +218,7 @@ class RunList:
         return sorted((one for one in ended if one.exchanges), key=lambda one: -one.number)
 
     def reload(self, info: RunInfo) -> RunInfo:
-        """Read a run's row again."""
+        """Read a run's row again; gives what was given where the run was deleted."""
         with self._database.reading() as transaction:
             return self._shown(self.load(transaction, info.number) or info)
 
@@ -250,8 +263,8 @@ class RunList:
         """Give a run the labels and the pin that an event tells of; give it as it now stands. Blocks.
 
         make: makes the event from the run as it stands, so that what another process marks meanwhile is not undone;
-            None where nothing changes.
-        Raises: UnknownRun.
+            None where nothing changes. Called on the writer's thread; `labels` and `pinned` of the event's data count.
+        Raises: UnknownRun; StoreError, if it was moved to an archive meanwhile; StoreUnwritable.
         """
 
         def operation(transaction: lmdb.Transaction) -> RunInfo:
@@ -283,13 +296,22 @@ class RunList:
     def seal(
         self, info: RunInfo, *, reason: str, at_ns: int, unfinished: tuple[Seq, ...] = ()
     ) -> "asyncio.Future[RunInfo]":
-        """End a run: nothing follows. Awaiting it gives the run as it now stands; twice is once."""
+        """End a run: nothing follows. The future gives the run as it now stands once that is durable; twice is once. On a running loop.
+
+        reason: why, as it is shown.
+        at_ns: when, in nanoseconds since the epoch.
+        unfinished: the seqs whose outcome is not known.
+        Raises: StoreUnwritable, at once or in the future.
+        """
         return self._database.writer.submit(
             lambda: lambda txn: self._seal(txn, info, reason, at_ns, unfinished), vital=True
         )
 
     def seal_blocking(self, info: RunInfo, *, reason: str, at_ns: int) -> RunInfo:
-        """End a run from a process without a loop."""
+        """End a run from a process without a loop; see `seal`. Blocks until it is durable.
+
+        Raises: StoreUnwritable.
+        """
         sealed: RunInfo = self._database.writer.call(
             lambda txn: self._seal(txn, info, reason, at_ns, ())
         )
@@ -340,6 +362,9 @@ class RunList:
             return RunInfo.decode(number, self._database.cipher.decrypt("runs", key, data))
         except BadRecord as error:
             raise LogCorrupt(f"run {number}: {error}") from error
+
+    __call__ = all
+    # The name of before, while call sites change over.
 
 
 def check_name(name: str, limit: int = MAX_NAME_BYTES) -> None:

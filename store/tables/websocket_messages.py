@@ -18,7 +18,7 @@ from .run_info import RunInfo
 
 
 class Messages:
-    """The table `messages`."""
+    """The messages of WebSockets, `store.messages`: the table `messages`."""
 
     def __init__(self, database: Database, originals: Originals) -> None:
         self._database = database
@@ -29,7 +29,9 @@ class Messages:
     def append(self, run: int, seq: int, number: int, message: Message) -> None:
         """Append a message of a WebSocket; nobody waits, but what is awaited later comes after it.
 
+        run: number of a run that is open.
         number: its place among the messages, from 0.
+        Raises: StoreUnwritable, while nothing can be written.
         """
         self._database.writer.append(lambda: self._put(run, seq, number, message), run)
 
@@ -84,8 +86,9 @@ class Messages:
     def all(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
         """Read the messages of a WebSocket in order, one transaction each.
 
+        seq: of the exchange that opened it.
         after: number of the last one already seen; -1 reads from the start.
-        Raises: LogCorrupt.
+        Raises: LogCorrupt, naming the run, the seq and the message.
         """
         while True:
             after += 1
@@ -100,3 +103,7 @@ class Messages:
                     where = f"run {info.id}, exchange {seq}, message {after}"
                     raise LogCorrupt(f"{where}: {error}") from error
             yield found
+
+    def __call__(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
+        """Call `all` by its earlier name, while call sites change over."""
+        return self.all(info, seq, after)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...store.errors import StoreError, StoreTooNew, StoreUnwritable
-from ...store.spill.body_files import sync_folder
+from ...store.spill.partial_file import sync_folder
 from ...tape.records import tape_file
 from ...tape.records.codec import BadRecord
 

@@ -14,7 +14,8 @@ from playhead.store.encryption.choose import choose_cipher
 from playhead.store.encryption.plain import PlainCipher
 from playhead.store.errors import LogCorrupt
 from playhead.store.lmdb.liveness import create_liveness_file
-from playhead.store.spill.body_files import BodyFiles, Partial
+from playhead.store.spill.body_files import BodyFiles
+from playhead.store.spill.partial_file import Partial
 from playhead.tape.exchange import Chunk, Spilled
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tape.redaction.stream import Stream
@@ -58,12 +59,13 @@ async def test_equal_bodies_are_one_file(store_dir: Path) -> None:
 def test_a_body_is_young_when_it_is_kept(store_dir: Path, key: StoreKey | None) -> None:
     """It may have been written hours before: an upload whose answer took long. A `gc` goes by the age."""
     store_dir.mkdir()
-    partial = Partial(BodyFiles(store_dir, choose_cipher(key)))
+    files = BodyFiles(store_dir, choose_cipher(key))
+    partial = Partial(files)
     partial.write([b"said"])
     os.utime(partial._path, (1, 1))
     digest, _ = partial.keep()
-    assert partial._files.path(digest).stat().st_mtime > time.time() - 60
-    assert partial._files.remove_unneeded([], time.time() - 60) == 0
+    assert files.path(digest).stat().st_mtime > time.time() - 60
+    assert files.remove_unneeded([], time.time() - 60) == 0
 
 
 def test_a_body_that_is_finished_twice_ends_once(store_dir: Path) -> None:

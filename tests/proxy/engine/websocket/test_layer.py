@@ -1163,7 +1163,7 @@ async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Pa
     end = WebSocketSummary(3, 3, Close(5000, False, 1000, RedactedText("")))
     async with recording(store_dir) as running:
         await _put(running, kept, end)
-        messages = running.store.messages
+        messages = running.store.messages.all
 
         def broken(info: Any, seq: int, after: int = -1) -> Any:
             for number, message in enumerate(messages(info, seq, after), after + 1):
@@ -1171,7 +1171,7 @@ async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Pa
                     raise LogCorrupt("run tape, exchange 1, a message: torn")
                 yield message
 
-        running.store.messages = broken
+        running.store.messages.all = broken  # type: ignore[method-assign]
         running.play()
         peer = await Peer.open(str(running.address), "127.0.0.1:9")
         if closes:
@@ -1191,7 +1191,7 @@ async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_d
     end = WebSocketSummary(3, 3, Close(GAP_US * 1002, False, 1000, RedactedText("")))
     async with recording(store_dir) as running:
         await _put(running, kept, end)
-        messages = running.store.messages
+        messages = running.store.messages.all
 
         def broken(info: Any, seq: int, after: int = -1) -> Any:
             for number, message in enumerate(messages(info, seq, after), after + 1):
@@ -1199,7 +1199,7 @@ async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_d
                     raise LogCorrupt("run tape, exchange 1, a message: torn")
                 yield message
 
-        running.store.messages = broken
+        running.store.messages.all = broken  # type: ignore[method-assign]
         playback = running.registry.config.playback
         running.change(mode=Mode.PLAYBACK, playback=type(playback)(pace=1.0))
         peer = await Peer.open(str(running.address), "127.0.0.1:9")

@@ -9,6 +9,7 @@ from ...tape.records.codec import DIGEST_BYTES, BadRecord
 from ..errors import LogCorrupt
 from ..keys import pair_key
 from ..lmdb.database import Database, Row
+from .run_info import RunInfo
 
 
 def files_row(database: Database, run: int, exchange: Exchange) -> Row:
@@ -21,22 +22,23 @@ def _digests(exchange: Exchange) -> bytes:
 
 
 class FileUses:
-    """The table `files`."""
+    """Which exchange needs which body files, `store.file_uses`: the table `files`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def has(self, run: int, exchange: Exchange) -> bool:
-        """Say whether it tells the files of an exchange.
+    def knows(self, info: RunInfo, exchange: Exchange) -> bool:
+        """Say whether the table has exactly the files of an exchange, none where it has none.
 
+        info: its run.
         Raises: LogCorrupt.
         """
-        key = pair_key(run, exchange.seq)
+        key = pair_key(info.number, exchange.seq)
         with self._database.reading() as transaction:
             return (self._database.find(transaction, "files", key) or b"") == _digests(exchange)
 
     def needed(self) -> set[bytes]:
-        """Give the digests of all files that some exchange needs.
+        """Give the digests (32 bytes each) of all files that some exchange needs.
 
         Raises: LogCorrupt.
         """
