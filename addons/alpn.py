@@ -38,7 +38,7 @@ class Protocol:
         if open_run.tape is None or address is None:
             return
         offers = tuple(context.client.alpn_offers)
-        found = open_run.store.find_alpn(open_run.tape, address[0], address[1], offers)
+        found = open_run.store.alpn.find(open_run.tape, address[0], address[1], offers)
         if found is not None:
             context.client.alpn = found
 

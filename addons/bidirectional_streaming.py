@@ -107,7 +107,7 @@ def _find_alike(
     for seq in open_run.find_endpoints().get(key, ()):
         if open_run.cursor.served(seq):
             continue
-        recorded = open_run.store.find_exchange(open_run.tape, seq)
+        recorded = open_run.store.exchanges.find(open_run.tape, seq)
         if recorded is None or not fits(recorded, came):
             continue
         if _head_form(open_run, recorded.request, recorded.request_class) == form:

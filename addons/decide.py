@@ -362,9 +362,9 @@ class Decide:
         assert open_run.tape is not None
         recorded, problem = None, "it is missing"
         try:
-            recorded = pending.recorded = open_run.store.find_exchange(open_run.tape, seq)
+            recorded = pending.recorded = open_run.store.exchanges.find(open_run.tape, seq)
             if recorded is not None and open_run.keeps_originals:
-                open_run.store.find_originals(open_run.tape, recorded)
+                open_run.store.originals.find(open_run.tape, recorded)
         except LogCorrupt as error:
             recorded = pending.recorded = None
             problem = str(error)

@@ -171,7 +171,7 @@ class Tunnels:
         open_run.note(EventKind.INTENT, **logged)
         record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
         try:
-            await open_run.store.save(open_run.info.number, lambda: record)
+            await open_run.store.exchanges.save(open_run.info.number, lambda: record)
         except StoreUnwritable as error:
             open_run.miss(error, exchanges=1)
 
@@ -221,7 +221,7 @@ def find_due(open_run: OpenRun, host: str, port: int) -> Exchange | None:
         open_run.failing.discard((host, port))
         return None
     open_run.failing.add((host, port))
-    recorded = open_run.store.find_exchange(open_run.tape, hit.seq)
+    recorded = open_run.store.exchanges.find(open_run.tape, hit.seq)
     if recorded is None:
         return None
     origin = f"{_request(host, port).url}/"
@@ -246,7 +246,7 @@ def find_missed(open_run: OpenRun, request: Request, seq: Seq) -> Exchange | Non
     missed = find_due(open_run, request.host, request.port)
     if missed is None:
         return None
-    recorded = open_run.store.find_exchange(open_run.tape, seq)
+    recorded = open_run.store.exchanges.find(open_run.tape, seq)
     later = recorded is not None and recorded.tunnel.number > missed.tunnel.number
     return missed if later else None
 

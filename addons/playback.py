@@ -59,7 +59,7 @@ class Playback:
             return None
         assert open_run.tape is not None
         assert decision.seq is not None
-        exchange = pending.recorded or open_run.store.find_exchange(open_run.tape, decision.seq)
+        exchange = pending.recorded or open_run.store.exchanges.find(open_run.tape, decision.seq)
         pending.recorded = None  # its body need not be there for as long as the answer takes
         if exchange is None:
             raise LogCorrupt(
@@ -145,7 +145,7 @@ class Playback:
 def find_raw(open_run: OpenRun, exchange: Exchange) -> RawAnswer | None:
     """Find an answer of the tape as it came, and learn what is secret in it: the agent it is given to sends it back."""
     assert open_run.tape is not None
-    raw = open_run.store.find_originals(open_run.tape, exchange)
+    raw = open_run.store.originals.find(open_run.tape, exchange)
     if raw is not None:
         open_run.redactor.learn_originals(raw)
     return raw
@@ -191,13 +191,13 @@ def _read_pieces(
     if response is None:
         return response, None
     if response.spilled is not None:
-        pieces = store.read_body(response.spilled)
+        pieces = store.bodies.read(response.spilled)
         return response, pieces if raw is None else put_back(pieces, raw.pieces)
     if not pending.is_to_be_set_aside(len(response.body)):
         pending.hold(len(response.body))
         return response, None
     chunks = response.chunks or (Chunk(response.head_us, len(response.body)),)
-    pieces = store.read_aside(response.body, chunks)
+    pieces = store.bodies.read_aside(response.body, chunks)
     return replace(response, body=b""), pieces
 
 

@@ -146,7 +146,7 @@ class Record:
             assert pending.open_run.info is not None
             async with pending.recalled():
                 made = _Maker(pending, pending.flow.response, complete=False)
-                await pending.open_run.store.save(pending.open_run.info.number, made)
+                await pending.open_run.store.exchanges.save(pending.open_run.info.number, made)
 
     async def playhead_left(self, pending: PendingExchange) -> None:
         """Correct an exchange whose client left before it was sent the end."""
@@ -160,7 +160,7 @@ class Record:
         if pending.download is not None and pending.download.is_aside:
             made = partial(_corrected, pending, open_run.info)  # its body is in the store alone
         try:
-            await open_run.store.save(open_run.info.number, made)
+            await open_run.store.exchanges.save(open_run.info.number, made)
         except StoreUnwritable as error:
             open_run.miss(error)
 
@@ -312,7 +312,7 @@ class Record:
     async def _log_intent(self, pending: PendingExchange) -> None:
         assert pending.open_run.info is not None
         try:
-            await pending.open_run.store.append_durably(
+            await pending.open_run.store.events.append_durably(
                 pending.open_run.info.number, lambda: _intent(pending)
             )
         except StoreUnwritable as error:
@@ -325,7 +325,7 @@ class Record:
         assert pending.open_run.info is not None
         made = _Maker(pending, pending.flow.response, complete=True)
         try:
-            pending.open_run.store.save_unwaited(pending.open_run.info.number, made)
+            pending.open_run.store.exchanges.save_unwaited(pending.open_run.info.number, made)
         except StoreUnwritable as error:
             pending.open_run.miss(error)
 
@@ -374,7 +374,7 @@ class Record:
         made = _Maker(pending, answer, complete=complete, make_event=_outcome)
         if pending.size >= _SEARCHED_BESIDE:
             await asyncio.to_thread(made.search)
-        await pending.open_run.store.save(pending.open_run.info.number, made)
+        await pending.open_run.store.exchanges.save(pending.open_run.info.number, made)
 
 
 def _goes_on(pending: PendingExchange) -> bool:
@@ -397,7 +397,9 @@ def _pass_unbegun(pending: PendingExchange) -> None:
 def _append_intent(pending: PendingExchange) -> None:
     """Log an intent that nobody waits for."""
     assert pending.open_run.info is not None
-    pending.open_run.store.append_made(pending.open_run.info.number, lambda: _intent(pending))
+    pending.open_run.store.events.append_made(
+        pending.open_run.info.number, lambda: _intent(pending)
+    )
 
 
 def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
@@ -459,7 +461,7 @@ def _left(pending: PendingExchange, exchange: Exchange) -> Event:
 
 def _corrected(pending: PendingExchange, info: RunInfo) -> StoredRecord:
     """Build the record of an exchange again whose client left while it was written. Runs on the writer's thread."""
-    exchange = pending.open_run.store.find_exchange(info, pending.seq)
+    exchange = pending.open_run.store.exchanges.find(info, pending.seq)
     if exchange is None:
         raise StoreUnwritable("an exchange that was just written is not there", _HINT)
     exchange = replace(exchange, gone=pending.gone)

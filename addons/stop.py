@@ -58,7 +58,7 @@ async def stop_run(
 
 async def _note(open_run: OpenRun, event: Event) -> None:
     assert open_run.info is not None
-    await open_run.store.append_durably(open_run.info.number, event, vital=True)
+    await open_run.store.events.append_durably(open_run.info.number, event, vital=True)
 
 
 def _break_off(

@@ -103,7 +103,7 @@ class WebSocketRecorder(WebSocket):
     @property
     def is_behind(self) -> bool:
         """Whether the disk takes less than comes; see `Spool`."""
-        return self._pending.open_run.store.body_memory.is_behind
+        return self._pending.open_run.store.bodies.memory.is_behind
 
     @property
     def over(self) -> bool:
@@ -129,7 +129,7 @@ class WebSocketRecorder(WebSocket):
             pending.open_run.miss(StoreUnwritable(HOLED))
             return
         try:
-            pending.open_run.store.record_message(
+            pending.open_run.store.messages.record(
                 run.number,
                 pending.seq,
                 self._messages,
@@ -264,7 +264,7 @@ class WebSocketPlayer(WebSocket):
         raw = None
         if open_run.keeps_originals:
             number = self._cursor.passed - 1
-            raw = open_run.store.find_original_message(
+            raw = open_run.store.originals.find_message(
                 self._tape, self.exchange.seq, number, message
             )
         if raw is None:
@@ -353,7 +353,7 @@ class WebSocketPlayer(WebSocket):
         """Say whether another WebSocket of the tape has the same handshake and begins with this message of the client."""
         if other.websocket is None or _handshake(other) != _handshake(self.exchange):
             return False
-        first = find_first(self._pending.open_run.store.messages(self._tape, other.seq, -1))
+        first = find_first(self._pending.open_run.store.messages.all(self._tape, other.seq, -1))
         return (
             first is not None
             and is_alike(first, heard, self._masks)
@@ -363,7 +363,7 @@ class WebSocketPlayer(WebSocket):
     def _set(self, exchange: Exchange) -> None:
         """Play an exchange from its beginning."""
         self.exchange = exchange
-        read = partial(self._pending.open_run.store.messages, self._tape, exchange.seq)
+        read = partial(self._pending.open_run.store.messages.all, self._tape, exchange.seq)
         self._cursor = MessageCursor(
             read,
             exchange,
@@ -378,7 +378,7 @@ class WebSocketPlayer(WebSocket):
         """Play another exchange of the tape from its beginning, in the place of this one."""
         self._raw = None  # both have the same handshake, and its answer was given
         if self._pending.open_run.keeps_originals:
-            self._raw = self._pending.open_run.store.find_originals(self._tape, other)
+            self._raw = self._pending.open_run.store.originals.find(self._tape, other)
         self._set(other)
         self.begin()
         pending = self._pending
@@ -488,7 +488,7 @@ class WebSocketPlayer(WebSocket):
     def _arrived(self, seqs: range) -> bool:
         open_run = self._pending.open_run
         assert open_run.cursor is not None
-        served, holds = open_run.cursor.served, open_run.store.holds
+        served, holds = open_run.cursor.served, open_run.store.exchanges.holds
         # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
         return all(served(Seq(seq)) or not holds(self._tape, seq) for seq in seqs)
 

@@ -119,12 +119,12 @@ def _measure(plan: Plan, passed: Iterable[Passed]) -> _Archived:
     with Store.open(folder / "store") as store:
         asyncio.run(record(store, passed, found.note))
         began = time.process_time()
-        moved = archive_runs(store, place, store.runs(), "bench", time.time_ns)
+        moved = archive_runs(store, place, store.runs.all(), "bench", time.time_ns)
         found.packing_s = time.process_time() - began
         assert not moved.refused, moved.refused
         found.files = _size(folder / "archive")
         _read(store, place, plan, found)
-        for run in store.runs():
+        for run in store.runs.all():
             began = time.perf_counter()
             restore(store, run, place, time.time_ns())
             found.restores.append((run.exchanges, time.perf_counter() - began))
@@ -135,7 +135,7 @@ def _measure(plan: Plan, passed: Iterable[Passed]) -> _Archived:
 
 def _read(store: Store, place: Place, plan: Plan, found: _Archived) -> None:
     steps = [(run, seq) for run, seqs in found.hashes.items() for seq in seqs]
-    where = {run.id: run.archived for run in store.runs()}
+    where = {run.id: run.archived for run in store.runs.all()}
     for run, seq in plan.rng.sample(steps, min(_READS, len(steps))):
         archived = where[run]
         assert archived is not None

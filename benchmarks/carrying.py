@@ -85,11 +85,11 @@ def _measure(plan: Plan, passed: Iterable[Passed]) -> _Carried:
         found.ways["hot"] = found.compare(store)
         _carry(store, folder, found)
         _archive(store, folder, found)
-        store.delete_runs(store.runs()[::2])
-        store.remove_unneeded_files(time.time() + 1)
+        store.removal.delete(store.runs.all()[::2])
+        store.removal.remove_unneeded_files(time.time() + 1)
     compact(folder / "store")
     with Store.open(folder / "store", readonly=True) as store:
-        left = [run.id for run in store.runs()]
+        left = [run.id for run in store.runs.all()]
         # Those that are not there are not to be: they count for as many as were right.
         found.ways["after deletes"] = found.compare(store, left)
     shutil.rmtree(folder)
@@ -100,7 +100,7 @@ def _carry(store: Store, folder: Path, found: _Carried) -> None:
     """Export each run, and import it into another store."""
     file = folder / "tape"
     with Store.open(folder / "other") as other:
-        for run in store.runs():
+        for run in store.runs.all():
             began = time.process_time()
             with file.open("wb") as out:
                 export_tape(store, run, out.write, _nobody)
@@ -116,9 +116,9 @@ def _carry(store: Store, folder: Path, found: _Carried) -> None:
 def _archive(store: Store, folder: Path, found: _Carried) -> None:
     """Archive all runs, and restore them."""
     place = Place(ArchivePlace(folder=folder / "archive"))
-    moved = archive_runs(store, place, store.runs(), "bench", time.time_ns)
+    moved = archive_runs(store, place, store.runs.all(), "bench", time.time_ns)
     assert not moved.refused, moved.refused
-    for run in store.runs():
+    for run in store.runs.all():
         restore(store, run, place, time.time_ns())
     found.ways["restored"] = found.compare(store)
 

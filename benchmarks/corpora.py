@@ -62,8 +62,8 @@ class Recorded:
         wrong = 0
         for name in self.hashes if names is None else names:
             left = dict(self.hashes[name])
-            run = store.find_run(name)
-            for exchange in store.exchanges(run) if run is not None else ():
+            run = store.runs.find(name)
+            for exchange in store.exchanges.all(run) if run is not None else ():
                 wrong += left.pop(exchange.seq, None) != hash_of(exchange)
             wrong += len(left)
         self.wrong += wrong
@@ -103,16 +103,16 @@ async def record(
     seqs: dict[str, int] = {}
     for one in passed:
         if one.run not in runs:
-            runs[one.run] = await store.create_run(one.run, mode="record", at_ns=1)
+            runs[one.run] = await store.runs.create(one.run, mode="record", at_ns=1)
         seq = seqs[one.run] = seqs.get(one.run, 0) + 1
         exchange = _exchange(one, seq)
         note(one, exchange)
         intent, outcome = _events(exchange)
-        store.append(runs[one.run].number, intent)
+        store.events.append(runs[one.run].number, intent)
         told = Record(exchange, blake3(exchange.fingerprint).digest(16), outcome)
-        await store.save(runs[one.run].number, partial(_same, told))
+        await store.exchanges.save(runs[one.run].number, partial(_same, told))
     for run in runs.values():
-        await store.seal(run, reason="measured", at_ns=2)
+        await store.runs.seal(run, reason="measured", at_ns=2)
 
 
 def _same(record: Record) -> Record:

@@ -57,9 +57,9 @@ def _measure(plan: Plan, turn: int) -> tuple[float, int, float, int]:
     with Store.open(folder) as store:
         asyncio.run(record(store, tickets(turn, False), found.note))
         before = file.stat().st_size
-        gone = store.runs()[:_RUNS]
+        gone = store.runs.all()[:_RUNS]
         began = time.perf_counter()
-        rows = store.delete_runs(gone)
+        rows = store.removal.delete(gone)
         took = time.perf_counter() - began
         names = {run.id for run in gone}
         for name in names:

@@ -31,13 +31,13 @@ def extend(folder: Path, seed: str, run: str, bodies: Iterable[tuple[bytes, byte
 
 async def _extend(folder: Path, seed: str, run: str, bodies: Iterable[tuple[bytes, bytes]]) -> int:
     with Store.open(folder) as store:
-        model_run = store.get_run(seed)
-        model = store.find_exchange(model_run, 1)
+        model_run = store.runs.get(seed)
+        model = store.exchanges.find(model_run, 1)
         if model is None:
             raise ValueError(f"run {seed!r} holds no exchange to copy")
-        events = store.events(model_run)
+        events = store.events.read(model_run)
         intent, outcome = (_last(events, kind) for kind in (EventKind.INTENT, EventKind.OUTCOME))
-        copy = await store.create_run(
+        copy = await store.runs.create(
             run, mode=model_run.mode, at_ns=model_run.created_ns, rules=model_run.rules
         )
         rules = compile_rules()
@@ -55,10 +55,10 @@ async def _extend(folder: Path, seed: str, run: str, bodies: Iterable[tuple[byte
                     raise ValueError(f"run {seed!r} does not hold the first request, or not so")
                 seen = {"seq": made.seq, "fingerprint": made.fingerprint}
                 if begun := _event(intent, seen):
-                    store.append(copy.number, begun)
+                    store.events.append(copy.number, begun)
                 saved.append(_save(store, copy, made, _event(outcome, {"seq": made.seq})))
             await asyncio.gather(*saved)
-        await store.seal(copy, reason="written by a benchmark", at_ns=model_run.sealed_ns)
+        await store.runs.seal(copy, reason="written by a benchmark", at_ns=model_run.sealed_ns)
         return count
 
 
@@ -96,4 +96,4 @@ def _save(
     store: Store, run: RunInfo, exchange: Exchange, outcome: Event | None
 ) -> "asyncio.Future[None]":
     record = Record(exchange, raw_key(exchange.request, exchange.request_class), outcome)
-    return store.save(run.number, lambda: record)
+    return store.exchanges.save(run.number, lambda: record)

@@ -70,11 +70,11 @@ def nearest(plan: Plan) -> list[Section]:
 
 async def _measure(folder: Path, count: int, mixed: bool, plan: Plan) -> tuple[list[float], int]:
     with Store.open(folder) as store:
-        tape = store.find_run("tape")
+        tape = store.runs.find("tape")
         if tape is None:
             tape = await _fill(store, count, mixed)
         config = Config(mode=Mode.PLAYBACK, store=folder)
-        run = await store.create_run("tape", mode="playback", at_ns=1, parent=tape)
+        run = await store.runs.create("tape", mode="playback", at_ns=1, parent=tape)
         open_run = OpenRun(config.mode, config, Redactor(b"key", ()), store, run, tape)
         open_run.prepare()
         assert open_run.preparing is not None
@@ -109,20 +109,20 @@ def _request(number: int, mixed: bool) -> Request:
 
 
 async def _fill(store: Store, count: int, mixed: bool) -> RunInfo:
-    run = await store.create_run("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1)
     for batch in itertools.batched(_exchanges(count, mixed), _BATCH):
         saved = []
         for exchange in batch:
             request = exchange.request
             data = {"seq": exchange.seq, "method": request.method, "url": request.url}
             told = {**data, "request_class": exchange.request_class.value, "fingerprint": b""}
-            store.append(run.number, Event(EventKind.INTENT, 1, {**told, "key": None}))
+            store.events.append(run.number, Event(EventKind.INTENT, 1, {**told, "key": None}))
             outcome = {"seq": exchange.seq, "bytes_out": request.body_bytes}
             event = Event(EventKind.OUTCOME, 1, outcome)
             record = Record(exchange, raw_key(request, exchange.request_class), event)
-            saved.append(store.save(run.number, partial(_same, record)))
+            saved.append(store.exchanges.save(run.number, partial(_same, record)))
         await asyncio.gather(*saved)
-    return await store.seal(run, reason="written by a benchmark", at_ns=2)
+    return await store.runs.seal(run, reason="written by a benchmark", at_ns=2)
 
 
 def _same(record: Record) -> Record:

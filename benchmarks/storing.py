@@ -146,7 +146,7 @@ async def _measure(plan: Plan, passed: Iterable[Passed]) -> _Stored:
 
 
 async def _write(store: Store, passed: Iterable[Passed], found: _Stored) -> None:
-    exchanges: Any = store._exchanges
+    exchanges: Any = store.exchanges
     prepare = exchanges._prepare
 
     def timed(*arguments: Any) -> Any:
@@ -163,14 +163,14 @@ async def _write(store: Store, passed: Iterable[Passed], found: _Stored) -> None
 
 def _read(store: Store, rng: random.Random, found: _Stored) -> None:
     """Read some exchanges at random, each as if it were the first."""
-    cache = store._exchanges._records._cache
-    places = [(run, seq) for run in store.runs() for seq in store.seqs(run)]
+    cache = store.exchanges._records._cache
+    places = [(run, seq) for run in store.runs.all() for seq in store.exchanges.seqs(run)]
     for run, seq in rng.sample(places, min(_READS, len(places))):
         took = float("inf")
         for _ in range(_READS_EACH):
             cache.clear()
             began = time.thread_time()
-            exchange = store.find_exchange(run, seq)
+            exchange = store.exchanges.find(run, seq)
             took = min(took, time.thread_time() - began)
         assert exchange is not None
         size = len(exchange.request.body)

@@ -48,7 +48,9 @@ def _cuts_of_tape(open_run: OpenRun) -> "Counter[tuple[str, str]]":
     if open_run.cuts is None:
         open_run.cuts = Counter()
         with contextlib.suppress(LogCorrupt):
-            for event in open_run.store.log(open_run.tape) if open_run.tape is not None else ():
+            for event in (
+                open_run.store.events.all(open_run.tape) if open_run.tape is not None else ()
+            ):
                 if event.kind is EventKind.NOTED and "cut" in event.data:
                     method, url = event.data["cut"]
                     open_run.cuts[method, url] += 1

@@ -108,7 +108,7 @@ def _read(open_run: OpenRun, seq: Seq) -> Exchange | None:
     """Find an exchange of the tape; one that cannot be read explains nothing."""
     assert open_run.tape is not None
     try:
-        return open_run.store.find_exchange(open_run.tape, seq)
+        return open_run.store.exchanges.find(open_run.tape, seq)
     except LogCorrupt:
         return None
 
@@ -209,7 +209,7 @@ def _given(open_run: OpenRun, deadline: float) -> Iterator[Answer]:
     rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in open_run.given.copy().items()]
     made = open_run.stubbed.copy()
     if open_run.info is not None and open_run.policy.live:
-        for exchange in open_run.store.exchanges(open_run.info):
+        for exchange in open_run.store.exchanges.all(open_run.info):
             if exchange.verdict is VerdictKind.LIVE and exchange.response is not None:
                 made[exchange.seq] = exchange.response
             if time.monotonic() > deadline:

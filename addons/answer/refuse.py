@@ -156,9 +156,9 @@ class Refuse:
             pending.answered = make().exchange
         try:
             if open_run.mode is Mode.RECORD:
-                await open_run.store.save(run, make)
+                await open_run.store.exchanges.save(run, make)
             else:
-                open_run.store.save_unwaited(run, make)
+                open_run.store.exchanges.save_unwaited(run, make)
         except StoreUnwritable as error:
             # It is refused in any case.
             open_run.gap.note(str(error), exchanges=1)

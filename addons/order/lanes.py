@@ -122,14 +122,14 @@ class Lanes:
 
 def _read_order(store: Store, tape: RunInfo, classes: Classes) -> LaneOrder:
     def placed() -> Iterator[Placed]:
-        for recorded in store.exchanges(tape):
+        for recorded in store.exchanges.all(tape):
             exchange = reclassify(recorded, classes)
             found = place(exchange, exchange.request_class)
             if found is not None:
                 yield found
 
     def calls(seq: Seq) -> int:
-        recorded = store.find_exchange(tape, seq)
+        recorded = store.exchanges.find(tape, seq)
         return _count_calls(recorded) if recorded is not None else 0
 
     return LaneOrder(placed(), calls)

@@ -75,7 +75,7 @@ class Order:
         served: gives all that have been served.
         """
         if self._seqs is None:
-            seqs = self._store.seqs(self._tape)
+            seqs = self._store.exchanges.seqs(self._tape)
             with self._lock:
                 self._left = list(seqs)
             # Asked for now: what is served from now on is told to `take`.
@@ -153,7 +153,7 @@ class Order:
         known = self._answers.get(one)
         if known is not None and known[0] < before:
             return known[1]
-        recorded = self._store.find_exchange(self._tape, one)
+        recorded = self._store.exchanges.find(self._tape, one)
         # Its class of now: that may be another than when it was recorded.
         exchange = recorded and reclassify(recorded, self._classes)
         if exchange is None or exchange.response is None or self._is_idle(exchange):
@@ -190,7 +190,7 @@ class Order:
         for one in self._seqs:
             if one > shared.tape_seq:
                 break
-            exchange = self._store.find_exchange(self._tape, one)
+            exchange = self._store.exchanges.find(self._tape, one)
             if exchange is None:
                 continue
             asked = may_stand_in_request(exchange.request, needles)
@@ -222,9 +222,9 @@ class Order:
         for response in self._stubbed.copy().values():
             yield None, response
         for one in sorted(served):
-            if one > after and (found := self._store.find_exchange(self._tape, one)) is not None:
+            if one > after and (found := self._store.exchanges.find(self._tape, one)) is not None:
                 yield found.request, found.response
         if self._run is not None and self._policy.live:
-            for exchange in self._store.exchanges(self._run):
+            for exchange in self._store.exchanges.all(self._run):
                 if exchange.verdict is VerdictKind.LIVE:
                     yield exchange.request, exchange.response

@@ -153,7 +153,7 @@ class Drifts:
         """Read an exchange of the tape; None where that cannot be done. Blocking."""
         assert self._open_run.tape is not None
         try:
-            return self._open_run.store.find_exchange(self._open_run.tape, seq)
+            return self._open_run.store.exchanges.find(self._open_run.tape, seq)
         except LogCorrupt:
             return None
 

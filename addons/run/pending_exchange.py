@@ -345,14 +345,14 @@ class PendingExchange:
         if not size:
             return 0
         self._held += size
-        self.open_run.store.body_memory.held += size
+        self.open_run.store.bodies.memory.held += size
         return size
 
     def is_to_be_set_aside(self, size: int) -> bool:
         """Say whether a body of so many bytes, which could be held, goes to a file while it comes."""
         store = self.open_run.store
         # While the disk is full, what can be held goes on without it.
-        can = store.body_memory.is_short and store.writer.failed is None
+        can = store.bodies.memory.is_short and store.writer.failed is None
         return can and size > _ALWAYS_HELD_BYTES
 
     def let_go(self) -> None:
@@ -370,7 +370,7 @@ class PendingExchange:
         if self.download is None or not self.download.is_aside or self.unsaved:
             yield
             return
-        async with self.open_run.store.body_memory.turn:
+        async with self.open_run.store.bodies.memory.turn:
             body, self.chunks = await self.download.take_back()
             self.pieces = [body]
             try:
@@ -466,7 +466,7 @@ class PendingExchange:
         def redact() -> Stream | None:
             return redactor.stream(fields, answer=pieces, originals=pieces and keeps)
 
-        made = self.open_run.store.spool(boundary, pieces=pieces, redact=redact, aside=aside)
+        made = self.open_run.store.bodies.spool(boundary, pieces=pieces, redact=redact, aside=aside)
         spools_of(self.flow.client_conn).add(made)
         return made
 

@@ -443,7 +443,7 @@ class RunRegistry:
         """Begin a recording; where it cannot be written and may pass, later."""
         config = open_run.config
         try:
-            open_run.info = await self._store.create_run(
+            open_run.info = await self._store.runs.create(
                 name,
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
@@ -488,11 +488,11 @@ class RunRegistry:
             return
         if writer.failed is not None and not ending:
             gap.begun = True
-            await self._store.append_durably(number, gap.begin_event(), vital=True)
+            await self._store.events.append_durably(number, gap.begin_event(), vital=True)
             return
         open_run.gap, lost = Gap(), writer.take_lost(number)
         try:
-            await self._store.append_durably(number, gap.end_event(lost), vital=True)
+            await self._store.events.append_durably(number, gap.end_event(lost), vital=True)
         except StoreUnwritable:
             gap.add(open_run.gap)
             open_run.gap = gap
@@ -521,12 +521,12 @@ class RunRegistry:
         if isinstance(tape, str):
             logger.warning("playback refused: %s", tape)
             return OpenRun(config.mode, config, redactor, self._store, None, None, tape)
-        run = await self._store.create_run(
+        run = await self._store.runs.create(
             tape.id, mode=config.mode.value, at_ns=time.time_ns(), parent=tape, agent=agent
         )
         logger.info("run %s: playing %s", run.id, tape.id)
         # Its index may have been replaced meanwhile; from now on it stays for as long as this run is open.
-        tape = self._store.reload(tape)
+        tape = self._store.runs.reload(tape)
         open_run = OpenRun(config.mode, config, redactor, self._store, run, tape)
         if open_run.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
@@ -559,12 +559,12 @@ class RunRegistry:
     def _find_tape(self, name: str) -> RunInfo | str:
         """Find the tape to play, or say why there is none."""
         if name == "latest":
-            latest = self._store.find_latest()
+            latest = self._store.runs.find_latest()
             return latest or "there is no sealed recording yet to play as 'latest'"
-        tape = self._store.get_run(name)
+        tape = self._store.runs.get(name)
         if tape.mode != Mode.RECORD.value:
             return f"{name!r} is a playback of {tape.parent!r}; play {tape.parent!r} instead"
-        if tape.status is RunStatus.OPEN and self._store.owner_alive(tape):
+        if tape.status is RunStatus.OPEN and self._store.runs.owner_alive(tape):
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
         return tape
 
@@ -577,7 +577,7 @@ class RunRegistry:
             await asyncio.to_thread(self._restore, tape)
         except PlayheadError as error:
             return f"run {tape.id!r} is archived and cannot be restored: {error}; {error.hint}"
-        return self._store.reload(tape)
+        return self._store.runs.reload(tape)
 
     async def _settle_recordings(self, name: str) -> None:
         """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
@@ -612,7 +612,9 @@ class RunRegistry:
                 await self._report_gap(open_run)
                 await self._give_up_overdue(open_run)
         for open_run in self.open:
-            if open_run.info is not None and self._store.owner_was_asked(open_run.info, SEAL):
+            if open_run.info is not None and self._store.owner_requests.was_asked(
+                open_run.info, SEAL
+            ):
                 self.end(open_run, "asked for by playhead seal")
             elif self._has_run_out(open_run):
                 self.end(open_run, "its process group has ended")
@@ -685,7 +687,7 @@ class RunRegistry:
     async def _seal_whole(self, open_run: OpenRun, reason: str) -> None:
         await self._report_gap(open_run, ending=True)
         if open_run.info is not None:
-            run = await self._store.seal(
+            run = await self._store.runs.seal(
                 open_run.info, reason=reason, at_ns=time.time_ns(), unfinished=open_run.unfinished
             )
             self.ended.append(run)

@@ -216,7 +216,7 @@ class OpenRun:
     @property
     def keeps_originals(self) -> bool:
         """Whether what redaction replaces in answers is kept, and given back to who plays it."""
-        return self.config.secrets is Secrets.ENCRYPTED and self.store.keeps_originals
+        return self.config.secrets is Secrets.ENCRYPTED and self.store.originals.kept
 
     @cached_property
     def shipped_rules(self) -> Rules:
@@ -282,7 +282,7 @@ class OpenRun:
         if self.info is None:
             return
         try:
-            self.store.append(self.info.number, Event(kind, time.time_ns(), data))
+            self.store.events.append(self.info.number, Event(kind, time.time_ns(), data))
         except StoreUnwritable as error:
             if self.mode is Mode.RECORD:
                 self.miss(error)
@@ -305,7 +305,7 @@ class OpenRun:
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         assert self.tape is not None
         if self.reindexed is None:
-            return self.store.next_use(self.tape, fingerprint, after)
+            return self.store.index.next_use(self.tape, fingerprint, after)
         uses = self.reindexed.get(fingerprint, [])
         at = bisect_right(uses, after)
         return uses[at] if at < len(uses) else None
@@ -315,7 +315,7 @@ class OpenRun:
         if self.tape is None:
             return None
         try:
-            return self.store.find_exchange(self.tape, seq)
+            return self.store.exchanges.find(self.tape, seq)
         except LogCorrupt:
             return None
 
@@ -381,7 +381,7 @@ class OpenRun:
         if self.rules.fields.kept:  # whose values count, and are not in the hash
             return None
         if self.reindexed is None:
-            return self.store.find_fingerprint(self.tape, raw)
+            return self.store.index.find_fingerprint(self.tape, raw)
         return self._raws.get(raw)
 
     def fingerprint(self, request: Request, request_class: RequestClass) -> Fingerprint:
@@ -478,7 +478,7 @@ class OpenRun:
         """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
         assert self.tape is not None
         found: dict[Fingerprint, list[Seq]] = {}
-        for recorded in self.store.exchanges(self.tape):
+        for recorded in self.store.exchanges.all(self.tape):
             exchange = reclassify(recorded, self.config.classes)
             request = self.redactor.recorded(exchange.request)
             key = self.fingerprint(request, exchange.request_class)
@@ -490,7 +490,7 @@ class OpenRun:
 def _find_key(store: Store, tape: RunInfo) -> str:
     """Give what tells the key of a tape's placeholders; empty where nobody knows."""
     try:
-        opened = next(iter(store.events(tape)), None)
+        opened = next(iter(store.events.read(tape)), None)
     except LogCorrupt:
         return ""
     return str(opened.data.get("placeholders", "")) if opened is not None else ""

@@ -102,6 +102,6 @@ def _import_where_missing(config: Config, run: str, file: Path) -> None:
 
     if (config.store / LOG).exists():
         with open_store(config, readonly=True) as store:
-            if store.find_run(run) is not None:
+            if store.runs.find(run) is not None:
                 return
     import_file(config, file, _MOST_BYTES)

@@ -23,7 +23,7 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
     config = reading(config_file, store)
     try:
         with open_store(config, readonly=True) as opened:
-            listed = opened.runs()
+            listed = opened.runs.all()
     except StoreError as error:
         if not str(error).startswith("no store") or (
             config.store.exists() and not config.store.is_dir()
@@ -92,7 +92,7 @@ def show(
         return 0
     restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
-        info = opened.get_run(run)
+        info = opened.runs.get(run)
         if seq is None:
             listed = rows(opened, info)
             print_json(listed) if as_json else click.echo(render_run(info, listed))
@@ -103,7 +103,7 @@ def show(
                 f"run {run!r} holds no exchange {seq}", f"`playhead show {run}` lists what it holds"
             )
         whose, exchange = found
-        messages = opened.messages(whose, exchange.seq)
+        messages = opened.messages.all(whose, exchange.seq)
         broken = found_in(opened, info, seq)
         if as_json:
             print_json(exchange_json(exchange, messages, broken))
@@ -131,7 +131,7 @@ def receipt(
     config = reading(config_file, store)
     restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
-        made = build(opened, opened.get_run(run))
+        made = build(opened, opened.runs.get(run))
     if as_json:
         seed = find_receipt_key(config.store)
         print_json(made.to_json() if seed is None else sign(made.to_json(), seed))
@@ -155,7 +155,7 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
     config = reading(config_file, store)
     restore_runs(config, run)
     with open_store(config, readonly=True) as opened:
-        info = opened.get_run(run)
+        info = opened.runs.get(run)
         listed, omitted = effects_of(opened, info)
         if as_json:
             print_list(effect.to_json() for effect in listed)

@@ -48,13 +48,13 @@ def find_owner(config: Config, name: str) -> Address:
     Raises: UnknownRun; StoreError.
     """
     with open_store(config, readonly=True) as store:
-        info = store.get_run(name)
+        info = store.runs.get(name)
         if info.status is not RunStatus.OPEN:
             raise StoreError(
                 f"run {info.id} is {info.status.value} already", "there is nothing to stop"
             )
         owner = info.owner
-        if owner is None or not store.owner_alive(info):
+        if owner is None or not store.runs.owner_alive(info):
             raise StoreError(
                 f"the process of run {info.id} has died, so nothing is asked for it any more",
                 f"end it with: playhead seal {info.id}",

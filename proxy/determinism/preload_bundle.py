@@ -227,7 +227,7 @@ def _read(store: Store, tape: RunInfo) -> tuple[Basis | None, list[Mapping[str, 
     """Read what a run was recorded with, and its journal; None where it was made without, or has no end."""
     basis = None
     journal: list[Mapping[str, Any]] = []
-    for event in store.log(tape):
+    for event in store.events.all(tape):
         if event.kind is EventKind.JOURNAL:
             journal.append(event.data)
         elif event.kind is EventKind.NOTED and "basis" in event.data:

@@ -75,7 +75,7 @@ def archive(
         if adopt:
             store.archive.adopt()
         sentences = _chosen(config, store, names)
-        chosen = [store.get_run(one.run.name) for one in sentences if one.goes]
+        chosen = [store.runs.get(one.run.name) for one in sentences if one.goes]
         changed = [run for run in chosen if run.archived is not None]
         refused = release_changed(store, changed, open_place, platform.node(), time.time_ns)
         try:
@@ -84,17 +84,17 @@ def archive(
             print_status(
                 f"playhead: files of an earlier, failed batch are not removed yet: {error}"
             )
-        runs = [run for run in map(store.reload, chosen) if run.archived is None]
+        runs = [run for run in map(store.runs.reload, chosen) if run.archived is None]
         moved = archive_runs(store, place, runs, platform.node(), time.time_ns, progress)
-        store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
+        store.removal.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
     return Archiving(sentences, True, [(run.id, why) for run, why in refused + moved.refused])
 
 
 def _chosen(config: Config, store: Store, names: Sequence[str]) -> list[Sentence]:
     if not names:
-        runs = [_listed(store, run) for run in store.runs()]
+        runs = [_listed(store, run) for run in store.runs.all()]
         return judge_hot(runs, config.retention, time.time_ns())
-    return [_named(store, store.get_run(name)) for name in dict.fromkeys(names)]
+    return [_named(store, store.runs.get(name)) for name in dict.fromkeys(names)]
 
 
 def _listed(store: Store, run: RunInfo) -> Listed:

@@ -17,18 +17,18 @@ def seal_run(config: Config, name: str) -> str:
     Raises: UnknownRun; StoreError, when the owner does not answer.
     """
     with open_store(config, readonly=True) as store:
-        store.get_run(name)  # so that a mistyped store is not made
+        store.runs.get(name)  # so that a mistyped store is not made
     with open_store(config) as store:
-        info = store.get_run(name)
+        info = store.runs.get(name)
         if info.status is not RunStatus.OPEN:
             return f"run {info.id} is {info.status.value} already"
-        if not store.owner_alive(info):
-            sealed = store.seal_blocking(info, reason="playhead seal", at_ns=time.time_ns())
+        if not store.runs.owner_alive(info):
+            sealed = store.runs.seal_blocking(info, reason="playhead seal", at_ns=time.time_ns())
             return f"run {sealed.id}: sealed, {sealed.exchanges} exchanges"
-        store.ask_owner(info, SEAL)
+        store.owner_requests.ask(info, SEAL)
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
-            now = store.reload(info)
+            now = store.runs.reload(info)
             if now.status is not RunStatus.OPEN:
                 return f"run {now.id}: sealed, {now.exchanges} exchanges"
             time.sleep(0.05)

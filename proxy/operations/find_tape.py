@@ -11,7 +11,7 @@ def get_recording(store: Store, name: str) -> RunInfo:
 
     Raises: UnknownRun, RunOpen; StoreError for a playback.
     """
-    info = store.get_run(name)
+    info = store.runs.get(name)
     if info.parent is not None:
         raise StoreError(
             f"{name!r} is a playback of {info.parent!r}, which holds no answers of its own",
@@ -27,11 +27,11 @@ def choose_recording(store: Store, name: str) -> tuple[str, tuple[RunId, ...]]:
 
     `NAME~1` is the run NAME itself.
     """
-    named = store.find_recordings(name)
+    named = store.runs.find_recordings(name)
     if named:
         return named[0].id, tuple(one.id for one in named[1:])
     base, _, number = name.rpartition("~")
-    if number == "1" and base and store.find_run(name) is None:
+    if number == "1" and base and store.runs.find(name) is None:
         return base, ()
     return name, ()
 

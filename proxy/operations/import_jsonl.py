@@ -124,7 +124,7 @@ class LineImport:
         rows = []
         for run in self._runs.values():
             closing = {"reason": "imported", "exchanges": run.last, "unfinished": ()}
-            self._store.append(run.number, Event(EventKind.SEALED, self._now_ns, closing))
+            self._store.events.append(run.number, Event(EventKind.SEALED, self._now_ns, closing))
             rows.append(
                 RunInfo(
                     number=run.number,
@@ -153,7 +153,7 @@ class LineImport:
                 raise BadLine(f"{error} - at `$.run`") from error
             run = self._runs[name] = _Run(name, number, self._make_redactor())
             opening = {"id": name, "mode": "record", "parent": None, "agent": "imported"}
-            self._store.append(number, Event(EventKind.OPENED, self._now_ns, opening))
+            self._store.events.append(number, Event(EventKind.OPENED, self._now_ns, opening))
         return run
 
     def _save(self, run: _Run, seq: Seq, parsed: ParsedLine) -> None:
@@ -202,7 +202,7 @@ class LineImport:
         run.ended_ns = max(run.ended_ns, ended_ns)
         row = intent_row(seq, request, kind, exchange.fingerprint, repeat=repeat)
         intent = Event(EventKind.INTENT, exchange.started_ns, {**row, "rule": _RULE})
-        self._store.append(run.number, intent)
+        self._store.events.append(run.number, intent)
         for number, message in enumerate(parsed.messages):
             kept = run.redactor.message(message)
             kept = replace(kept, secrets=_join(kept.secrets, message.secrets))
@@ -270,7 +270,7 @@ class LineImport:
         boundary = find_boundary(headers) if response is None else b""
 
         async def keep() -> tuple[Spilled, tuple[Secret, ...]]:
-            spool = self._store.spool(
+            spool = self._store.bodies.spool(
                 boundary,
                 pieces=response is not None,
                 redact=lambda: redactor.stream(headers, answer=response is not None),

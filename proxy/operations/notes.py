@@ -17,7 +17,7 @@ def list_notes(config: Config, run: str) -> list[Note]:
     """
     restore_runs(config, run)
     with open_store(config, readonly=True) as store:
-        return notes_of(store, store.get_run(run))
+        return notes_of(store, store.runs.get(run))
 
 
 def write_note(config: Config, run: str, text: str, seq: int) -> Note:
@@ -27,7 +27,7 @@ def write_note(config: Config, run: str, text: str, seq: int) -> Note:
     """
     restore_runs(config, run)  # which also sees that a mistyped store is not made
     with open_store(config) as store:
-        info = store.get_run(run)
+        info = store.runs.get(run)
         return add_note(store, info, text, seq=seq, by=user_name(), at_ns=time.time_ns())
 
 

@@ -22,7 +22,7 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
     if names:
         restore_runs(config, *names)
     with open_store(config, readonly=True) as store:
-        runs = [store.get_run(name) for name in names]
+        runs = [store.runs.get(name) for name in names]
         runs = runs or _here(store)
         if not runs:
             raise StoreError("there is no run to decide on", "record one with: playhead record")
@@ -36,7 +36,7 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
 
 def _here(store: Store) -> list[RunInfo]:
     """Give the runs that the store holds with what they play."""
-    runs = store.runs()
+    runs = store.runs.all()
     away = {run.number for run in runs if run.is_only_in_archive}
     return [run for run in runs if not {run.number, run.parent_number} & away]
 
@@ -49,7 +49,7 @@ def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow
     rules = load(file) if file is not None else None
     restore_runs(config, name)
     with open_store(config, readonly=True) as store:
-        run = store.get_run(name)
+        run = store.runs.get(name)
         if rules is None:
             return found_in(store, run)
         return list(recheck_contracts(store, run, rules))

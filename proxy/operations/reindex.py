@@ -22,14 +22,14 @@ def reindex_run(config: Config, name: str, *, write: bool) -> Plan:
             return _plan(store, config, name)
     with open_store(config) as store:
         made = _plan(store, config, name)
-        store.replace_index(made.run, made.index)
+        store.index.replace(made.run, made.index)
         return made
 
 
 def index_anew(store: Store, config: Config, name: str) -> RunInfo:
     """Make a recording's index anew under the rules of a configuration, in an open store; give the run as it now stands."""
     made = _plan(store, config, name)
-    return store.replace_index(made.run, made.index)
+    return store.index.replace(made.run, made.index)
 
 
 def _plan(store: Store, config: Config, name: str) -> Plan:

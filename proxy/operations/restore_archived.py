@@ -53,7 +53,7 @@ def restore_run(store: Store, run: RunInfo) -> None:
 def _restore(store: Store, run: RunInfo, progress: Callable[[int, int], None]) -> None:
     from ...timeline.archiving.move_runs import restore
 
-    now = store.reload(run)
+    now = store.runs.reload(run)
     if now.is_only_in_archive and now.archived is not None:
         restore(store, now, open_place(now.archived.place), time.time_ns(), progress)
 
@@ -64,7 +64,7 @@ def find_archived_step(config: Config, name: str, seq: int) -> "ArchivedStep | N
     Raises: UnknownRun; StoreError, where the archive cannot be read; PlayheadError without pyarrow.
     """
     with open_store(config, readonly=True) as store:
-        run = store.get_run(name)
+        run = store.runs.get(name)
     if not run.is_only_in_archive or run.archived is None or run.parent is not None:
         return None
     require_pyarrow()
@@ -80,7 +80,7 @@ def restore_tape(config: Config, name: str) -> None:
     """
     if name == "latest":
         with open_store(config, readonly=True) as store:
-            latest = store.find_latest()
+            latest = store.runs.find_latest()
         if latest is None:
             return
         name = latest.id
@@ -90,12 +90,12 @@ def restore_tape(config: Config, name: str) -> None:
 
 
 def _line(store: Store, name: str) -> Iterator[RunInfo]:
-    run: RunInfo | None = store.get_run(name)
+    run: RunInfo | None = store.runs.get(name)
     seen: set[int] = set()
     while run is not None and run.number not in seen:
         seen.add(run.number)
         yield run
-        run = store.find_tape(run)
+        run = store.runs.find_tape(run)
 
 
 def open_place(text: str) -> "Place":

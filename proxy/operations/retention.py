@@ -73,7 +73,7 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
     Raises: StoreError, LogCorrupt.
     """
     with open_store(config, readonly=True) as store:  # so that a mistyped store is not made
-        sentences = _decide(config, store.runs())
+        sentences = _decide(config, store.runs.all())
     size = _size(config)
     if dry_run:
         return Collected(sentences, False, 0, size, size, "")
@@ -83,12 +83,12 @@ def collect(config: Config, *, dry_run: bool) -> Collected:
 
 def _collect(config: Config, size: int) -> Collected:
     with open_store(config) as store, ProgressBar("deleting") as progress:
-        runs = {run.number: run for run in store.runs()}
+        runs = {run.number: run for run in store.runs.all()}
         sentences = _decide(config, runs.values())
         gone = [runs[one.run.number] for one in sentences if one.goes]
         here = [run for run in gone if run.archived is None]
         for at in range(0, len(here), _BATCH_RUNS):
-            store.delete_runs(here[at : at + _BATCH_RUNS])
+            store.removal.delete(here[at : at + _BATCH_RUNS])
             progress(at + _BATCH_RUNS, len(here))
         archive_error: StoreError | None = None
         try:
@@ -97,8 +97,8 @@ def _collect(config: Config, size: int) -> Collected:
         except StoreError as error:  # what was deleted here gives its space back all the same
             archive_error = error
         sentences = _carried_out(store, sentences)
-        freed = store.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
-        erasing = store.erasing
+        freed = store.removal.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
+        erasing = store.removal.erasing
     after, waiting = size, ""
     try:
         if erasing:  # somebody began to, and was killed
@@ -121,7 +121,7 @@ def _tidy_archive(config: Config, store: Store, gone: list[RunInfo], progress: P
     going = {run.number for run in gone}
     old = [
         one
-        for one in store.runs()
+        for one in store.runs.all()
         if one.archived and 0 < one.archived.restored_ns < since_ns and one.number not in going
     ]
     if not (gone or old or store.archive.unneeded() or store.archive.outdated()):
@@ -130,13 +130,13 @@ def _tidy_archive(config: Config, store: Store, gone: list[RunInfo], progress: P
         clear_archive(store)
         store.archive.drop_restored(old)
         # One that was marked since it was looked at stays.
-        still = [run for run in gone if store.reload(run) == run]
+        still = [run for run in gone if store.runs.reload(run) == run]
         remove_from_archive(store, still, progress)
 
 
 def _carried_out(store: Store, sentences: list[Sentence]) -> list[Sentence]:
     """Say of what was to go and is still there that it stays."""
-    left = {run.number for run in store.runs()}
+    left = {run.number for run in store.runs.all()}
     return [
         one._replace(
             goes=False, reason="it was marked or archived, or is played, since it was looked at"
@@ -175,12 +175,12 @@ def find_erased(config: Config, name: str) -> list[RunInfo]:
     Raises: UnknownRun, RunOpen.
     """
     with open_store(config, readonly=True) as store:
-        return _line(store, store.get_run(name))
+        return _line(store, store.runs.get(name))
 
 
 def _line(store: Store, run: RunInfo) -> list[RunInfo]:
     found = {run.number: run}
-    for other in sorted(store.runs(), key=lambda one: one.number):
+    for other in sorted(store.runs.all(), key=lambda one: one.number):
         if other.parent_number in found:
             found[other.number] = other
     for one in found.values():
@@ -201,7 +201,7 @@ def erase(config: Config, name: str) -> list[RunInfo]:
         without_ballast(config.store),
     ):
         with open_store(config, held=held) as store:
-            gone = _line(store, store.get_run(name))
+            gone = _line(store, store.runs.get(name))
             away = [run for run in gone if run.archived is not None]
             try:
                 check_removable(store, away)
@@ -211,7 +211,7 @@ def erase(config: Config, name: str) -> list[RunInfo]:
                     f"nothing of run {name!r} was erased, since a part of it is archived: {error}"
                 )
                 raise StoreError(text, f"{error.hint}; then erase it again") from error
-            store.erase_runs([run for run in gone if run.archived is None])
+            store.removal.erase([run for run in gone if run.archived is None])
             if away:
                 with moving(store), ProgressBar("erasing") as progress:
                     remove_from_archive(store, away, progress)
@@ -225,7 +225,7 @@ def take_bytes_out(config: Config, held: StoreLock) -> tuple[int, tuple[int, int
     Raises: StoreError.
     """
     with open_store(config, held=held) as store:
-        freed = store.remove_unneeded_files(time.time_ns() / 1e9 + 1)
+        freed = store.removal.remove_unneeded_files(time.time_ns() / 1e9 + 1)
     with ProgressBar("compacting") as progress:
         return freed, compact(config.store, progress, held)
 
@@ -247,7 +247,7 @@ def mark(
             raise StoreError(f"{label[:80]!r} is no label", LABEL_RULE)
     restore_runs(config, name)
     with open_store(config, readonly=True) as store:
-        run = store.get_run(name)
+        run = store.runs.get(name)
 
     def make(now: RunInfo) -> Event | None:
         labels = tuple(sorted({*now.labels, *add}.difference(remove)))
@@ -260,4 +260,4 @@ def mark(
     if make(run) is None:
         return run
     with open_store(config) as store:
-        return store.mark(store.get_run(name), make)
+        return store.runs.mark(store.runs.get(name), make)

@@ -92,7 +92,7 @@ def rewrite(config: Config, names: Sequence[str], *, dry_run: bool) -> Rewriting
                 failed = error
             with moving(store):
                 clear_archive(store)
-            erasing = store.erasing
+            erasing = store.removal.erasing
         if erasing:
             take_bytes_out(config, held)
         if failed is not None:
@@ -105,8 +105,8 @@ def _lines(store: Store, names: Sequence[str]) -> list[list[RunInfo]]:
 
     Raises: UnknownRun, RunOpen.
     """
-    runs = sorted(store.runs(), key=lambda run: run.number)
-    chosen = [store.get_run(name) for name in names] or [
+    runs = sorted(store.runs.all(), key=lambda run: run.number)
+    chosen = [store.runs.get(name) for name in names] or [
         run for run in runs if not _is_played_from(run, runs)
     ]
     lines: list[list[RunInfo]] = []
@@ -134,7 +134,7 @@ def _rewrite_line(config: Config, store: Store, line: list[RunInfo], key: bytes)
     away = [run for run in line if run.is_only_in_archive]
     for run in away:
         restore_run(store, run)
-    line = [store.reload(run) for run in line]
+    line = [store.runs.reload(run) for run in line]
     rewriter = make_rewriter(config, key)
     with ProgressBar("reading") as progress:
         found = find_changes(store, line, rewriter, progress)
@@ -148,7 +148,7 @@ def _rewrite_line(config: Config, store: Store, line: list[RunInfo], key: bytes)
     changes.reverse()
     with moving(store):
         # What nothing was found in is dropped again.
-        store.archive.drop_restored([store.reload(run) for run in away])
+        store.archive.drop_restored([store.runs.reload(run) for run in away])
     return changes
 
 
@@ -167,7 +167,7 @@ def _require_sound(store: Store, run: RunInfo, progress: Callable[[int, int], No
 
 def _rewrite_run(config: Config, store: Store, found: Change, rewriter: Rewriter) -> Change:
     # Another run of its batch may have been rewritten, and what is left of the batch was moved to a new one.
-    now = store.reload(found.run)
+    now = store.runs.reload(found.run)
     run = now if replace(now, archived=found.run.archived) == found.run else found.run
     with ProgressBar("rewriting") as progress:
         made = rewrite_run(store, run, rewriter, _find(config), time.time_ns(), progress)

@@ -34,7 +34,7 @@ def export_run(
     """
     restore_runs(config, name)
     with open_store(config, readonly=True) as store:
-        info = store.get_run(name)
+        info = store.runs.get(name)
         if target.exists():
             raise StoreError(f"{str(target)!r} is there already", "name another file, or remove it")
         temporary = temporary_sibling(target)

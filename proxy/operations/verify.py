@@ -27,7 +27,7 @@ def verify_runs(config: Config, run: str | None) -> list[Verified]:
     if unread := check_pages(config.store):
         print_status(f"playhead: the file's pages are not looked at: {unread}")
     with open_store(config, readonly=True) as store, ProgressBar("verifying") as progress:
-        runs = store.runs() if run is None else [store.get_run(run)]
+        runs = store.runs.all() if run is None else [store.runs.get(run)]
         find, digest = _keys(config)
         away = _verify_archived(store, runs, progress)
         found = []
@@ -48,7 +48,7 @@ def _verify_archived(
     found = _verify_batches(runs, progress)
     for number, one in found.items():
         # Another process may have moved the run to another batch meanwhile.
-        now = store.reload(one.run) if one.problems else one.run
+        now = store.runs.reload(one.run) if one.problems else one.run
         if now.archived != one.run.archived:
             found[number] = _verify_batches([now], progress).get(number, one)
     return found
@@ -100,8 +100,8 @@ def verify_secrets(config: Config, run: str | None) -> tuple[list[Finding], int]
 def _chosen(store: Store, name: str | None) -> list[RunInfo]:
     """Give the run that is named, or all that the store holds; those that are archived are said to be left out."""
     if name is not None:
-        return [store.get_run(name)]
-    runs = store.runs()
+        return [store.runs.get(name)]
+    runs = store.runs.all()
     here = [run for run in runs if not run.is_only_in_archive]
     if len(here) < len(runs):
         away = len(runs) - len(here)

@@ -44,7 +44,7 @@ class ArchivedFiles:
         files = {path: state for one in self._folders for path, state in _files(one)}
         missing = self._files.keys() - files.keys()
         # The list of runs is read only where it matters: it may be long.
-        needed = {run.archived.batch for run in store.runs() if run.archived} if missing else ()
+        needed = {run.archived.batch for run in store.runs.all() if run.archived} if missing else ()
         for path, state in sorted(self._files.items()):
             if path in missing:
                 if os.path.basename(path).removesuffix(_SUFFIX) in needed:

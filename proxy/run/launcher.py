@@ -226,10 +226,10 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if preload_bundle is not None:
             await asyncio.to_thread(_note_determinism, runtime, info, preload_bundle, command)
         elif config.mode is Mode.PLAYBACK and config.determinism not in (None, "off"):
-            runtime.store.append(info.number, lacking(config.determinism))
+            runtime.store.events.append(info.number, lacking(config.determinism))
         reason = f"the command ended with {code}"
         if open_run is None:
-            await runtime.store.seal(info, reason=reason, at_ns=time.time_ns())
+            await runtime.store.runs.seal(info, reason=reason, at_ns=time.time_ns())
         else:
             if open_run.pending_exchanges:
                 print_status("playhead: waiting for late answers")
@@ -237,7 +237,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         await runtime.registry.close(reason)
         if config.mode is Mode.RECORD and info.id != run:
             print_status(f"playhead: the name {run!r} was taken; recorded as {info.id!r}")
-        reloaded = runtime.store.reload(info)
+        reloaded = runtime.store.runs.reload(info)
         if reloaded.status is RunStatus.OPEN:
             raise StoreUnwritable(
                 f"run {info.id!r} could not be sealed: the store cannot be written",
@@ -265,7 +265,7 @@ def _find_made(
     runtime: Runtime, info: RunInfo, stdout: Stdout, folder: Folder
 ) -> dict[str, object]:
     """Give what the command left behind, as far as that is known. Blocking."""
-    tape = runtime.store.find_tape(info) if info.parent is not None else None
+    tape = runtime.store.runs.find_tape(info) if info.parent is not None else None
     then = find_files(runtime.store, tape) if tape is not None else ()
     found = {"stdout": stdout.result, "files": folder.changed(then)}
     return {name: value for name, value in found.items() if value is not None}
@@ -390,7 +390,7 @@ def _equip(runtime: Runtime, config: Config, run: str) -> PreloadBundle | None:
     return PreloadBundle.for_replay(
         config.determinism,
         runtime.store,
-        runtime.store.get_run(run),
+        runtime.store.runs.get(run),
         short_sleeps=config.playback.sleeps == "short",
         library=library,
     )
@@ -416,7 +416,7 @@ def _stop_watch(watch: SocketWatch, mode: Mode) -> str:
 
 def _check_tape(runtime: Runtime, run: str) -> str:
     if run == "latest":
-        latest = runtime.store.find_latest()
+        latest = runtime.store.runs.find_latest()
         if latest is None:
             raise EngineError("there is no sealed recording to replay", "record one first")
         return latest.id
@@ -430,7 +430,7 @@ def _check_tape(runtime: Runtime, run: str) -> str:
         )
     elif run != asked:
         print_status(f"playhead: playing {run!r} for {asked!r}")
-    info = runtime.store.get_run(run)
+    info = runtime.store.runs.get(run)
     if info.mode != Mode.RECORD.value:
         raise EngineError(
             f"{run!r} is a playback of {info.parent!r}, not a recording",
@@ -443,8 +443,8 @@ def _check_tape(runtime: Runtime, run: str) -> str:
 
 async def _empty_run(runtime: Runtime, config: Config, run: str) -> RunInfo:
     """Make the run that no request opened, so that its receipt says so."""
-    parent = runtime.store.find_run(run) if config.mode is Mode.PLAYBACK else None
-    return await runtime.store.create_run(
+    parent = runtime.store.runs.find(run) if config.mode is Mode.PLAYBACK else None
+    return await runtime.store.runs.create(
         run, mode=config.mode.value, at_ns=time.time_ns(), parent=parent
     )
 
@@ -466,7 +466,7 @@ async def _begun(open_run: OpenRun) -> RunInfo:
 
 async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:
     event = Event(EventKind.NOTED, time.time_ns(), data)
-    await runtime.store.append_durably(info.number, event, vital=True)
+    await runtime.store.events.append_durably(info.number, event, vital=True)
 
 
 async def _note_sandbox(
@@ -476,7 +476,7 @@ async def _note_sandbox(
     await _note(runtime, info, {"sandbox": summary})
     for attempt in attempts:
         event = Event(EventKind.EGRESS, time.time_ns(), attempt)
-        await runtime.store.append_durably(info.number, event, vital=True)
+        await runtime.store.events.append_durably(info.number, event, vital=True)
 
 
 def _keeping(
@@ -490,14 +490,14 @@ def _keeping(
         open_run = runtime.registry.sole_run
         return None if open_run is None or open_run.info is None else open_run.info.number
 
-    return keeping(preload_bundle, find_run, runtime.store.append_durably)
+    return keeping(preload_bundle, find_run, runtime.store.events.append_durably)
 
 
 def _note_determinism(
     runtime: Runtime, info: RunInfo, preload_bundle: PreloadBundle, command: Sequence[str]
 ) -> None:
     for event in events(preload_bundle, command):
-        runtime.store.append(info.number, event)
+        runtime.store.events.append(info.number, event)
 
 
 async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> None:
@@ -513,7 +513,7 @@ async def _note_foreign(runtime: Runtime, info: RunInfo, watch: SocketWatch) -> 
         for seen in watch.seen
     ]
     event = Event(EventKind.FOREIGN, time.time_ns(), {"sockets": sockets})
-    await runtime.store.append_durably(info.number, event, vital=True)
+    await runtime.store.events.append_durably(info.number, event, vital=True)
 
 
 def show(receipt: Receipt, output: Output, seed: bytes, file: ReceiptFile | None) -> bool:

@@ -116,7 +116,7 @@ class Ingest:
         self._wait()
 
     def append_message(self, run: int, seq: int, number: int, message: Message) -> None:
-        """Take a message of a WebSocket; see `Store.append_message`."""
+        """Take a message of a WebSocket; see `store.messages.append`."""
         self._messages.append(run, seq, number, message)
         self._wait()
 
@@ -184,7 +184,7 @@ class Ingest:
         """Put what was written under a number in the place of a run that has ended; give the run as it now stands.
 
         Its index has no rules yet, so whoever plays it makes one. It is a run of the store alone: a batch of an archive
-        that holds it is noted as one with bytes of before. Until these are gone everywhere, `Store.erasing` is True.
+        that holds it is noted as one with bytes of before. Until these are gone everywhere, `store.removal.erasing` is True.
         agent: its command, as it is to be shown.
         Raises: StoreError, where something of it is not there, or it changed meanwhile; StoreUnwritable. The run is then
             as it was.

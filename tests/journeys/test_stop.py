@@ -132,7 +132,7 @@ async def _arrived(waiting: WaitingOrigin) -> None:
 
 
 def _kept(running: Running, run: str = "mine") -> list[Exchange]:
-    return list(running.store.exchanges(running.store.get_run(run)))
+    return list(running.store.exchanges.all(running.store.runs.get(run)))
 
 
 async def _ask(running: Running, url: str, body: bytes = b"", run: str = "mine") -> tuple[int, str]:
@@ -172,7 +172,7 @@ async def test_every_further_request_of_a_stopped_run_is_refused(
         assert len(origin.requests) == before
         assert (await _ask(running, url, run="other"))[0] == 200
     await running.end(opened.id)
-    receipt = build(running.store, running.store.get_run(opened.id))
+    receipt = build(running.store, running.store.runs.get(opened.id))
     assert receipt.stopped is not None
     assert (receipt.stopped["by"], receipt.stopped["pid"], receipt.stopped["reason"]) == (
         "alice",
@@ -209,11 +209,11 @@ async def test_stopping_twice_is_stopping_once(running: Running, origin: Origin)
     second = await stop_run(running.registry, open_run, by="bob", pid=8, reason="me too")
     assert second == first
     await running.end("mine")
-    info = running.store.get_run("mine")
-    kinds = [event.kind for event in running.store.events(info)]
+    info = running.store.runs.get("mine")
+    kinds = [event.kind for event in running.store.events.read(info)]
     assert kinds.count(EventKind.STOPPED) == 1
     assert (await _ask(running, f"{origin.url}/now"))[0] == 200
-    assert running.store.get_run("mine~2").status is RunStatus.OPEN
+    assert running.store.runs.get("mine~2").status is RunStatus.OPEN
 
 
 async def test_a_stream_of_a_model_is_broken_off(
@@ -348,7 +348,7 @@ async def test_an_effect_whose_intent_is_being_written_is_not_sent(
 ) -> None:
     """It was not forwarded yet."""
     reached, go = asyncio.Event(), asyncio.Event()
-    append = running.store.append_durably
+    append = running.store.events.append_durably
     waited: list[Any] = []
 
     async def slow(*arguments: Any, **more: Any) -> None:
@@ -358,7 +358,7 @@ async def test_an_effect_whose_intent_is_being_written_is_not_sent(
             await go.wait()
         await append(*arguments, **more)
 
-    monkeypatch.setattr(running.store, "append_durably", slow)
+    monkeypatch.setattr(running.store.events, "append_durably", slow)
     asking = asyncio.ensure_future(_ask(running, f"{origin.url}/now", b"pay"))
     await asyncio.wait_for(reached.wait(), 10)
     await _stop(running)
@@ -440,11 +440,11 @@ async def test_a_websocket_is_closed(
         assert kept.fault is not None
         assert kept.fault.text == TEXT
     await running.end(run)
-    receipt = build(running.store, running.store.get_run(run))
+    receipt = build(running.store, running.store.runs.get(run))
     assert receipt.stopped is not None
     if mode is Mode.PLAYBACK:
         assert [row["reason"] for row in receipt.refused] == [TEXT]
-        log = running.store.log(running.store.get_run(run))
+        log = running.store.events.all(running.store.runs.get(run))
         told = [event.data for event in log if event.kind is EventKind.VERDICT]
         assert [one["rule"] for one in told] == ["tape", "stopped"]
 
@@ -487,7 +487,7 @@ async def test_an_answer_that_is_being_played_is_cut(
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await asyncio.wait_for(asking, 10)
     await running.end("mine@1")
-    receipt = build(running.store, running.store.get_run("mine@1"))
+    receipt = build(running.store, running.store.runs.get("mine@1"))
     assert [row["reason"] for row in receipt.refused] == [TEXT]
     assert receipt.requests == 1
 
@@ -524,4 +524,4 @@ async def test_a_stopped_recording_plays_as_it_was(running: Running, origin: Ori
     again = [await _ask(running, url) for url in asked]
     assert again == first
     await running.end("mine@1")
-    assert build(running.store, running.store.get_run("mine@1")).faithful is True
+    assert build(running.store, running.store.runs.get("mine@1")).faithful is True

@@ -193,7 +193,7 @@ def _kill(place: Place, url: str) -> None:
 def _last_kinds(place: Place) -> set[EventKind]:
     """Give the kinds of what was logged of the killed run since its first answer."""
     with place.opened() as store:
-        return {event.kind for event in store.events(store.get_run(KILLED)) if event.seq > 1}
+        return {event.kind for event in store.events.read(store.runs.get(KILLED)) if event.seq > 1}
 
 
 @pytest.fixture(scope="module")
@@ -233,9 +233,9 @@ def test_every_kind_of_event_and_verdict_is_there(recovered: Place) -> None:
     kinds: set[EventKind] = set()
     verdicts: set[str] = set()
     with recovered.opened() as store:
-        for run in store.runs():
-            verdicts |= {exchange.verdict.value for exchange in store.exchanges(run)}
-            for event in store.log(run):
+        for run in store.runs.all():
+            verdicts |= {exchange.verdict.value for exchange in store.exchanges.all(run)}
+            for event in store.events.all(run):
                 check_event(event)
                 kinds.add(event.kind)
                 verdicts |= _verdicts(event)
@@ -265,20 +265,22 @@ def test_a_run_whose_proxy_was_killed_is_not_recovered_yet(place: Place, tmp_pat
     assert f"{KILLED}: not recovered yet, 1 exchange\n" in said
     with copy.opened() as store:
         assert not any(
-            event.kind is EventKind.RECOVERED for event in store.log(store.get_run(KILLED))
+            event.kind is EventKind.RECOVERED for event in store.events.all(store.runs.get(KILLED))
         )
     copy.do("gc")
     assert copy.verify() == SOUND
     with copy.opened() as store:
-        (closing,) = (one for one in store.log(store.get_run(KILLED)) if "unknown" in one.data)
+        (closing,) = (
+            one for one in store.events.all(store.runs.get(KILLED)) if "unknown" in one.data
+        )
         assert len(closing.data["unknown"]) == 1
 
 
 def test_a_run_without_its_closing_event_is_damaged(recovered: Place) -> None:
     """It was closed, as the list of runs says: what its log lacks was taken away."""
     with Store.open(recovered.store) as store:
-        run = store.get_run(KILLED)
-        table, last = store._database.tables["events"], len(store.events(run))
+        run = store.runs.get(KILLED)
+        table, last = store._database.tables["events"], len(store.events.read(run))
         key = run.number.to_bytes(8, "big") + last.to_bytes(8, "big")
         store.writer.call(lambda txn: txn.delete(key, db=table))
     (found,) = json.loads(recovered.do("verify", KILLED, "--json", code=1))
@@ -320,7 +322,7 @@ def test_a_copy_of_an_open_store_is_sound(recovered: Place, tmp_path: Path) -> N
     assert copy.verify() == {**SOUND, LATER: State.SOUND.value}
 
 
-@pytest.mark.parametrize("between", ["seqs", "checked_log", "index_rows"])
+@pytest.mark.parametrize("between", ["exchanges.seqs", "events.checked", "index.rows"])
 def test_what_is_recorded_meanwhile_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
@@ -329,7 +331,9 @@ def test_what_is_recorded_meanwhile_is_no_damage(
     with RawOrigin(_answer) as origin, Deck(_config(place, origin.url)) as deck:
         store = deck.running.store
         assert _ask(deck.running.url_for(LATER), f"{origin.url}/plain") == 200
-        run, read = store.get_run(LATER), getattr(store, between)
+        part, _, name = between.partition(".")
+        changed = getattr(store, part)
+        run, read = store.runs.get(LATER), getattr(changed, name)
 
         def record_first(*given: Any) -> Any:
             assert _ask(deck.running.url_for(LATER), f"{origin.url}/{time.monotonic_ns()}") in (
@@ -338,7 +342,7 @@ def test_what_is_recorded_meanwhile_is_no_damage(
             )
             return read(*given)
 
-        monkeypatch.setattr(store, between, record_first)
+        monkeypatch.setattr(changed, name, record_first)
         assert run.status is RunStatus.OPEN
         assert verify_run(store, run).problems == ()
         deck.end(LATER)

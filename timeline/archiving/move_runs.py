@@ -244,7 +244,7 @@ def _rewrite(
     store.archive.check_home()
     kept = [
         run.archived
-        for run in store.runs()
+        for run in store.runs.all()
         if run.archived is not None
         and run.archived.batch == old
         and run.number not in {*gone, *freed}

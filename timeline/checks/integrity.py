@@ -118,7 +118,7 @@ def verify_run(
         found = _verify(store, run, progress, find)
         if not found.problems or run.status is not RunStatus.OPEN:
             break
-        run = store.reload(run)  # it may have been written to between two reads
+        run = store.runs.reload(run)  # it may have been written to between two reads
     return found
 
 
@@ -131,7 +131,7 @@ def _verify(
     store: Store, run: RunInfo, progress: Callable[[int, int], None], find: Find | None
 ) -> Verified:
     told = _Told()
-    held = store.seqs(run)  # before the log, which tells of each
+    held = store.exchanges.seqs(run)  # before the log, which tells of each
     problems = list(_check_log(store, run, told))
     whole = not problems
     if whole and run.status in _CLOSING and not run.is_unrecovered:
@@ -143,7 +143,7 @@ def _verify(
         unproven += seq not in told.hashes
         progress(seq, run.exchanges)
     # What ended after `held` was read is there.
-    lost = {seq for seq in told.ended.difference(held) if not store.holds(run, seq)}
+    lost = {seq for seq in told.ended.difference(held) if not store.exchanges.holds(run, seq)}
     problems += [
         Problem(seq, 0, "it is missing: the log tells of its outcome") for seq in sorted(lost)
     ]
@@ -151,7 +151,7 @@ def _verify(
     problems += [
         Problem(seq, 0, "the index leads to it, and it is not there")
         for seq in sorted(index.rows.keys() - set(held) - lost)
-        if not store.holds(run, seq)
+        if not store.exchanges.holds(run, seq)
     ]
     found = tuple(join_rewrites(told.rewritten))
     return Verified(run, len(held), unproven, tuple(sorted(problems, key=_place)), found)
@@ -163,7 +163,7 @@ def _place(problem: Problem) -> tuple[bool, int, int]:
 
 def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
     broken = False
-    for number, value, problem in store.checked_log(run):
+    for number, value, problem in store.events.checked(run):
         try:
             event = decode_event(value, number)
         except BadRecord as error:
@@ -217,7 +217,7 @@ def _check_closing(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]
     elif closing.data.get("exchanges") != run.exchanges:
         text = f"the run list says {run.exchanges} exchanges, its log {closing.data.get('exchanges')!r:.20}"
         yield Problem(0, closing.number, text)
-    named = store.find_run(run.id)
+    named = store.runs.find(run.id)
     if named is None or named.number != run.number:
         yield Problem(0, 0, "its name leads elsewhere")
 
@@ -228,7 +228,7 @@ class _Index:
     def __init__(self, store: Store, run: RunInfo, find: Find | None) -> None:
         self._store, self._run, self._find = store, run, find
         self.rows: dict[Seq, list[Fingerprint]] = {}
-        for seq, fingerprint in store.index_rows(run):
+        for seq, fingerprint in store.index.rows(run):
             self.rows.setdefault(seq, []).append(fingerprint)
 
     def check(self, exchange: Exchange) -> Iterator[Problem]:
@@ -245,7 +245,7 @@ class _Index:
         entry = self._find(exchange)
         if found is not None and found != [entry.fingerprint]:
             yield Problem(seq, 0, "the index has it under what another request would be found by")
-        known = self._store.find_fingerprint(self._run, entry.raw)
+        known = self._store.index.find_fingerprint(self._run, entry.raw)
         if known not in (None, entry.fingerprint):
             yield Problem(seq, 0, "the index leads elsewhere from its bytes")
 
@@ -259,7 +259,7 @@ def _check_exchange(
     store: Store, run: RunInfo, seq: Seq, told: _Told, index: _Index, *, whole: bool
 ) -> Iterator[Problem]:
     try:
-        exchange = store.find_exchange(run, seq)
+        exchange = store.exchanges.find(run, seq)
         if exchange is None:
             yield Problem(seq, 0, "it is missing")
             return
@@ -271,10 +271,10 @@ def _check_exchange(
         elif whole and seq not in told.known:
             yield Problem(seq, 0, "the log does not tell of it")
         yield from index.check(exchange)
-        if not store.knows_files_of(run, exchange):
+        if not store.file_uses.knows(run, exchange):
             yield Problem(seq, 0, "its large bodies are not among those that `gc` leaves")
         for spilled in exchange.spilled:
-            for _ in store.read_body(spilled):
+            for _ in store.bodies.read(spilled):
                 pass
         if seq in told.said and _said(store, run, exchange) != told.said[seq]:
             yield Problem(seq, 0, "its messages do not fit the hash that the log has of them")
@@ -288,16 +288,16 @@ def _check_originals(store: Store, run: RunInfo, exchange: Exchange) -> None:
 
     Raises: LogCorrupt, where it does not fit.
     """
-    store.find_originals(run, exchange)
+    store.originals.find(run, exchange)
     if exchange.websocket is not None:
-        for number, message in enumerate(store.messages(run, exchange.seq)):
+        for number, message in enumerate(store.messages.all(run, exchange.seq)):
             if message.secrets:
-                store.find_original_message(run, exchange.seq, number, message)
+                store.originals.find_message(run, exchange.seq, number, message)
 
 
 def _said(store: Store, run: RunInfo, exchange: Exchange) -> bytes:
     told = blake3()
-    for message in store.messages(run, exchange.seq):
+    for message in store.messages.all(run, exchange.seq):
         told.update(encode_message(message))
     return told.digest(HASH_BYTES)
 

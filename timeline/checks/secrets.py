@@ -65,12 +65,12 @@ def find_secrets(
         for kind in look.text(run.agent.encode("utf-8", "surrogatepass")):
             yield Finding(run.id, 0, "agent", kind)
         known: set[str] = set()
-        for exchange in store.exchanges(run):
+        for exchange in store.exchanges.all(run):
             progress(exchange.seq, run.exchanges)
             known |= _placeholders(exchange)
             for place, kind in dict.fromkeys(_exchange(look, store, run, exchange)):
                 yield Finding(run.id, exchange.seq, place, kind)
-        for event in store.log(run):
+        for event in store.events.all(run):
             for name, text in _texts(event.data):
                 for placeholder in known:
                     text = text.replace(placeholder, "*" * len(placeholder))
@@ -116,14 +116,14 @@ def _exchange(
         body = _blanked(answer_body(response), response.secrets)
         yield from (("response.body", kind) for kind in look.text(body, response.headers))
         if response.spilled is not None:
-            pieces = (data for _, data in store.read_body(response.spilled))
+            pieces = (data for _, data in store.bodies.read(response.spilled))
             for kind in _spilled(look, pieces, response.secrets):
                 yield "response.body", kind
     if request.spilled is not None:
-        pieces = (data for _, data in store.read_body(request.spilled))
+        pieces = (data for _, data in store.bodies.read(request.spilled))
         yield from (("request.body", kind) for kind in _spilled(look, pieces, request.secrets))
     if exchange.websocket is not None:
-        for number, message in enumerate(store.messages(run, exchange.seq)):
+        for number, message in enumerate(store.messages.all(run, exchange.seq)):
             for kind in look.text(_blanked(message.data, message.secrets)):
                 yield f"message[{number}]", kind
 

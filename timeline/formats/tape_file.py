@@ -43,7 +43,7 @@ def export_tape(
     Raises: RunOpen; LogCorrupt, where the store cannot read it; StoreError.
     """
     runs = [info]
-    if (tape := store.find_tape(info)) is not None:
+    if (tape := store.runs.find_tape(info)) is not None:
         runs.insert(0, tape)
     for run in runs:
         if run.status is RunStatus.OPEN:
@@ -58,7 +58,7 @@ def export_tape(
                 writer.put(*record)
                 done += record.kind is Kind.EXCHANGE
                 progress(done, total)
-            if not store.exists(run):  # its rows went with its name, all at once
+            if not store.runs.exists(run):  # its rows went with its name, all at once
                 raise StoreError(
                     f"run {run.id!r} was deleted while it was exported", "nothing was written"
                 )
@@ -92,18 +92,18 @@ def records_of(store: Store, run: RunInfo, bodies: set[bytes]) -> Iterator[Recor
     Raises: LogCorrupt.
     """
     yield Record(Kind.RUN, pack_map(_row(run)))
-    for value in store.raw_log(run):
+    for value in store.events.raw(run):
         yield Record(Kind.EVENT, value)
-    for exchange in store.exchanges(run):
+    for exchange in store.exchanges.all(run):
         for digest in _files(exchange):
             if digest not in bodies:
                 bodies.add(digest)
                 yield Record(Kind.BODY, digest)
-                for piece in store.read_file(digest):
+                for piece in store.bodies.read_file(digest):
                     yield Record(Kind.PIECE, piece)
         yield Record(Kind.EXCHANGE, encode_exchange(exchange))
         if exchange.websocket is not None:
-            for number, message in enumerate(store.messages(run, exchange.seq)):
+            for number, message in enumerate(store.messages.all(run, exchange.seq)):
                 key = exchange.seq.to_bytes(8, "big") + number.to_bytes(8, "big")
                 yield Record(Kind.MESSAGE, key + encode_message(message))
 
@@ -146,7 +146,7 @@ class RecordIngest:
                 raise BadRecord(
                     f"a body's hash of {len(record.data)} bytes; expected {_DIGEST_BYTES}"
                 )
-            self._store.keep_file(record.data, pieces)
+            self._store.bodies.keep_file(record.data, pieces)
             self._bodies.add(record.data)
             record = pieces.after
 

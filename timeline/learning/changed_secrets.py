@@ -21,7 +21,7 @@ def have_one_key(store: Store, first: RunInfo, second: RunInfo) -> bool:
 
 def _find_key(store: Store, run: RunInfo) -> str:
     try:
-        opened = next(iter(store.events(run)), None)
+        opened = next(iter(store.events.read(run)), None)
     except LogCorrupt:
         return ""
     return str(opened.data.get("placeholders", "")) if opened is not None else ""

@@ -261,7 +261,7 @@ class _Tape:
         self.scrubbed = lru_cache(_HELD)(self._scrubbed)
 
     def items(self, progress: Progress, done: int, total: int) -> Iterator[Item]:
-        for recorded in self.store.exchanges(self.info):
+        for recorded in self.store.exchanges.all(self.info):
             exchange = reclassify(recorded, self.classes)
             progress(done + exchange.seq, total)
             # A tunnel that failed is found by counting, telemetry by its path.
@@ -289,7 +289,7 @@ class _Tape:
 
     def messages(self, seq: Seq, after: int = -1) -> Iterator[Message]:
         """Give the messages of a WebSocket behind a place in it."""
-        return self.store.messages(self.info, seq, after)
+        return self.store.messages.all(self.info, seq, after)
 
     def asked(self, seq: Seq, number: int | None) -> Request:
         """Give a request, or a message of its WebSocket as one."""
@@ -306,7 +306,7 @@ class _Tape:
         return scrubbed_key(self.exchange(seq).request)
 
     def _exchange(self, seq: Seq) -> Exchange:
-        found = self.store.find_exchange(self.info, seq)
+        found = self.store.exchanges.find(self.info, seq)
         assert found is not None
         return reclassify(found, self.classes)
 
@@ -523,7 +523,7 @@ def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:
 
 def _answers(tape: _Tape) -> Iterator[tuple[_When, bytes]]:
     """Give what was answered, in the order of the requests, and what servers sent on WebSockets."""
-    for exchange in tape.store.exchanges(tape.info):
+    for exchange in tape.store.exchanges.all(tape.info):
         response = exchange.response
         if response is None:
             continue

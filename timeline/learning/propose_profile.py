@@ -64,8 +64,8 @@ def propose_profile(
     pairs = {
         seqs: _Pair(one, other)
         for seqs in lesson.pairs
-        if (one := store.find_exchange(first, seqs[0])) is not None
-        and (other := store.find_exchange(second, seqs[1])) is not None
+        if (one := store.exchanges.find(first, seqs[0])) is not None
+        and (other := store.exchanges.find(second, seqs[1])) is not None
         and other.request_class in _ASKED
     }
     places = [one for one in lesson.places if one.seqs in pairs and one.why != FLOWS]
@@ -204,6 +204,6 @@ def _texts(store: Store, run: RunInfo, exchange: Exchange) -> Iterator[bytes]:
     if exchange.websocket is None:
         yield open_body(exchange.request)[0]
         return
-    for message in store.messages(run, exchange.seq, -1):
+    for message in store.messages.all(run, exchange.seq, -1):
         if message.from_client:
             yield message.data

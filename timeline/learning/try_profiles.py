@@ -61,7 +61,7 @@ def try_on_one(store: Store, run: RunInfo, config: Config) -> list[Trial]:
     """Count the places of profiles in the requests of a recording. Blocking; reads it once."""
     rules = rules_of(config, thread_time)
     trials: dict[str, Trial] = {}
-    for recorded in store.exchanges(run):
+    for recorded in store.exchanges.all(run):
         exchange = reclassify(recorded, config.classes)
         kind = exchange.request_class
         profile = rules.profiles.find(exchange.request.headers)
@@ -86,7 +86,7 @@ def try_on_two(
     clients: dict[Seq, str] = {}
     for pair in lesson.pairs:
         found = [
-            store.find_exchange(run, seq) for run, seq in zip((first, second), pair, strict=True)
+            store.exchanges.find(run, seq) for run, seq in zip((first, second), pair, strict=True)
         ]
         one, other = (reclassify(each, config.classes) for each in found if each is not None)
         profile = rules.profiles.find(other.request.headers)
@@ -95,7 +95,7 @@ def try_on_two(
         trial = trials.setdefault(profile.name, Trial(profile.name, profile.version))
         trial.requests += 1
         clients[pair[0]] = profile.name
-        said = store.messages(first, pair[0], -1), store.messages(second, pair[1], -1)
+        said = store.messages.all(first, pair[0], -1), store.messages.all(second, pair[1], -1)
         trial.places.update(_needed(one, other, said, rules))
     _add_still(trials, clients, lesson)
     return _finish(trials, config)
@@ -138,7 +138,7 @@ def _needed(
 def _texts(store: Store, run: RunInfo, exchange: Exchange, rules: Rules) -> Iterator[bytes]:
     """Give what a client said in a request: its body, or its messages."""
     if exchange.websocket is not None:
-        for message in store.messages(run, exchange.seq, -1):
+        for message in store.messages.all(run, exchange.seq, -1):
             if message.from_client:
                 yield message.data
     elif exchange.request.spilled is None:

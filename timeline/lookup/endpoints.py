@@ -38,7 +38,7 @@ def read_places(
     """
     places = Places({}, Endpoints())
     begun: dict[Seq, tuple[str, str]] = {}
-    for count, event in enumerate(store.log(tape, _PAGE), 1):
+    for count, event in enumerate(store.events.all(tape, _PAGE), 1):
         data = event.data
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
             key = (data["method"], data["url"].partition("?")[0])
@@ -65,7 +65,7 @@ def read_order(store: Store, tape: RunInfo, classes: Classes) -> dict[Seq, tuple
     under_way: dict[Seq, int] = {}
     asked: dict[Seq, Mapping[str, Any]] = {}
     with contextlib.suppress(StoreError):  # whoever plays it finds that, too, and says it
-        for event in store.log(tape, _PAGE):
+        for event in store.events.all(tape, _PAGE):
             if event.kind is EventKind.INTENT and event.data["method"] != "CONNECT":
                 under_way[event.seq] = event.at_ns
                 asked[event.seq] = event.data

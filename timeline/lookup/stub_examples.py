@@ -28,7 +28,7 @@ def find_models(
     """
     models: list[Model] = []
     for seq in sorted(set(near.similar(request, _READ))):
-        exchange = store.find_exchange(tape, seq)
+        exchange = store.exchanges.find(tape, seq)
         if exchange is not None and is_model(reclassify(exchange, classes), request):
             models.append(Model(seq, exchange))
     best = nearest(request, ((model.seq, model.exchange.request) for model in models))

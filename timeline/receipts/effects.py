@@ -195,9 +195,9 @@ class Ledger:
             if inject:
                 inject_into(effect, rule, inject, playback=self._playback)
             if effect.tape_seq is not None and tape is not None:
-                exchange = store.find_exchange(tape, Seq(effect.tape_seq))
+                exchange = store.exchanges.find(tape, Seq(effect.tape_seq))
             elif effect.tape_seq is None:
-                exchange = store.find_exchange(info, Seq(effect.seq))
+                exchange = store.exchanges.find(info, Seq(effect.seq))
             complete(effect, exchange.request if exchange is not None else None, exchange)
             yield effect
             effect.body = {}  # of one at a time
@@ -209,9 +209,9 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
     Raises: LogCorrupt.
     """
     ledger = Ledger(info.mode, limit)
-    for event in store.log(info):
+    for event in store.events.all(info):
         ledger.take(event)
-    tape = store.find_tape(info)
+    tape = store.runs.find_tape(info)
     return ledger.effects(store, info, tape), ledger.omitted
 
 

@@ -11,7 +11,7 @@ from .effects import describe_close
 def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
     """Give one row an exchange, by seq; from events alone, so bodies are not read."""
     found: dict[int, dict[str, Any]] = {}
-    for event in store.log(info):
+    for event in store.events.all(info):
         data = event.data
         if event.kind is EventKind.INTENT:
             found[event.seq] = _row(
@@ -32,18 +32,18 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
     """
     if not 0 < seq < 1 << 63:
         return None
-    own = store.find_exchange(info, seq)
+    own = store.exchanges.find(info, seq)
     if own is not None:
-        return info, store.indexed(info, own)
+        return info, store.index.indexed(info, own)
     if info.parent is None:
         return None
-    for event in store.log(info):
+    for event in store.events.all(info):
         if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
-            tape = store.find_tape(info)
+            tape = store.runs.find_tape(info)
             if tape is None:
                 return None
-            found = store.find_exchange(tape, event.data["tape_seq"])
-            return (tape, store.indexed(tape, found)) if found is not None else None
+            found = store.exchanges.find(tape, event.data["tape_seq"])
+            return (tape, store.index.indexed(tape, found)) if found is not None else None
     return None
 
 

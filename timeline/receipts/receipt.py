@@ -195,7 +195,7 @@ class Ended:
 
 def find_files(store: Store, tape: RunInfo) -> tuple[str, ...]:
     """Give the paths of the files that the command of a recording changed. Blocking."""
-    for event in store.log(tape):
+    for event in store.events.all(tape):
         if event.kind is EventKind.NOTED and event.data.get("files"):
             return tuple(event.data["files"])
     return ()
@@ -203,7 +203,7 @@ def find_files(store: Store, tape: RunInfo) -> tuple[str, ...]:
 
 def find_command(store: Store, run: RunInfo) -> tuple[str, ...]:
     """Give the command that a run was made with, as stored; empty where there was none. Blocking."""
-    for event in store.log(run):
+    for event in store.events.all(run):
         if event.kind is EventKind.NOTED and event.data.get("command"):
             return tuple(event.data["command"])
     return ()
@@ -525,7 +525,7 @@ def build(store: Store, info: RunInfo) -> Receipt:
     """
     receipt = Receipt(info.id, info.parent, info.mode, info.status.value, end=info.end)
     fold = _Fold(receipt, store, info)
-    for event in store.log(info):
+    for event in store.events.all(info):
         fold.take(event)
     fold.close()
     return receipt
@@ -559,7 +559,7 @@ class _Fold:
         """Telemetry of the run whose outcome has not come."""
         self.tape: RunInfo | None = None
         if info.parent is not None:
-            self.tape = store.find_tape(info)
+            self.tape = store.runs.find_tape(info)
             if self.tape is None:
                 receipt.tape_gone = True
                 receipt.warnings.append(f"its tape {info.parent!r} is not in this store any more")
@@ -877,8 +877,8 @@ class _Fold:
         """Find the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
         if "tape_seq" in data:
             tape = self.tape
-            return None if tape is None else self.store.find_exchange(tape, data["tape_seq"])
-        return self.store.find_exchange(self.info, data["seq"])
+            return None if tape is None else self.store.exchanges.find(tape, data["tape_seq"])
+        return self.store.exchanges.find(self.info, data["seq"])
 
     def _find_unused(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
@@ -887,7 +887,7 @@ class _Fold:
         last = 0
         begun: dict[int, Mapping[str, Any]] = {}
         gaps: list[GapRow] = []
-        for event in self.store.log(tape):
+        for event in self.store.events.all(tape):
             self.recorded_attempts.take(event)
             if event.kind is EventKind.GAP:
                 _take_gap(gaps, event.data)
@@ -957,7 +957,7 @@ class _Fold:
     def _find_kept(self, run: RunInfo, seq: int) -> Exchange | None:
         """Find an exchange; None too where nobody knows any more what it was."""
         with contextlib.suppress(LogCorrupt):
-            return self.store.find_exchange(run, Seq(seq))
+            return self.store.exchanges.find(run, Seq(seq))
         return None
 
     def _knows(self, tape: RunInfo, request: Request, found: BackgroundRead) -> bool:
@@ -966,7 +966,7 @@ class _Fold:
         name = request.path.rpartition("/")[2]
         there = [
             event
-            for event in self.store.log(tape)
+            for event in self.store.events.all(tape)
             if event.kind is EventKind.INTENT and event.data["url"].lower().startswith(place)
         ]
         if found is POLL:

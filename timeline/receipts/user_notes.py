@@ -31,7 +31,7 @@ def notes_of(store: Store, run: RunInfo) -> list[Note]:
     """
     return [
         Note(event.at_ns, event.seq, str(event.data.get("text", "")), str(event.data.get("by", "")))
-        for event in store.log(run)
+        for event in store.events.all(run)
         if event.kind is EventKind.ANNOTATED
     ]
 
@@ -43,14 +43,14 @@ def add_note(store: Store, run: RunInfo, text: str, *, seq: int, by: str, at_ns:
     """
     if not text.strip() or len(text) > MAX_CHARS:
         raise StoreError(f"a note of {len(text)} characters", f"write 1 to {MAX_CHARS}")
-    if seq and not store.holds(run, seq):
+    if seq and not store.exchanges.holds(run, seq):
         raise StoreError(
             f"run {run.id!r} holds no exchange {seq}",
             f"`playhead show {run.id}` lists what it holds",
         )
     note = Note(at_ns, seq, text, by)
     data = {"seq": seq, "text": text, "by": by}
-    store.append_blocking(run, Event(EventKind.ANNOTATED, at_ns, data))
+    store.events.append_blocking(run, Event(EventKind.ANNOTATED, at_ns, data))
     return note
 
 

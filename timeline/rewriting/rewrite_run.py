@@ -114,7 +114,7 @@ class Output(Protocol):
     def body(
         self, pieces: Iterable[tuple[bytes, bytes]], boundary: bytes, is_needed: Callable[[], bool]
     ) -> tuple[bytes, bytes] | None:
-        """Take a body that is a file; see `Store.keep_anew`."""
+        """Take a body that is a file; see `store.bodies.keep_anew`."""
 
 
 class Nowhere:
@@ -143,7 +143,7 @@ class _Staged:
     def __init__(self, store: Store, ingest: Ingest) -> None:
         self._ingest = ingest
         self.number = ingest.begin_rewrite()
-        self.body = store.keep_anew
+        self.body = store.bodies.keep_anew
 
     def exchange(self, exchange: Exchange) -> None:
         raw = raw_key(exchange.request, exchange.request_class)
@@ -212,11 +212,11 @@ def _rewrite(
 ) -> Change:
     change = Change(run)
     rewriter.texts.clear()
-    for event in store.log(run):
+    for event in store.events.all(run):
         if event.kind is EventKind.REWRITTEN:
             check_event(event)
             rewriter.note(read_rewritten(event))
-    for exchange in store.exchanges(run):
+    for exchange in store.exchanges.all(run):
         _rewrite_exchange(store, change, exchange, rewriter, output, find)
         progress(exchange.seq, run.exchanges)
     change.agent, places = rewriter.stored_text(run.agent, "agent")
@@ -242,7 +242,7 @@ def _rewrite_exchange(
     said_before, said_now, messages_change = b"", b"", False
     if exchange.websocket is not None:
         before, now = blake3(), blake3()
-        for number, message in enumerate(store.messages(change.run, exchange.seq)):
+        for number, message in enumerate(store.messages.all(change.run, exchange.seq)):
             redacted, places = rewriter.stored_message(message, number)
             messages_change |= bool(places)
             change.note(places, seq=exchange.seq)
@@ -304,7 +304,7 @@ def _rewrite_body(
     ended: list[_Body] = []
 
     def pieces() -> Iterator[tuple[bytes, bytes]]:
-        for _, data in store.read_body(spilled):
+        for _, data in store.bodies.read(spilled):
             for at in range(0, len(data), WINDOW_BYTES):
                 yield body.feed(data[at : at + WINDOW_BYTES])
         piece, secrets, places = body.finish()
@@ -325,7 +325,7 @@ def _rewrite_log(
     """Rewrite the log: link it anew from the first event that changes, and say at its end what was rewritten."""
     run = change.run
     link = last = CHAIN_START
-    for row in store.checked_log(run):
+    for row in store.events.checked(run):
         if row.problem:
             raise LogCorrupt(f"run {run.id}, event {row.number}: {row.problem}")
         value, last = row.value, row.value[:_LINK]

@@ -34,18 +34,18 @@ def recheck_contracts(store: Store, run: RunInfo, config: Config) -> Iterator[Co
 
 def _exchanges(store: Store, run: RunInfo) -> Iterator[tuple[Seq, Exchange]]:
     """Give the exchanges of a run, and of its tape what it was served, by seq of the run."""
-    tape = store.find_tape(run)
+    tape = store.runs.find_tape(run)
     served = {
         event.seq: Seq(event.data["tape_seq"])
-        for event in store.log(run)
+        for event in store.events.all(run)
         if event.kind is EventKind.VERDICT and "tape_seq" in event.data
     }
-    own = dict.fromkeys(store.seqs(run))
+    own = dict.fromkeys(store.exchanges.seqs(run))
     for seq in sorted({*own, *served}):
         if seq in own:
-            found = store.find_exchange(run, seq)
+            found = store.exchanges.find(run, seq)
         else:
-            found = store.find_exchange(tape, served[seq]) if tape is not None else None
+            found = store.exchanges.find(tape, served[seq]) if tape is not None else None
         if found is not None:
             yield seq, found
 

@@ -17,7 +17,7 @@ def found_in(store: Store, run: RunInfo, seq: int | None = None) -> list[Contrac
     """
     return [
         ContractRow.from_event(event.data)
-        for event in store.log(run)
+        for event in store.events.all(run)
         if event.kind is EventKind.CONTRACT and seq in (None, event.seq)
     ]
 

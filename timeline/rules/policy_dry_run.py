@@ -144,7 +144,7 @@ class _DryRun:
         self._policy = Policy.of(config)
         self._mode = Mode(run.mode)
         self._undone: set[int] = set()
-        self._tape = store.find_tape(run)
+        self._tape = store.runs.find_tape(run)
         self._cursor = Cursor(self._next_use)
         self._near: Endpoints | None = None
 
@@ -152,7 +152,7 @@ class _DryRun:
         """Give the requests of the run, by seq."""
         found: dict[int, _Asked] = {}
         held: set[int] = set()
-        for event in self._store.log(self._run):
+        for event in self._store.events.all(self._run):
             data = event.data
             if event.kind is EventKind.HELD:
                 held.add(event.seq)
@@ -202,7 +202,7 @@ class _DryRun:
         if (kind.named and not kind.by_path) or kind.of.value == recorded:
             return facts
         # Its body said more, or a pattern that is not there any more.
-        exchange = self._store.find_exchange(self._run, seq)
+        exchange = self._store.exchanges.find(self._run, seq)
         if exchange is None:
             now = RequestClass(recorded)
             by_body = (kind.of, now) in (
@@ -218,7 +218,7 @@ class _DryRun:
         """Add the fields by which a live rule may not apply; they are asked for where one would."""
         if self._policy.find_live(facts) is None:
             return facts
-        exchange = self._store.find_exchange(self._run, seq)
+        exchange = self._store.exchanges.find(self._run, seq)
         if exchange is None:
             return facts
         asked = exchange.request
@@ -255,7 +255,7 @@ class _DryRun:
             return False
         if asked.data.get("after"):
             return True
-        own = self._store.find_exchange(self._run, Seq(asked.data["seq"]))
+        own = self._store.exchanges.find(self._run, Seq(asked.data["seq"]))
         if own is None:
             return False
         classes = self._config.classes
@@ -265,7 +265,7 @@ class _DryRun:
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         assert self._tape is not None
-        return self._store.next_use(self._tape, fingerprint, after)
+        return self._store.index.next_use(self._tape, fingerprint, after)
 
     def _repeat(self, data: Mapping[str, Any]) -> Repeat | None:
         if "repeat" not in data:

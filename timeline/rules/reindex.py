@@ -1,6 +1,6 @@
 """Compute a tape's index under the current match rules from its raw bytes, and show the changes before writing it.
 
-Nothing here writes; `Store.replace_index` does.
+Nothing here writes; `store.index.replace` does.
 """
 
 import time
@@ -99,20 +99,20 @@ def plan(
     """
     rules = rules_of(config, time.thread_time)
     entries, answers = [], {}
-    for recorded in store.exchanges(run):
+    for recorded in store.exchanges.all(run):
         exchange = reclassify(recorded, config.classes)
         entries.append(index_entry(exchange, rules, redactor))
         answers[exchange.seq] = answer_hash(exchange)
         progress(exchange.seq, run.exchanges)
     index = Index(tuple(entries), index_digest(rules, config))
-    change = compare(store.fingerprints(run), index, answers)
+    change = compare(store.index.fingerprints(run), index, answers)
     raws = {entry.seq: entry.raw for entry in entries}
     collisions = []
     for number, seqs in enumerate(change.collisions[:_LISTED]):
         other = next(seq for seq in seqs if raws[seq] != raws[seqs[0]])
         found = (
             _differences(
-                store.find_exchange(run, seqs[0]), store.find_exchange(run, other), redactor
+                store.exchanges.find(run, seqs[0]), store.exchanges.find(run, other), redactor
             )
             if number < _EXPLAINED
             else ()
@@ -123,7 +123,7 @@ def plan(
 
 def _missing(store: Store, run: RunInfo, held: Container[Seq]) -> tuple[Seq, ...]:
     ended = (EventKind.OUTCOME, EventKind.VERDICT)
-    found = {one.seq for one in store.log(run) if one.kind in ended and one.seq not in held}
+    found = {one.seq for one in store.events.all(run) if one.kind in ended and one.seq not in held}
     return tuple(sorted(map(Seq, found)))
 
 

@@ -94,7 +94,7 @@ async def _get(call: Call) -> OpenRun:
 
 async def _load(proxy_state: ProxyState, name: str) -> RunInfo:
     try:
-        return await asyncio.to_thread(proxy_state.store.get_run, parse_run_name(name))
+        return await asyncio.to_thread(proxy_state.store.runs.get, parse_run_name(name))
     except ValueError as error:
         raise ControlError(
             404, "no such run", expected="the name of a run", found="none", hint=str(error)

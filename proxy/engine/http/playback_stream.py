@@ -321,5 +321,6 @@ def _have_come(step: Step, pending: PendingExchange) -> bool:
         return True
     # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
     return all(
-        cursor.served(Seq(seq)) or not open_run.store.holds(tape, seq) for seq in step.causes
+        cursor.served(Seq(seq)) or not open_run.store.exchanges.holds(tape, seq)
+        for seq in step.causes
     )

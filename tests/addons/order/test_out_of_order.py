@@ -1,5 +1,6 @@
 """What stands before a request on the tape and was not served: the same as by looking at every exchange."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 from hypothesis import given
@@ -13,7 +14,7 @@ from playhead.tape.policy.decide import Policy
 
 
 class _Tape:
-    """As much of a store as a list of exchanges takes."""
+    """As much of a store's exchanges as a list of them takes."""
 
     def __init__(self, seqs: list[Seq]) -> None:
         self._seqs = seqs
@@ -25,7 +26,9 @@ class _Tape:
 def _order(seqs: list[Seq]) -> Order:
     tape = cast(RunInfo, None)
     policy = Policy((), (), stub=False)
-    return Order(cast(Store, _Tape(seqs)), tape, None, policy, Classes(), {})
+    return Order(
+        cast(Store, SimpleNamespace(exchanges=_Tape(seqs))), tape, None, policy, Classes(), {}
+    )
 
 
 def _earlier(seqs: list[Seq], seq: Seq, served: set[Seq]) -> tuple[Seq, ...]:

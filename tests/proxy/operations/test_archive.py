@@ -34,6 +34,7 @@ from playhead.store import RunInfo, RunOpen, Store, find_key
 from playhead.store.keys import pair_key
 from playhead.store.lmdb.database import Database
 from playhead.store.lmdb.writer import Writer
+from playhead.store.maintenance.removal import Removal
 from playhead.tape.exchange import (
     Close,
     Exchange,
@@ -149,8 +150,8 @@ def test_a_run_comes_back_as_it_was(store: Path) -> None:
     assert "archived: night: ended" in told
     assert "2 archived, 0 stay" in told
     with Store.open(store, readonly=True) as opened:
-        assert [one.is_only_in_archive for one in opened.runs()] == [True, True]
-        assert opened.seqs(opened.get_run("night")) == []
+        assert [one.is_only_in_archive for one in opened.runs.all()] == [True, True]
+        assert opened.exchanges.seqs(opened.runs.get("night")) == []
     assert "archived" in done(store, "runs")
     assert done(store, "show", "night", "4") == shown
     for command in (("receipt", "night"), ("effects", "night"), ("verify", "night")):
@@ -172,10 +173,10 @@ def old_archive(folder: Path) -> Path:
     with tarfile.open(OLD) as tar:
         tar.extractall(folder, filter="data")
     with Store.open(folder / "store") as store:
-        for info in store.runs():
+        for info in store.runs.all():
             assert info.archived is not None
             moved = replace(info, archived=replace(info.archived, place=str(folder / "archive")))
-            store.writer.call(lambda txn, moved=moved: store._runs.put(txn, moved))  # type: ignore[misc]
+            store.writer.call(lambda txn, moved=moved: store.runs.put(txn, moved))  # type: ignore[misc]
     for index in (folder / "archive" / "steps").iterdir():
         upgrade_file(index)
     return folder / "store"
@@ -191,11 +192,11 @@ def test_a_run_comes_back_from_an_archive_that_could_not_be_read(tmp_path: Path,
         (exported,) = import_tape(
             other, lambda: [(tmp_path / f"{name}.tape").read_bytes()], 1 << 20, lambda *_: None
         )
-        run = opened.get_run(name)
-        exchanges = list(opened.exchanges(run))
-        assert exchanges == list(other.exchanges(exported))
-        assert list(opened.raw_log(run)) == list(other.raw_log(exported))
-        assert list(opened.messages(run, 1)) == list(other.messages(exported, 1))
+        run = opened.runs.get(name)
+        exchanges = list(opened.exchanges.all(run))
+        assert exchanges == list(other.exchanges.all(exported))
+        assert list(opened.events.raw(run)) == list(other.events.raw(exported))
+        assert list(opened.messages.all(run, 1)) == list(other.messages.all(exported, 1))
     (one,) = exchanges
     assert one.response is not None
     pieces = [piece.size for piece in one.response.chunks]
@@ -217,7 +218,7 @@ def test_what_is_archived_is_chosen(tmp_path: Path) -> None:
     assert files(path) == []
     assert "1 archived" in done(path, "archive", "two", hot="36500d")
     with Store.open(path, readonly=True) as opened:
-        assert [one.id for one in opened.runs() if one.is_only_in_archive] == ["two"]
+        assert [one.id for one in opened.runs.all() if one.is_only_in_archive] == ["two"]
 
 
 def test_a_run_that_is_open_is_not_archived(store: Path) -> None:
@@ -234,7 +235,7 @@ def opened_run(store: Path) -> Iterator[None]:
     told = (
         "import asyncio, sys; from pathlib import Path; from playhead.store import Store\n"
         "store = Store.open(Path(sys.argv[1]))\n"
-        "async def begin(): await store.create_run('open', mode='record', at_ns=1)\n"
+        "async def begin(): await store.runs.create('open', mode='record', at_ns=1)\n"
         "asyncio.run(begin()); print('open', flush=True); input()"
     )
     with subprocess.Popen(
@@ -275,7 +276,7 @@ def test_nothing_is_erased_while_the_archive_is_out_of_reach(store: Path) -> Non
     assert everything(store, "night") == before
     attic(store).with_name("elsewhere").rename(attic(store))
     with Store.open(store, readonly=True) as opened:
-        assert not opened.erasing
+        assert not opened.removal.erasing
     done(store, "erase", "night", "--yes")
     assert {row["run"] for row in _rows(store, "steps")} == {"day"}
 
@@ -308,11 +309,11 @@ def test_a_store_that_was_moved_has_its_archive(store: Path) -> None:
 
 
 async def _record_marked(store: Store) -> None:
-    info = await store.create_run("marked", mode="record", at_ns=1)
+    info = await store.runs.create("marked", mode="record", at_ns=1)
     exchange = make_exchange(1, body=b"said-only-here")
-    store.append(info.number, make_intent(exchange))
-    await store.save(info.number, lambda: make_record(exchange))
-    await store.seal(info, reason="done", at_ns=2)
+    store.events.append(info.number, make_intent(exchange))
+    await store.exchanges.save(info.number, lambda: make_record(exchange))
+    await store.runs.seal(info, reason="done", at_ns=2)
 
 
 def _rows(store: Path, folder: str) -> list[dict[str, object]]:
@@ -335,7 +336,7 @@ def test_gc_deletes_archived_runs_and_drops_copies(store: Path) -> None:
     done(store, "note", "day", "looked at it")
     done(store, "gc", keep="forever")
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs.all()} == {
             "night": True,
             "day": False,
         }
@@ -344,7 +345,7 @@ def test_gc_deletes_archived_runs_and_drops_copies(store: Path) -> None:
     assert "2 deleted" in done(store, "gc")
     assert files(store) == []
     with Store.open(store, readonly=True) as opened:
-        assert opened.runs() == []
+        assert opened.runs.all() == []
 
 
 def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
@@ -353,14 +354,15 @@ def test_what_is_archived_while_gc_looks_leaves_nothing_behind(
     """Another process may do that between the sentence and the deletion: the next one takes it out of both."""
     from playhead.timeline.archiving.move_runs import archive_runs
 
-    delete = Store.delete_runs
+    delete = Removal.delete
 
-    def slow(opened: Store, runs: Sequence[RunInfo]) -> int:
+    def slow(removal: Removal, runs: Sequence[RunInfo]) -> int:
+        opened = Store(removal._database)
         archive_runs(opened, open_place(str(attic(store))), runs, "elsewhere", time.time_ns)
-        return delete(opened, runs)
+        return delete(removal, runs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "delete_runs", slow)
+        patch.setattr(Removal, "delete", slow)
         assert "night: it was marked or archived" in done(store, "gc")
     assert len(files(store)) > 0
     assert "2 deleted" in done(store, "gc")
@@ -372,18 +374,18 @@ def test_a_run_that_an_import_would_refuse_stays(store: Path) -> None:
 
     async def talk() -> None:
         with Store.open(store) as opened:
-            info = await opened.create_run("odd", mode="record", at_ns=7)
+            info = await opened.runs.create("odd", mode="record", at_ns=7)
             exchange = make_exchange(
                 1,
                 response=make_response(b"", 101),
                 websocket=WebSocketSummary(1, 5, Close(3, True, 1000, RedactedText(""))),
             )
-            opened.append(info.number, make_intent(exchange))
+            opened.events.append(info.number, make_intent(exchange))
             for number in range(2):
                 said = Message(1, True, MessageKind.TEXT, b"hello")
-                opened.append_message(info.number, exchange.seq, number, said)
-            await opened.save(info.number, lambda: make_record(exchange))
-            await opened.seal(info, reason="done", at_ns=99)
+                opened.messages.append(info.number, exchange.seq, number, said)
+            await opened.exchanges.save(info.number, lambda: make_record(exchange))
+            await opened.runs.seal(info, reason="done", at_ns=99)
 
     asyncio.run(talk())
     told = done(store, "archive", code=1)
@@ -404,7 +406,7 @@ def test_a_copy_that_was_written_to_is_archived_anew(store: Path) -> None:
     assert re.search(r"day: written to since it was restored \d+s ago, retention.hot is 1h", told)
     assert "archived: day: written to since it was restored" in done(store, "archive")
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs.all()} == {
             "night": False,
             "day": True,
         }
@@ -455,7 +457,7 @@ def test_no_bit_of_an_archive_changes_unnoticed(store: Path) -> None:
         file.write_bytes(sound)
     assert done(store, "verify") == told
     with Store.open(store, readonly=True) as opened:
-        assert all(run.is_only_in_archive for run in opened.runs())
+        assert all(run.is_only_in_archive for run in opened.runs.all())
 
 
 def test_a_file_of_an_archive_that_is_gone_is_damage(store: Path) -> None:
@@ -541,7 +543,7 @@ def test_what_is_not_there_whole_is_not_taken_for_archived(
         patched.setattr(BatchWriter, "finish", lose)
         assert "expected" in refused(store, "archive")
     with Store.open(store, readonly=True) as opened:
-        assert not any(one.is_only_in_archive for one in opened.runs())
+        assert not any(one.is_only_in_archive for one in opened.runs.all())
     assert "2 archived" in done(store, "archive")
     assert len({Path(one).name for one in files(store)}) == 1
 
@@ -572,7 +574,7 @@ def test_a_run_that_would_not_come_back_stays(
     assert "not archived: night: " in told
     assert "archived: day" in told
     with Store.open(path, readonly=True) as opened:
-        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs.all()} == {
             "night": False,
             "day": True,
         }
@@ -592,7 +594,7 @@ def test_gc_gives_space_back_though_the_archive_is_out_of_reach(store: Path) -> 
     assert "cannot be removed" in refused(store, "gc")
     assert "cannot be removed" in refused(store, "gc")
     with Store.open(store, readonly=True) as opened:
-        assert opened.runs() == []
+        assert opened.runs.all() == []
         assert len(opened.archive.unneeded()) == 1
     assert data.stat().st_size < before
     attic(store).rmdir()
@@ -618,24 +620,24 @@ def test_one_step_is_shown_without_restoring_its_run(store: Path) -> None:
     done(store, "gc", keep="forever")
     done(store, "show", "day", "1")
     with Store.open(store, readonly=True) as opened:
-        assert opened.get_run("day").is_only_in_archive
+        assert opened.runs.get("day").is_only_in_archive
 
 
 def test_a_playback_brings_its_tape(store: Path) -> None:
     """Its receipt is nothing without."""
     with Store.open(store) as opened:
-        tape = opened.get_run("night")
+        tape = opened.runs.get("night")
 
         async def play() -> None:
-            info = await opened.create_run("night", mode="playback", at_ns=100, parent=tape)
-            await opened.seal(info, reason="done", at_ns=101)
+            info = await opened.runs.create("night", mode="playback", at_ns=100, parent=tape)
+            await opened.runs.seal(info, reason="done", at_ns=101)
 
         asyncio.run(play())
     told = done(store, "receipt", "night@1", "--json")
     done(store, "archive")
     assert done(store, "receipt", "night@1", "--json") == told
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs.all()} == {
             "night": False,
             "day": True,
             "night@1": False,
@@ -649,7 +651,9 @@ def test_a_replay_restores_its_tape(store: Path) -> None:
         made = run(store, "replay", name, "--no-sandbox", "-q", "--store", str(store), "--", "true")
         assert made.exception is None, made.output
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_only_in_archive for one in opened.runs() if one.parent is None} == {
+        assert {
+            one.id: one.is_only_in_archive for one in opened.runs.all() if one.parent is None
+        } == {
             "night": False,
             "day": False,
         }
@@ -680,7 +684,7 @@ async def test_a_tape_that_is_asked_for_later_is_restored(store: Path) -> None:
             assert isinstance(open_run, OpenRun)
             assert open_run.problem == ""
             assert open_run.tape is not None
-            assert opened.seqs(open_run.tape) == [1, 3, 4]
+            assert opened.exchanges.seqs(open_run.tape) == [1, 3, 4]
         await registry.close("done")
 
 
@@ -727,7 +731,7 @@ def test_a_kill_loses_nothing_and_leaves_nothing_twice(store: Path, point: str) 
     assert killed.returncode == 9, killed.stderr
     if point != "taken out":
         with Store.open(store, readonly=True) as opened:
-            assert not any(one.is_only_in_archive for one in opened.runs())
+            assert not any(one.is_only_in_archive for one in opened.runs.all())
     done(store, "archive")
     assert not [one for one in files(store) if not one.endswith(".parquet")]
     steps = [(row["run"], row["seq"]) for row in _rows(store, "steps")]
@@ -783,10 +787,10 @@ def test_a_damaged_archive_is_named_and_nothing_is_taken_from_it(
 def nothing_taken(store: Path) -> None:
     """Assert that a run is where it was, with no row of it here."""
     with Store.open(store, readonly=True) as opened:
-        info = opened.get_run("night")
+        info = opened.runs.get("night")
         assert info.is_only_in_archive
-        assert opened.seqs(info) == []
-        assert opened.events(info) == []
+        assert opened.exchanges.seqs(info) == []
+        assert opened.events.read(info) == []
 
 
 def test_a_changed_byte_is_refused_or_changes_nothing(store: Path) -> None:
@@ -805,7 +809,7 @@ def test_a_changed_byte_is_refused_or_changes_nothing(store: Path) -> None:
             if made.exception is None:
                 assert everything(store, "night") == before
                 with Store.open(store) as opened:
-                    opened.archive.drop_restored(opened.runs())
+                    opened.archive.drop_restored(opened.runs.all())
             else:
                 assert isinstance(made.exception, PlayheadError), made.exception
                 nothing_taken(store)
@@ -819,13 +823,13 @@ def test_a_folder_that_cannot_be_written_moves_nothing(store: Path) -> None:
     attic(store).write_bytes(b"a file")
     assert "cannot be written" in refused(store, "archive")
     with Store.open(store, readonly=True) as opened:
-        assert not any(one.is_only_in_archive for one in opened.runs())
+        assert not any(one.is_only_in_archive for one in opened.runs.all())
 
 
 def test_a_run_that_is_not_sound_stays(store: Path) -> None:
     """It is named, and the others are moved."""
     with Store.open(store) as opened:
-        info = opened.get_run("night")
+        info = opened.runs.get("night")
         database = opened._database
         row = database.row("exchanges", pair_key(info.number, 3), b"nothing")
         database.writer.call(lambda txn: database.put_row(txn, row))
@@ -833,7 +837,7 @@ def test_a_run_that_is_not_sound_stays(store: Path) -> None:
     assert "not archived: night: seq 3:" in told
     assert "archived: day" in told
     with Store.open(store, readonly=True) as opened:
-        assert {one.id: one.is_only_in_archive for one in opened.runs()} == {
+        assert {one.id: one.is_only_in_archive for one in opened.runs.all()} == {
             "night": False,
             "day": True,
         }

@@ -17,7 +17,7 @@ from playhead.proxy.cli import cli
 from playhead.proxy.operations.open_store import open_store
 from playhead.store import RunInfo, Store, StoreUnwritable, UnknownRun
 from playhead.store.lmdb.lock import hold_shared
-from playhead.store.maintenance.removal import BY_RUN
+from playhead.store.maintenance.removal import BY_RUN, Removal
 from playhead.tape.exchange import Chunk, RedactedText, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
@@ -42,11 +42,11 @@ async def _record(
     store: Store, name: str, ended_ns: int, *, mark: str = "", parent: RunInfo | None = None
 ) -> RunInfo:
     mode = "record" if parent is None else "playback"
-    info = await store.create_run(
+    info = await store.runs.create(
         name, mode=mode, at_ns=1, parent=parent, agent=RedactedText(f"agent {mark}")
     )
     body = f"said {mark} ".encode() * 50
-    spool = store.spool()
+    spool = store.bodies.spool()
     spool.write(body * 40, Chunk(1, len(body) * 40))
     spilled = await spool.keep()
     for number, response in enumerate(
@@ -59,9 +59,9 @@ async def _record(
             body=body,
             response=response,
         )
-        store.append(info.number, make_intent(exchange))
-        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
-    return await store.seal(info, reason="done", at_ns=ended_ns)
+        store.events.append(info.number, make_intent(exchange))
+        await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.runs.seal(info, reason="done", at_ns=ended_ns)
 
 
 def _make(path: Path, **ended: int) -> None:
@@ -84,7 +84,7 @@ def _bytes(path: Path) -> bytes:
 def names(path: Path) -> list[str]:
     """List the runs of a store."""
     with Store.open(path, readonly=True) as store:
-        return [one.id for one in store.runs()]
+        return [one.id for one in store.runs.all()]
 
 
 def test_old_runs_go_and_young_ones_stay(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_old_runs_go_and_young_ones_stay(tmp_path: Path) -> None:
     assert b"mark-old" not in kept
     assert b"mark-young" in kept
     with Store.open(path, readonly=True) as store:
-        found = verify_run(store, store.get_run("young"))
+        found = verify_run(store, store.runs.get("young"))
         assert (found.exchanges, found.problems) == (2, ())
 
 
@@ -113,15 +113,17 @@ def test_what_comes_after_a_run_was_deleted_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with Store.open(path) as store:
         info = asyncio.run(_record(store, "gone", 1))
-        store.delete_runs([info])
+        store.removal.delete([info])
 
         async def late() -> None:
-            await store.save(info.number, lambda: make_record(make_exchange(9)))
+            await store.exchanges.save(info.number, lambda: make_record(make_exchange(9)))
 
         with pytest.raises(StoreUnwritable, match="deleted or archived meanwhile"):
             asyncio.run(late())
         with pytest.raises(StoreUnwritable, match="deleted or archived meanwhile"):
-            store.append_blocking(info, Event(EventKind.ANNOTATED, 1, {"text": "late", "seq": 0}))
+            store.events.append_blocking(
+                info, Event(EventKind.ANNOTATED, 1, {"text": "late", "seq": 0})
+            )
         database = store._database
         with database.reading() as transaction:
             tables = [database.tables[name] for name in BY_RUN if name in database.tables]
@@ -145,7 +147,7 @@ def test_labels_and_pins_keep_a_run(tmp_path: Path) -> None:
     run(path, "gc")
     assert names(path) == ["labelled", "pinned"]
     with Store.open(path, readonly=True) as store:
-        assert verify_run(store, store.get_run("labelled")).problems == ()
+        assert verify_run(store, store.runs.get("labelled")).problems == ()
     assert run(path, "label", "labelled", "incident", "--remove").output == "team/pay\n"
     assert run(path, "pin", "pinned", "--off").output == "not pinned\n"
     run(path, "gc")
@@ -182,7 +184,7 @@ def test_a_run_is_erased_for_good(tmp_path: Path) -> None:
     path = tmp_path / "s"
     _make(path, secret=1, other=1)
     with Store.open(path) as store:
-        tape = store.get_run("secret")
+        tape = store.runs.get("secret")
         asyncio.run(_record(store, "secret", time.time_ns(), mark="mark-secret", parent=tape))
     assert b"mark-secret" in _bytes(path)
     asked = CliRunner().invoke(cli, ["erase", "secret", "--store", str(path)], input="n\n")
@@ -193,7 +195,7 @@ def test_a_run_is_erased_for_good(tmp_path: Path) -> None:
     assert b"mark-secret" not in kept
     assert b"secret" not in kept
     with Store.open(path, readonly=True) as store:
-        assert verify_run(store, store.get_run("other")).problems == ()
+        assert verify_run(store, store.runs.get("other")).problems == ()
     with Store.open(path) as store:
         again = asyncio.run(_record(store, "secret", time.time_ns(), mark="anew"))
         assert again.id == "secret"
@@ -228,25 +230,26 @@ def test_what_is_pinned_or_played_while_gc_looks_stays(
     """Another process may do that between the sentence and the deletion; it is told that the run stays."""
     path = tmp_path / "s"
     _make(path, old=40)
-    delete = Store.delete_runs
+    delete = Removal.delete
 
-    def slow(store: Store, runs: Sequence[RunInfo]) -> int:
-        tape = store.get_run("old")
+    def slow(removal: Removal, runs: Sequence[RunInfo]) -> int:
+        store = Store(removal._database)
+        tape = store.runs.get("old")
         if change == "pinned":
             event = Event(EventKind.MARKED, 1, {"labels": (), "pinned": True})
-            store.mark(tape, lambda _: event)
+            store.runs.mark(tape, lambda _: event)
         else:
             asyncio.run(_playing(store, tape))
-        return delete(store, runs)
+        return delete(removal, runs)
 
-    monkeypatch.setattr(Store, "delete_runs", slow)
+    monkeypatch.setattr(Removal, "delete", slow)
     said = run(path, "gc")
     assert "old: it was marked or archived, or is played" in said.output
     assert names(path)[0] == "old"
 
 
 async def _playing(store: Store, tape: RunInfo) -> None:
-    await store.create_run(tape.id, mode="playback", at_ns=1, parent=tape)
+    await store.runs.create(tape.id, mode="playback", at_ns=1, parent=tape)
 
 
 def test_marks_of_two_processes_do_not_undo_each_other(
@@ -267,7 +270,7 @@ def test_marks_of_two_processes_do_not_undo_each_other(
     monkeypatch.setattr("playhead.proxy.operations.retention.open_store", slow)
     run(path, "label", "one", "incident")
     with Store.open(path, readonly=True) as store:
-        assert (store.get_run("one").labels, store.get_run("one").pinned) == (("incident",), True)
+        assert (store.runs.get("one").labels, store.runs.get("one").pinned) == (("incident",), True)
 
 
 def test_nobody_comes_in_while_a_run_is_erased(
@@ -283,18 +286,18 @@ def test_nobody_comes_in_while_a_run_is_erased(
             hold_shared(path, readonly=False, patience_s=0)
         tried.append("yes")
 
-    erase_runs, remove = Store.erase_runs, Store.remove_unneeded_files
+    erase, remove = Removal.erase, Removal.remove_unneeded_files
 
-    def erasing(store: Store, runs: Sequence[RunInfo]) -> int:
+    def erasing(removal: Removal, runs: Sequence[RunInfo]) -> int:
         try_it()
-        return erase_runs(store, runs)
+        return erase(removal, runs)
 
-    def removing(store: Store, before_s: float) -> int:
+    def removing(removal: Removal, before_s: float) -> int:
         try_it()
-        return remove(store, before_s)
+        return remove(removal, before_s)
 
-    monkeypatch.setattr(Store, "erase_runs", erasing)
-    monkeypatch.setattr(Store, "remove_unneeded_files", removing)
+    monkeypatch.setattr(Removal, "erase", erasing)
+    monkeypatch.setattr(Removal, "remove_unneeded_files", removing)
     assert run(path, "erase", "one", "--yes").output == "erased: one\n"
     assert len(tried) == 2
     hold_shared(path, readonly=False, patience_s=0).close()
@@ -320,7 +323,7 @@ def test_an_erasure_that_was_killed_is_gone_on_with(
     assert b"mark-secret" not in _bytes(path)
     caplog.clear()
     with Store.open(path, readonly=True) as store:
-        assert verify_run(store, store.get_run("other")).problems == ()
+        assert verify_run(store, store.runs.get("other")).problems == ()
     assert not caplog.text
 
 
@@ -340,7 +343,7 @@ def test_a_run_that_is_open_is_not_erased(tmp_path: Path) -> None:
     with Store.open(path) as store:
 
         async def begin() -> None:
-            await store.create_run("open", mode="record", at_ns=1)
+            await store.runs.create("open", mode="record", at_ns=1)
 
         asyncio.run(begin())
         with Store.open(tmp_path / "two"):
@@ -349,9 +352,9 @@ def test_a_run_that_is_open_is_not_erased(tmp_path: Path) -> None:
             cli, ["erase", "nobody", "--yes", "--store", str(tmp_path / "two")]
         )
         assert isinstance(made.exception, UnknownRun)
-        info = store.get_run("open")
+        info = store.runs.get("open")
         with pytest.raises(PlayheadError, match="has not ended"):
-            store.delete_runs([info])
+            store.removal.delete([info])
 
 
 def test_the_space_of_runs_that_went_is_used_again(tmp_path: Path) -> None:
@@ -361,6 +364,6 @@ def test_the_space_of_runs_that_went_is_used_again(tmp_path: Path) -> None:
     with Store.open(path) as store:
         for _ in range(12):
             made = [asyncio.run(_record(store, f"r{n}", OLD, mark=f"m{n}")) for n in range(5)]
-            store.delete_runs(made)
+            store.removal.delete(made)
             sizes.append((path / "log.lmdb" / "data.mdb").stat().st_size)
     assert sizes[-1] == sizes[4]

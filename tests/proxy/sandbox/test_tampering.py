@@ -261,14 +261,14 @@ def test_a_change_of_an_archive_is_said(archive: Path) -> None:
         assert f"{path}: a file of the archive has another content" in done.stderr
 
 
-class _Store:
-    """A store whose runs are in archives."""
+class _Runs:
+    """Runs that are in archives."""
 
     def __init__(self, *batches: str) -> None:
         """One run in each batch."""
         self._runs = [SimpleNamespace(archived=SimpleNamespace(batch=one)) for one in batches]
 
-    def runs(self) -> list[Any]:
+    def all(self) -> list[Any]:
         """List them."""
         return [*self._runs, SimpleNamespace(archived=None)]
 
@@ -279,10 +279,13 @@ def test_what_other_commands_do_to_an_archive_is_no_change(archive: Path) -> Non
     before = ArchivedFiles([archive, nowhere])
     (archive / "steps" / "batch.parquet").unlink()
     (archive / "steps" / "new.parquet").touch()
-    assert list(before.compare(cast(Store, _Store("new")))) == []
+    assert list(before.compare(cast(Store, SimpleNamespace(runs=_Runs("new"))))) == []
     (archive / "runs" / "batch.parquet").unlink()
     nowhere.mkdir()
-    said = {row["path"]: row["what"] for row in before.compare(cast(Store, _Store("batch")))}
+    said = {
+        row["path"]: row["what"]
+        for row in before.compare(cast(Store, SimpleNamespace(runs=_Runs("batch"))))
+    }
     assert said == {
         str(nowhere): "the archive's folder was not there before",
         str(archive / "runs" / "batch.parquet"): "a file of the archive is gone",

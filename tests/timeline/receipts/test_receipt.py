@@ -78,16 +78,16 @@ async def record(
     seal: bool = True,
 ) -> RunInfo:
     """Write a recording."""
-    run = await store.create_run(name, mode="record", at_ns=1)
+    run = await store.runs.create(name, mode="record", at_ns=1)
     for exchange in exchanges:
-        store.append(run.number, make_intent(exchange, (keys or {}).get(exchange.seq)))
-        await store.save(run.number, partial(make_record, exchange))
+        store.events.append(run.number, make_intent(exchange, (keys or {}).get(exchange.seq)))
+        await store.exchanges.save(run.number, partial(make_record, exchange))
     for exchange in unfinished:
-        await store.append_durably(run.number, make_intent(exchange))
+        await store.events.append_durably(run.number, make_intent(exchange))
     if not seal:
-        return store.reload(run)
+        return store.runs.reload(run)
     seqs = tuple(exchange.seq for exchange in unfinished)
-    return await store.seal(run, reason="the command ended with 0", at_ns=2, unfinished=seqs)
+    return await store.runs.seal(run, reason="the command ended with 0", at_ns=2, unfinished=seqs)
 
 
 async def play(
@@ -98,28 +98,28 @@ async def play(
     keys: dict[int, bytes] | None = None,
 ) -> RunInfo:
     """Write a playback; the nth request has seq n."""
-    run = await store.create_run(tape.id, mode="playback", at_ns=3, parent=tape)
+    run = await store.runs.create(tape.id, mode="playback", at_ns=3, parent=tape)
     seq = 0
     for item in told:
         if isinstance(item, Event):
-            store.append(run.number, item)
+            store.events.append(run.number, item)
             continue
         what, _, number = item.partition(" ")
         recorded = TAPE[int(number) - 1] if number and int(number) <= len(TAPE) else STRANGE
         if what in ("diverged", "egress", "foreign"):
-            store.append(run.number, MADE[what](seq))
+            store.events.append(run.number, MADE[what](seq))
             continue
         seq += 1
         if what == "live":
             exchange = replace(recorded, seq=Seq(seq), verdict=VerdictKind.LIVE)
-            store.append(run.number, make_intent(exchange))
-            await store.save(run.number, partial(make_record, exchange))
+            store.events.append(run.number, make_intent(exchange))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
         else:
-            store.append(run.number, verdict(seq, what, recorded, (keys or {}).get(seq)))
+            store.events.append(run.number, verdict(seq, what, recorded, (keys or {}).get(seq)))
     if not seal:
         store.writer.call(lambda _: None)
-        return store.reload(run)
-    return await store.seal(run, reason="the command ended with 0", at_ns=4)
+        return store.runs.reload(run)
+    return await store.runs.seal(run, reason="the command ended with 0", at_ns=4)
 
 
 def verdict(seq: int, what: str, recorded: Exchange, key: bytes | None = None) -> Event:
@@ -237,13 +237,13 @@ async def test_a_playback_whose_process_died_proves_nothing(store_dir: Path) -> 
     """Its last events may be missing: it is not faithful, however good it looks."""
     with Store.open(store_dir) as store:
         tape = await record(store, *TAPE)
-        store._runs.owner = Owner(2**22 + 1, 0.0)
+        store.runs.owner = Owner(2**22 + 1, 0.0)
         run = await play(store, tape, *ALL, seal=False)
     with Store.open(store_dir, readonly=True) as store:
-        shown = build(store, store.get_run(run.id))
+        shown = build(store, store.runs.get(run.id))
         assert (shown.status, shown.faithful, exit_code(shown)) == ("recovered", False, 125)
     with Store.open(store_dir) as store:
-        receipt = build(store, store.get_run(run.id))
+        receipt = build(store, store.runs.get(run.id))
     assert (receipt.status, receipt.faithful, exit_code(receipt)) == ("recovered", False, 125)
     assert receipt.end == "its process died"
 
@@ -378,12 +378,12 @@ async def test_a_repeat_that_the_log_tells_of_is_told(
     store: Store, repeat: tuple[int, str, bool], note: str
 ) -> None:
     """Whether the client had seen the first answer is known to who was there alone."""
-    run = await store.create_run("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1)
     for exchange, more in ((refund(1), {}), (refund(2, b"written otherwise"), {"repeat": repeat})):
         intent = make_intent(exchange)
-        store.append(run.number, replace(intent, data={**intent.data, **more}))
-        await store.save(run.number, partial(make_record, exchange))
-    sealed = await store.seal(run, reason="the command ended with 0", at_ns=2)
+        store.events.append(run.number, replace(intent, data={**intent.data, **more}))
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    sealed = await store.runs.seal(run, reason="the command ended with 0", at_ns=2)
     assert [effect.note for effect in build(store, sealed).effects] == ["", note]
 
 
@@ -440,18 +440,18 @@ async def test_an_effect_without_an_outcome_is_unknown(store_dir: Path) -> None:
         assert [effect.outcome for effect in receipt.effects] == [
             "unknown: no outcome was recorded"
         ]
-        store._runs.owner = Owner(2**22 + 1, 0.0)
+        store.runs.owner = Owner(2**22 + 1, 0.0)
         await record(
             store, TAPE[0], unfinished=(refund(2), refund(3, b"x")), name="died", seal=False
         )
     with Store.open(store_dir) as store:
-        receipt = build(store, store.get_run("died"))
+        receipt = build(store, store.runs.get("died"))
         assert (receipt.status, receipt.unfinished) == ("recovered", [2, 3])
         assert {effect.outcome for effect in receipt.effects} == {
             "unknown: no outcome was recorded"
         }
         assert receipt.to_json()["unfinished"] == [2, 3]
-        listed = rows(store, store.get_run("died"))
+        listed = rows(store, store.runs.get("died"))
         assert [row["outcome"] for row in listed] == ["200, 2 bytes", "unknown", "unknown"]
 
 
@@ -472,7 +472,7 @@ async def test_what_cannot_be_held_against_its_tape_is_not_called_faithful(
     """Nobody knows what was unused of a tape that is gone; what diverged is known all the same."""
     tape = await record(store, *TAPE)
     good, bad = await play(store, tape, *ALL), await play(store, tape, "refused 9")
-    monkeypatch.setattr(store, "find_tape", lambda _: None)
+    monkeypatch.setattr(store.runs, "find_tape", lambda _: None)
     receipt = build(store, good)
     assert (receipt.faithful, exit_code(receipt)) == (False, 125)
     assert receipt.warnings == ["its tape 'tape' is not in this store any more"]
@@ -524,12 +524,12 @@ async def test_an_unused_exchange_is_the_root_if_nothing_else_diverged(store: St
 async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
     """However long a run is."""
     many = 2500
-    run = await store.create_run("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1)
     for seq in range(1, many + 1):
         exchange = make_exchange(seq, f"GET https://docs.test/{seq}", warnings=("w",))
-        store.append(run.number, make_intent(exchange))
-        store.save_unwaited(run.number, partial(make_record, exchange))
-    tape = await store.seal(run, reason="x", at_ns=2)
+        store.events.append(run.number, make_intent(exchange))
+        store.exchanges.save_unwaited(run.number, partial(make_record, exchange))
+    tape = await store.runs.seal(run, reason="x", at_ns=2)
     told = [
         verdict(seq, "refused", make_exchange(9, f"GET https://elsewhere.test/{seq}"))
         for seq in range(1, many + 1)

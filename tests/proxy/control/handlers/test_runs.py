@@ -95,7 +95,7 @@ async def test_a_stopped_run_is_refused_and_says_who_did_it(
     assert again.json["stopped"] == stopped
     assert await _ask(api, origin.url) == REFUSAL_STATUS
     await api.running.end("mine")
-    receipt = build(api.running.store, api.running.store.get_run("mine"))
+    receipt = build(api.running.store, api.running.store.runs.get("mine"))
     assert receipt.stopped == stopped
 
 
@@ -104,7 +104,7 @@ async def test_a_sealed_run_is_409(api: Controlled, origin: Origin) -> None:
     await _ask(api, origin.url)
     sealed = await api.ask("POST", "/v1/runs/mine/seal", b'{"reason": "done"}')
     assert (sealed.status, sealed.json["status"]) == (200, "sealed")
-    info = api.running.store.get_run("mine")
+    info = api.running.store.runs.get("mine")
     assert info.status is RunStatus.SEALED
     assert info.end.startswith("asked for by ")
     assert info.end.endswith(": done")
@@ -116,7 +116,7 @@ async def test_a_sealed_run_is_409(api: Controlled, origin: Origin) -> None:
 
 async def test_a_run_of_another_process_is_409(api: Controlled) -> None:
     """Each process answers for what it writes."""
-    await api.running.store.create_run("theirs", mode="record", at_ns=1)
+    await api.running.store.runs.create("theirs", mode="record", at_ns=1)
     said = await api.ask("POST", "/v1/runs/theirs/stop")
     assert said.status == 409
     assert str(os.getpid()) in said.json["found"]
@@ -132,7 +132,7 @@ async def test_a_run_is_stopped_even_if_nothing_can_be_written(
         raise StoreUnwritable("the disk is full", "free space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(api.running.store, "append_durably", full)
+        patch.setattr(api.running.store.events, "append_durably", full)
         said = await api.ask("POST", "/v1/runs/mine/stop")
     assert (said.status, said.json["error"], said.json["hint"]) == (
         503,
@@ -150,7 +150,7 @@ async def test_an_error_of_ours_is_told_without_its_text(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr(api.running.store, "get_run", broken)
+    monkeypatch.setattr(api.running.store.runs, "get", broken)
     said = await api.ask("GET", "/v1/runs/mine")
     assert said.status == 500
     assert "secret" not in said.text

@@ -79,7 +79,7 @@ async def _sealed(running: Running) -> dict[int, Exchange]:
     assert await open_run.settled(5), "a pending exchange was never finished"
     assert open_run.info is not None
     await running.end(open_run.info.id)
-    return {exchange.seq: exchange for exchange in running.store.exchanges(open_run.info)}
+    return {exchange.seq: exchange for exchange in running.store.exchanges.all(open_run.info)}
 
 
 class Gate:
@@ -109,8 +109,8 @@ async def test_who_leaves_while_an_intent_is_written_has_sent_an_effect(store_di
     """Its request had come whole: it is forwarded, and is on the tape with its answer and its client gone."""
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
-            gate: Any = Gate(running.store.append_durably)
-            running.store.append_durably = gate
+            gate: Any = Gate(running.store.events.append_durably)
+            running.store.events.append_durably = gate  # type: ignore[method-assign]
             opened = await asyncio.to_thread(_send, running, "POST", f"{origin.url}/x", b"{}")
             await gate.reached.wait()
             (open_run,) = running.registry.open
@@ -129,8 +129,8 @@ async def test_who_leaves_while_an_outcome_is_written_loses_nothing_of_the_tape(
     """The answer had come whole; it is kept whole."""
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
-            gate: Any = Gate(running.store.save)
-            running.store.save = gate
+            gate: Any = Gate(running.store.exchanges.save)
+            running.store.exchanges.save = gate  # type: ignore[method-assign]
             opened = await asyncio.to_thread(_send, running, "GET", f"{origin.url}/x")
             await gate.reached.wait()
             opened.close()
@@ -205,7 +205,7 @@ async def test_when_a_client_left_an_effect_is_known_at_once(store_dir: Path) ->
         running.registry.hurry()
         pending.fault = None
         await running.engine.registry.on_unfinished(pending)  # type: ignore[misc]  # it is there
-        (kept,) = running.store.exchanges(open_run.info)
+        (kept,) = running.store.exchanges.all(open_run.info)
     assert kept.gone == left
 
 
@@ -279,7 +279,7 @@ async def _put_tape(running: Running) -> None:
     """Put one exchange of each shape on a sealed tape, and two that their client left."""
     rules = compile_rules(running.registry.config.ignore)
     redactor = Redactor(b"a test's key", ())
-    run = await running.store.create_run("tape", mode="record", at_ns=1, rules=rules.digest)
+    run = await running.store.runs.create("tape", mode="record", at_ns=1, rules=rules.digest)
     whole = _SHAPES["length"][1]
     shapes: dict[str, tuple[str, Response | None, Gone | None]]
     shapes = {name: (method, answer, None) for name, (method, answer) in _SHAPES.items()}
@@ -292,8 +292,8 @@ async def _put_tape(running: Running) -> None:
         request = make_request(what)
         form = canonical(request, RequestClass.READ, rules, redactor.redacted_query(request))
         made = make_exchange(seq, what, response=answer, gone=gone, fingerprint=fingerprint(form))
-        await running.store.save(run.number, partial(make_record, made))
-    await running.store.seal(run, reason="made up", at_ns=2)
+        await running.store.exchanges.save(run.number, partial(make_record, made))
+    await running.store.runs.seal(run, reason="made up", at_ns=2)
 
 
 @asynccontextmanager
@@ -616,7 +616,7 @@ async def test_what_is_kept_on_the_way_does_not_end_a_request_that_goes_on(
         async with _recording(store_dir, certificates.root) as running:
             await asyncio.to_thread(ask_by_halves, running, "tape", f"{origin.url}/say", DONE)
             await running.end("tape")
-            (kept,) = running.store.exchanges(running.store.get_run("tape"))
+            (kept,) = running.store.exchanges.all(running.store.runs.get("tape"))
     assert kept.request.body == b"word"
     rules = compile_rules()
     assert kept.fingerprint == fingerprint(canonical(kept.request, RequestClass.EFFECT, rules))

@@ -118,7 +118,7 @@ async def ended(running: Running, run: str) -> tuple[RunInfo, Receipt]:
     open_run = running.open_run(run)
     assert await open_run.settled(5), "a pending exchange was never finished"
     await running.end(run)
-    info = running.store.get_run(run)
+    info = running.store.runs.get(run)
     return info, build(running.store, info)
 
 
@@ -126,9 +126,9 @@ class Tape:
     """What was kept of a recording with one exchange."""
 
     def __init__(self, running: Running, run: str = "tape") -> None:
-        info = running.store.get_run(run)
-        (self.exchange,) = running.store.exchanges(info)
-        self.messages = list(running.store.messages(info, self.exchange.seq))
+        info = running.store.runs.get(run)
+        (self.exchange,) = running.store.exchanges.all(info)
+        self.messages = list(running.store.messages.all(info, self.exchange.seq))
         assert self.exchange.websocket is not None
         self.conversation = self.exchange.websocket
 
@@ -685,8 +685,8 @@ async def test_the_last_closing_frame_is_released_after_the_outcome_is_durable(
     """The server's, where it closes first: what has passed; its answer to the client's: the outcome."""
     with origin_of(script) as origin:
         async with recording(store_dir) as running:
-            gate: Any = Gate(running.store.save)
-            running.store.save = gate
+            gate: Any = Gate(running.store.exchanges.save)
+            running.store.exchanges.save = gate  # type: ignore[method-assign]
             peer = await Peer.open(str(running.address), target_of(origin))
             if first:
                 assert str(await peer.read()) == "text ready"
@@ -728,7 +728,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             def fail(*_: Any, **__: Any) -> None:
                 raise StoreUnwritable("the disk is full", "make room")
 
-            running.store.record_message = fail
+            running.store.messages.record = fail  # type: ignore[method-assign]
             seen = await say(peer)
             await peer.close()
             await until(lambda: not running.open_run("tape").pending_exchanges)
@@ -783,7 +783,7 @@ async def test_a_replay_that_ends_over_a_conversation_tells_what_is_left(store_d
             await task
             assert await peer.rest() == ["end"]
             await peer.close()
-            receipt = build(running.store, running.store.get_run("tape@1"))
+            receipt = build(running.store, running.store.runs.get("tape@1"))
     (row,) = receipt.divergences
     assert row["kind"] == "unused"
 
@@ -1034,7 +1034,7 @@ async def test_bytes_pass_where_nothing_is_recorded(store_dir: Path) -> None:
     with origin_of(script) as origin:
         async with running_engine(config) as running:
             seen = await talk(running, origin, client)
-            assert not running.store.runs()
+            assert not running.store.runs.all()
     assert seen == ["text \xff", "close 1000", "end"]
     assert upstream == ["text \xfe"]
 
@@ -1061,17 +1061,17 @@ async def _put(
     )
     others = changes.pop("others", ())
     rules = compile_rules(running.registry.config.ignore)
-    run = await running.store.create_run("tape", mode="record", at_ns=1, rules=rules.digest)
+    run = await running.store.runs.create("tape", mode="record", at_ns=1, rules=rules.digest)
     found = fingerprint(canonical(request, RequestClass.READ, rules))
     exchange = make_exchange(
         request=request, response=response, websocket=conversation, fingerprint=found, **changes
     )
     for number, message in enumerate(messages):
-        running.store.append_message(run.number, exchange.seq, number, message)
-    await running.store.save(run.number, partial(make_record, exchange))
+        running.store.messages.append(run.number, exchange.seq, number, message)
+    await running.store.exchanges.save(run.number, partial(make_record, exchange))
     for more in others:
-        await running.store.save(run.number, partial(make_record, more))
-    await running.store.seal(run, reason="made up", at_ns=2)
+        await running.store.exchanges.save(run.number, partial(make_record, more))
+    await running.store.runs.seal(run, reason="made up", at_ns=2)
 
 
 def _with(request: Any, headers: tuple[tuple[bytes, bytes], ...]) -> Any:
