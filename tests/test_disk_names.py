@@ -146,15 +146,15 @@ def raw_keys_of(store: Store) -> list[str]:
 async def test_a_request_to_an_owner_keeps_its_table(store_dir: Path) -> None:
     """Another version of Playhead asks the owner of a run by the same row."""
     with Store.open(store_dir) as store:
-        info = await store.create_run("a", mode="record", at_ns=1)
-        store.ask_owner(info, "stop")
+        info = await store.runs.create("a", mode="record", at_ns=1)
+        store.owner_requests.ask(info, "stop")
         database = store._database
         with (
             database.reading() as transaction,
             transaction.cursor(database.tables["mail"]) as cursor,
         ):
             keys = [bytes(key)[8:].decode() for key, _ in cursor]
-        await store.seal(info, reason="done", at_ns=2)
+        await store.runs.seal(info, reason="done", at_ns=2)
     check("owner_requests", keys)
 
 
@@ -164,7 +164,7 @@ async def test_files_of_a_store_keep_their_names(store_dir: Path) -> None:
     names = {name for name in _files(store_dir) if not name.startswith(("bodies/", "owners/"))}
     key = StoreKey(b"k" * 32, "here")
     with Store.open(store_dir / "encrypted", key=key) as store:
-        spool = store.spool()
+        spool = store.bodies.spool()
         spool.write(b"x")
         folder = spool._files.folder.name
         partial = next(_files(store_dir / "encrypted" / folder)).partition("-")[0]
@@ -198,7 +198,7 @@ async def test_the_events_of_a_run_keep_their_fields(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         info = await record_all(store)
         fields: dict[str, list[str]] = {}
-        for event in store.events(info):
+        for event in store.events.read(info):
             names = {*fields.get(event.kind.value, ()), *event.data}
             fields[event.kind.value] = sorted(names)
     check("event_fields_written", fields)
@@ -296,13 +296,13 @@ def test_parquet_files_keep_their_columns() -> None:
 async def test_exchanges_of_every_codec_keep_their_first_byte(store_dir: Path) -> None:
     """The first byte of a record says how it is packed."""
     with Store.open(store_dir) as store:
-        info = await store.create_run("a", mode="record", at_ns=1)
+        info = await store.runs.create("a", mode="record", at_ns=1)
         body = os.urandom(3000)
         for seq in (1, 2):
             exchange = make_exchange(seq, "POST https://api.test/v1/chat", body=body + bytes(seq))
-            await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+            await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
         small = make_exchange(3, response=None, gone=Gone(1, 0, False))
-        await store.save(info.number, lambda: make_record(small))
+        await store.exchanges.save(info.number, lambda: make_record(small))
         database = store._database
         first: dict[str, int] = {}
         with database.reading() as transaction:
@@ -312,5 +312,5 @@ async def test_exchanges_of_every_codec_keep_their_first_byte(store_dir: Path) -
                         if len(key) == 16:
                             seq = int.from_bytes(key[8:], "big") if table == "exchanges" else 0
                             first[f"{table} {seq}"] = bytes(value)[0]
-        await store.seal(info, reason="done", at_ns=2)
+        await store.runs.seal(info, reason="done", at_ns=2)
     check("codec_bytes", first)

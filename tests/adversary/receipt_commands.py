@@ -46,7 +46,7 @@ async def launch(
     own.write_text(yaml.safe_dump(dict(case.get("config", {}))))
     flags += ["--no-sandbox", "-c", own, *case.get("flags", ())]
     code, said = await _run(case, place, "present", "replay", name, *flags)
-    info = next((one for one in store.runs() if one.id == f"{name}@1"), None)
+    info = next((one for one in store.runs.all() if one.id == f"{name}@1"), None)
     if info is None:
         return {"outcome": "no such key", "problem": said[-200:]}
     if stage.unexpected:

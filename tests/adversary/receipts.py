@@ -104,7 +104,7 @@ class Theatre:
         if present is None:
             return row | {"outcome": "green", "problem": "the replay made no run"}
         store = self._running.store
-        receipt = build(store, store.get_run(RunId(f"{case['name']}@1")))
+        receipt = build(store, store.runs.get(RunId(f"{case['name']}@1")))
         row |= judge(case, receipt, recorded, present)
         if self._stage.unexpected:
             row |= {"outcome": "leak", "problem": f"left: {self._stage.unexpected}"}
@@ -115,8 +115,8 @@ class Theatre:
     def _put_placeholders(self, case: Case, recorded: Side) -> None:
         """Put what redaction has put into answers into those of the recording, too: the receipt declares it."""
         store = self._running.store
-        tape = store.get_run(RunId(str(case["name"])))
-        for exchange in store.exchanges(tape):
+        tape = store.runs.get(RunId(str(case["name"])))
+        for exchange in store.exchanges.all(tape):
             if exchange.response is None or not exchange.redactions:
                 continue
             if exchange.seq <= len(recorded.answers):

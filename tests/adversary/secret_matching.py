@@ -231,7 +231,7 @@ async def _play(every: list[dict[str, Any]], folder: Path, names: list[str]) -> 
                 problem = await _record(theatre, case)
                 if not problem and given["store"] == "other":
                     pieces = tapes[given["id"]] = []
-                    info = one.store.get_run(RunId(given["id"]))
+                    info = one.store.runs.get(RunId(given["id"]))
                     await asyncio.to_thread(
                         export_tape, one.store, info, pieces.append, lambda *_: None
                     )
@@ -266,7 +266,7 @@ async def _replay(theatre: _Theatre, given: Mapping[str, Any], case: Case, store
     present = await theatre._side(case, "present", config)
     if present is None:
         return "the replay made no run"
-    return _judge(given, build(store, store.get_run(RunId(f"{given['id']}@1"))), present)
+    return _judge(given, build(store, store.runs.get(RunId(f"{given['id']}@1"))), present)
 
 
 def _main() -> None:

@@ -202,7 +202,9 @@ def export_cases(folder: Path, *, full: bool) -> tuple[bytes, list[tuple[Made, s
     texts = []
     with Store.open(folder.with_name("other")) as other:
         import_tape(other, lambda: [bytes(data)], 1 << 30, lambda *_: None)
-        for (made, _), exchange in zip(found, other.exchanges(other.get_run("cases")), strict=True):
+        for (made, _), exchange in zip(
+            found, other.exchanges.all(other.runs.get("cases")), strict=True
+        ):
             assert exchange.response is not None
             texts.append((made, exchange.response.body.decode("utf-8", "replace")))
     return bytes(data), texts

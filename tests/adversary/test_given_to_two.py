@@ -134,7 +134,7 @@ async def _replay(tmp_path: Path, key: Callable[[list[str]], str]) -> Receipt:
         async with running_engine(Config(mode=Mode.PLAYBACK, store=store)) as running:
             await _talk(running, url, key)
             await running.end("r@1")
-            return build(running.store, running.store.get_run("r@1"))
+            return build(running.store, running.store.runs.get("r@1"))
 
 
 async def test_a_message_with_another_credential_is_refused(tmp_path: Path) -> None:

@@ -67,13 +67,13 @@ async def _replay(
     async with running_engine(config, _KEYS[other]) as running:
         await _ask(running, url, played, bodies[1])
         await running.end("r@1")
-        return build(running.store, running.store.get_run("r@1"))
+        return build(running.store, running.store.runs.get("r@1"))
 
 
 def _carry(store: Path, to: Path) -> Path:
     pieces = list[bytes]()
     with Store.open(store, readonly=True) as one:
-        export_tape(one, one.get_run(RunId("r")), pieces.append, lambda *_: None)
+        export_tape(one, one.runs.get(RunId("r")), pieces.append, lambda *_: None)
     with Store.open(to) as other:
         import_tape(other, lambda: pieces, 1 << 30, lambda *_: None)
     return to

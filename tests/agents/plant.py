@@ -61,13 +61,13 @@ def _differences(receipt: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def plant(folder: Path, run: str, name: str, edit: Edit) -> bool:
     """Copy a run of a store under another name with a change; False where there was nothing to change."""
     with Store.open(folder) as store:
-        info = store.get_run(run)
+        info = store.runs.get(run)
         changed = False
         with store.ingest() as ingest:
             number = ingest.begin(name)
-            for value in store.raw_log(info):
+            for value in store.events.raw(info):
                 ingest.put_event(number, value)
-            for exchange in store.exchanges(info):
+            for exchange in store.exchanges.all(info):
                 new = _edit(exchange, edit)
                 changed |= new is not exchange
                 key = raw_key(new.request, new.request_class)
@@ -84,7 +84,7 @@ def plant(folder: Path, run: str, name: str, edit: Edit) -> bool:
 
 def _messages(store: Store, info: RunInfo, exchange: Exchange) -> Iterator[Message]:
     if exchange.websocket is not None:
-        yield from store.messages(info, exchange.seq)
+        yield from store.messages.all(info, exchange.seq)
 
 
 def _edit(exchange: Exchange, edit: Edit) -> Exchange:

@@ -102,8 +102,8 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Tape:
     flags = ("--store", store, "--receipt", receipt)
     replayed = playhead("replay", *flags, "incident", *command, env=environment)
     with Store.open(store, readonly=True) as opened:
-        run = opened.get_run(RunId("incident"))
-        exchanges, account = list(opened.exchanges(run)), build(opened, run).to_json()
+        run = opened.runs.get(RunId("incident"))
+        exchanges, account = list(opened.exchanges.all(run)), build(opened, run).to_json()
     told = json.loads(receipt.read_text())
     return Tape(recorded, replayed, exchanges, account, told, ledger, ended)
 

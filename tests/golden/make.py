@@ -98,7 +98,7 @@ async def _exchanges(store: Store) -> list[Exchange]:
     seen = json.dumps({"picture": _PICTURE}).encode()
     url = "POST https://api.test/v1/refunds"
     fault = Fault(FaultKind.CUT, Phase.BODY, RedactedText("closed"), 2, Ending.FIN)
-    spool = store.spool()
+    spool = store.bodies.spool()
     for at, piece in enumerate(_PIECES):
         spool.write(piece, Chunk(at, len(piece)))
     spilled: Spilled = await spool.keep()
@@ -127,28 +127,28 @@ async def _exchanges(store: Store) -> list[Exchange]:
 
 
 async def _record(store: Store, name: str, exchanges: Iterable[Exchange]) -> RunInfo:
-    run = await store.create_run(name, mode="record", at_ns=1, agent=RedactedText("agent.py"))
+    run = await store.runs.create(name, mode="record", at_ns=1, agent=RedactedText("agent.py"))
     for exchange in exchanges:
-        await store.append_durably(run.number, make_intent(exchange))
+        await store.events.append_durably(run.number, make_intent(exchange))
         if exchange.websocket is not None:
             for number, message in enumerate(_MESSAGES):
-                store.append_message(run.number, exchange.seq, number, message)
-        await store.save(run.number, partial(make_record, exchange))
-    return await store.seal(run, reason="the command ended with 0", at_ns=9)
+                store.messages.append(run.number, exchange.seq, number, message)
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    return await store.runs.seal(run, reason="the command ended with 0", at_ns=9)
 
 
 async def _play(store: Store, tape: RunInfo) -> None:
     """Write a playback that was served the first exchange, and refused another."""
-    run = await store.create_run(tape.id, mode="playback", at_ns=10, parent=tape)
-    first = store.find_exchange(tape, 1)
+    run = await store.runs.create(tape.id, mode="playback", at_ns=10, parent=tape)
+    first = store.exchanges.find(tape, 1)
     assert first is not None
     asked = make_intent(first).data
     served = {"verdict": "served", "reason": "on the tape", "tape_seq": 1, "match": "exact"}
     refused = {"seq": 2, "verdict": "refused", "reason": "not on the tape"}
     for data in ({**asked, **served}, {**asked, **refused}):
-        store.append(run.number, Event(EventKind.VERDICT, 11, data))
-    store.append(run.number, Event(EventKind.NOTED, 12, {"child_exit": 1, "text": "a note"}))
-    await store.seal(run, reason="the command ended with 1", at_ns=13)
+        store.events.append(run.number, Event(EventKind.VERDICT, 11, data))
+    store.events.append(run.number, Event(EventKind.NOTED, 12, {"child_exit": 1, "text": "a note"}))
+    await store.runs.seal(run, reason="the command ended with 1", at_ns=13)
 
 
 # ---- what is in it -------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def describe(store: Store, *names: str) -> dict[str, Any]:
 
     names: of the runs; all where none is given.
     """
-    runs = [store.get_run(name) for name in names] or store.runs()
+    runs = [store.runs.get(name) for name in names] or store.runs.all()
     return {run.id: _run(store, run) for run in runs}
 
 
@@ -170,11 +170,12 @@ def _run(store: Store, run: RunInfo) -> dict[str, Any]:
         "parent": run.parent,
         "agent": run.agent,
         "end": run.end,
-        "chain": store.find_broken_link(run) is None,
+        "chain": store.events.find_broken_link(run) is None,
         "events": [
-            [one.kind.value, one.at_ns, one.seq, one.data.get("reason")] for one in store.log(run)
+            [one.kind.value, one.at_ns, one.seq, one.data.get("reason")]
+            for one in store.events.all(run)
         ],
-        "exchanges": [_exchange(store, run, one) for one in store.exchanges(run)],
+        "exchanges": [_exchange(store, run, one) for one in store.exchanges.all(run)],
     }
 
 
@@ -192,7 +193,7 @@ def _exchange(store: Store, run: RunInfo, exchange: Exchange) -> dict[str, Any]:
         made["response"] = [response.status, _hash(response.body), _fields(response.headers)]
         made["pieces"] = [[one.at_us, one.size] for one in response.chunks]
         if response.spilled is not None:
-            data = [piece for _, piece in store.read_body(response.spilled)]
+            data = [piece for _, piece in store.bodies.read(response.spilled)]
             made["spilled"] = [response.spilled.size, _hash(b"".join(data)), len(data)]
     if fault is not None:
         made["fault"] = [fault.kind.value, fault.phase.value, fault.text, fault.ending.value]
@@ -205,7 +206,7 @@ def _exchange(store: Store, run: RunInfo, exchange: Exchange) -> dict[str, Any]:
         made["close"] = [talk.close.code, talk.close.by_client, talk.close.answer]
         made["messages"] = [
             [one.at_us, one.from_client, one.kind.value, _hash(one.data), list(one.frames)]
-            for one in store.messages(run, exchange.seq)
+            for one in store.messages.all(run, exchange.seq)
         ]
     found: dict[str, Any] = json.loads(json.dumps(made))
     return found
@@ -296,7 +297,7 @@ def _make_store(work: Path, version: int) -> None:
 def _make_tape(work: Path, version: int) -> None:
     with Store.open(work / "store", readonly=True) as store:
         made: list[bytes] = []
-        export_tape(store, store.get_run("talk"), made.append, lambda *_: None)
+        export_tape(store, store.runs.get("talk"), made.append, lambda *_: None)
     file = FOLDER / f"tape-{version}.tape"
     file.write_bytes(b"".join(made))
     _dump(f"tape-{version}.json", describe_tape(file, work / "imported"))
@@ -311,7 +312,7 @@ def _make_archive(work: Path, version: int) -> None:
         Store.open(work / "store", readonly=True) as store,
         BatchWriter(place, BATCH, "host") as writer,
     ):
-        records = records_of(store, store.get_run("talk"), set())
+        records = records_of(store, store.runs.get("talk"), set())
         writer.begin(ARCHIVE_ID, next(records), ())
         for record in records:
             writer.put(record)
@@ -323,7 +324,7 @@ def _make_archive(work: Path, version: int) -> None:
 
 def _make_receipt(work: Path, version: int) -> None:
     with Store.open(work / "store", readonly=True) as store:
-        _dump(f"receipt-{version}.json", build(store, store.get_run("talk@1")).to_json())
+        _dump(f"receipt-{version}.json", build(store, store.runs.get("talk@1")).to_json())
 
 
 def _make_configuration(_: Path, version: int) -> None:

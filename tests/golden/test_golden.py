@@ -83,7 +83,7 @@ def test_a_store_of_every_version_is_read(
     upgrade(store_dir, key)
     with Store.open(store_dir, key=key) as store:
         assert describe(store) == told("store", version)
-        for run in store.runs():
+        for run in store.runs.all():
             assert verify_run(store, run).problems == ()
 
 
@@ -98,11 +98,11 @@ def test_the_golden_store_has_rows_of_every_sort(store_dir: Path) -> None:
                 for name, table in database.tables.items()
                 if transaction.stat(table)["entries"]
             }
-            values = store._exchanges._records
+            values = store.exchanges._records
             codecs = {
                 values._find_record(transaction, run.number, seq).codec  # type: ignore[union-attr]
-                for run in store.runs()
-                for seq in store.seqs(run)
+                for run in store.runs.all()
+                for seq in store.exchanges.seqs(run)
             }
     assert filled == set(TABLES) - {"open", "mail"}
     assert {b"\2", b"\3", b"\4"} == codecs
@@ -133,7 +133,7 @@ def test_the_receipt_is_that_of_its_version(store_dir: Path) -> None:
     store_version, version = VERSIONS["store"][1], VERSIONS["receipt"][1]
     unpack(f"store-{store_version}.tar.gz", store_dir)
     with Store.open(store_dir, readonly=True) as store:
-        found = json.loads(json.dumps(build(store, store.get_run("talk@1")).to_json()))
+        found = json.loads(json.dumps(build(store, store.runs.get("talk@1")).to_json()))
     assert found["version"] == version
     assert agrees(told("receipt", version), found)
 

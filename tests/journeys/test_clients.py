@@ -305,9 +305,9 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
     )
     with Store.open(store, readonly=True) as opened:
         for name, outcome in outcomes.items():
-            run = opened.find_run(name)
-            outcome.tape = list(opened.exchanges(run)) if run else []
-            again = opened.find_run(f"{name}@1")
+            run = opened.runs.find(name)
+            outcome.tape = list(opened.exchanges.all(run)) if run else []
+            again = opened.runs.find(f"{name}@1")
             outcome.receipt = build(opened, again) if again else None
             written = receipts / f"{name}.json"
             outcome.written = json.loads(written.read_text()) if written.exists() else {}

@@ -102,15 +102,18 @@ class Stored:
     @classmethod
     def read(cls, store: Store, run: str) -> "Stored":
         """Read all of a run."""
-        info = store.get_run(run)
-        exchanges = list(store.exchanges(info))
+        info = store.runs.get(run)
+        exchanges = list(store.exchanges.all(info))
         return cls(
             replace(info, number=0, parent_number=0, owner=None, labels=(), archived=None),
             exchanges,
-            list(store.raw_log(info)),
-            [list(store.messages(info, one.seq)) for one in exchanges],
+            list(store.events.raw(info)),
+            [list(store.messages.all(info, one.seq)) for one in exchanges],
             [
-                [(piece, hashlib.sha256(data).hexdigest()) for piece, data in store.read_body(body)]
+                [
+                    (piece, hashlib.sha256(data).hexdigest())
+                    for piece, data in store.bodies.read(body)
+                ]
                 for one in exchanges
                 for body in one.spilled
             ],
@@ -258,7 +261,7 @@ def archive(place: Place) -> Place:
     assert "0 stay" in place.do("archive", *allowed)
     for _ in range(2):
         with place.opened() as store:
-            assert all(run.is_only_in_archive for run in store.runs())
+            assert all(run.is_only_in_archive for run in store.runs.all())
         place.do("verify", place.kinds[0])
         place.do("gc")
     for kind in place.kinds:
@@ -279,7 +282,7 @@ def archive_and_erase(place: Place) -> Place:
 def erase(place: Place) -> Place:
     """Erase the neighbours, which share what they said and were answered with the others."""
     with place.opened() as store:
-        names = {run.id for run in store.runs()} - set(place.kinds)
+        names = {run.id for run in store.runs.all()} - set(place.kinds)
     assert NEIGHBOUR in names
     for name in names:
         place.do("erase", "--yes", name)
@@ -368,9 +371,9 @@ def test_all_of_a_run_is_there_afterwards(
 def _lines(place: Place, kind: str) -> Iterator[dict[str, Any]]:
     """Give the exchanges of a run as `show --json` prints them, with bodies that are files in the store."""
     with place.opened() as store:
-        exchanges = list(store.exchanges(store.get_run(kind)))
+        exchanges = list(store.exchanges.all(store.runs.get(kind)))
         bodies = {
-            spilled.digest: [*zip(*store.read_body(spilled), strict=True)]
+            spilled.digest: [*zip(*store.bodies.read(spilled), strict=True)]
             for exchange in exchanges
             for spilled in exchange.spilled
         }

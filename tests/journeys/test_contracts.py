@@ -159,17 +159,17 @@ def rule(origin: Origin, violation: OnViolation, **schemas: Any) -> ContractRule
 
 def told(running: Running, run: str) -> list[dict[str, Any]]:
     """The contract events of a run."""
-    log = running.store.events(running.store.get_run(run))
+    log = running.store.events.read(running.store.runs.get(run))
     return [dict(event.data) for event in log if event.kind is EventKind.CONTRACT]
 
 
 def kept(running: Running, run: str = "tape") -> list[Exchange]:
-    return list(running.store.exchanges(running.store.get_run(run)))
+    return list(running.store.exchanges.all(running.store.runs.get(run)))
 
 
 async def receipt(running: Running, run: str = "tape") -> Receipt:
     await running.end(run)
-    return build(running.store, running.store.get_run(run))
+    return build(running.store, running.store.runs.get(run))
 
 
 async def test_a_request_that_breaks_its_contract_is_not_sent(

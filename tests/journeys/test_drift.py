@@ -96,9 +96,9 @@ class Stage:
     async def reindex(self, config: Config) -> None:
         """Give the tape an index under other rules."""
         store = self.deck.running.store
-        tape = store.get_run(RunId("tape"))
+        tape = store.runs.get(RunId("tape"))
         made = plan(store, tape, config, redactor_of(config))
-        await asyncio.to_thread(store.replace_index, tape, made.index)
+        await asyncio.to_thread(store.index.replace, tape, made.index)
 
     async def _change(self, playback: Any) -> None:
         self.deck.running.change(playback=playback)
@@ -163,7 +163,7 @@ def test_drift_that_was_allowed_is_served_and_named(stage: Stage, sdk: str) -> N
     assert "FAITHFUL BUT FOR MODEL DRIFT, allowed as m-1=m-2: replay of tape" in text
     assert "  m-1=m-2: served 1, seq 1\n  x=y: nothing needed it\n" in text
     store = stage.deck.running.store
-    events = list(store.events(store.get_run("tape@1")))
+    events = list(store.events.read(store.runs.get("tape@1")))
     noted = [
         event.data["allow_model_drift"] for event in events if "allow_model_drift" in event.data
     ]
@@ -255,7 +255,7 @@ def test_each_recorded_call_answers_once_whoever_drifts(stage: Stage) -> None:
     store = stage.deck.running.store
     served = [
         event.data["tape_seq"]
-        for event in store.events(store.get_run("tape@1"))
+        for event in store.events.read(store.runs.get("tape@1"))
         if event.kind is EventKind.VERDICT and "tape_seq" in event.data
     ]
     assert served == [1, 2, 3, 4]

@@ -91,4 +91,4 @@ def test_the_launcher_records_with_a_key_of_the_environment(tmp_path: Path) -> N
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
     with Store.open(store, readonly=True, key=key) as opened:
-        assert [run.id for run in opened.runs()] == ["tape"]
+        assert [run.id for run in opened.runs.all()] == ["tape"]

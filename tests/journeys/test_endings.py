@@ -80,8 +80,8 @@ async def _tell(
         replayed = [await see(*name) for name in names]
         found = {}
         for (over, case), before, after in zip(names, recorded, replayed, strict=True):
-            run = running.store.get_run(RunId(f"{over}-{case}"))
-            found[f"{over}-{case}"] = Seen(before, after, list(running.store.exchanges(run)))
+            run = running.store.runs.get(RunId(f"{over}-{case}"))
+            found[f"{over}-{case}"] = Seen(before, after, list(running.store.exchanges.all(run)))
         return found
 
 
@@ -175,7 +175,7 @@ async def test_a_slow_client_gets_every_byte_that_came_before_the_end(
             origin.stop()
             running.play()
             replayed = await asyncio.to_thread(see, running.url_for("tape"))
-            tape = list(running.store.exchanges(running.store.get_run(RunId("tape"))))
+            tape = list(running.store.exchanges.all(running.store.runs.get(RunId("tape"))))
     assert tape[0].response is not None
     assert tape[0].response.body == LARGE
     assert recorded == (LARGE_HEAD + LARGE, ending)

@@ -376,8 +376,8 @@ def outcomes(
     found = {name: Outcome(expected[name], recorded[name], replayed[name]) for name in expected}
     with Store.open(store, readonly=True) as opened:
         for name, outcome in found.items():
-            run, again = opened.find_run(name), opened.find_run(f"{name}@1")
-            outcome.tape = list(opened.exchanges(run)) if run else []
+            run, again = opened.runs.find(name), opened.runs.find(f"{name}@1")
+            outcome.tape = list(opened.exchanges.all(run)) if run else []
             outcome.receipt = build(opened, again) if again else None
     return Outcomes(found, "curl")
 

@@ -72,9 +72,9 @@ def _ask(deck: Deck, run: str, url: str, body: bytes | None = None) -> int:
 def _ended(deck: Deck, run: str) -> tuple[Receipt, list[EventKind]]:
     deck.end(run)
     store: Store = deck.running.store
-    info = store.get_run(run)
-    assert store.find_broken_link(info) is None
-    return deck.receipt(run), [event.kind for event in store.events(info)]
+    info = store.runs.get(run)
+    assert store.events.find_broken_link(info) is None
+    return deck.receipt(run), [event.kind for event in store.events.read(info)]
 
 
 def test_a_run_that_could_not_be_begun_is_begun_later(
@@ -84,7 +84,7 @@ def test_a_run_that_could_not_be_begun_is_begun_later(
     url = f"{origin.url}/x"
     disk.full = True
     assert [_ask(deck, "late", url), _ask(deck, "late", url, b"a=1")] == [200, 200]
-    assert deck.running.store.runs() == []
+    assert deck.running.store.runs.all() == []
     disk.full = False
     wait_until(lambda: deck.running.store.writer.failed is None)
     deck.do(deck.running.registry.tick)
@@ -141,7 +141,7 @@ def test_a_large_request_passes_without_the_disk(
     receipt, _ = _ended(deck, "r")
     (gap,) = receipt.gaps
     assert (gap.exchanges, gap.effects) == (2, 2)
-    assert deck.running.store.seqs(deck.running.store.get_run("r")) == [1, 4]
+    assert deck.running.store.exchanges.seqs(deck.running.store.runs.get("r")) == [1, 4]
 
 
 @pytest.mark.parametrize("deck", ["stop"], indirect=True)

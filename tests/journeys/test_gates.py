@@ -88,13 +88,13 @@ async def ask(running: Running, url: str, amount: int = 1, run: str = "tape") ->
 
 
 def events(running: Running, run: str, kind: EventKind) -> list[Any]:
-    info = running.store.get_run(run)
-    return [event.data for event in running.store.events(info) if event.kind is kind]
+    info = running.store.runs.get(run)
+    return [event.data for event in running.store.events.read(info) if event.kind is kind]
 
 
 def _is_sound(running: Running, run: str) -> bool:
     """Say whether the log speaks for everything that a run holds."""
-    found = verify_run(running.store, running.store.get_run(run))
+    found = verify_run(running.store, running.store.runs.get(run))
     return (found.unproven, found.problems) == (0, ())
 
 
@@ -116,7 +116,7 @@ async def test_a_request_is_sent_once_it_is_approved(tmp_path: Path) -> None:
         assert (rule["ruling"], rule["by"], rule["via"]) == ("approved", "ann", "command")
         kinds = [
             event.kind
-            for event in running.store.events(running.store.get_run("tape"))
+            for event in running.store.events.read(running.store.runs.get("tape"))
             if event.seq == 1
         ]
         assert kinds.index(EventKind.RULED) < kinds.index(EventKind.INTENT)
@@ -148,7 +148,7 @@ async def test_what_is_not_approved_is_refused(tmp_path: Path, denied: bool) -> 
         assert (again.status_code, again.content) == (424, refused.content)
         assert (await ask(running, f"{origin.url}/else")).text == "done"
         await running.end("tape@1")
-        assert build(running.store, running.store.get_run("tape@1")).faithful
+        assert build(running.store, running.store.runs.get("tape@1")).faithful
         assert said.counts == {"/else": 1}
 
 
@@ -273,8 +273,8 @@ async def test_nothing_is_sent_once_the_client_has_left(tmp_path: Path) -> None:
             await running.open_run("tape").settled(_LONG_S)
             assert said.counts[path] <= 1
         await running.end("tape")
-        info = running.store.get_run("tape")
-        for exchange in running.store.exchanges(info):
+        info = running.store.runs.get("tape")
+        for exchange in running.store.exchanges.all(info):
             # What the tape says was not sent was not, and the other way round.
             path = exchange.request.target
             unsent = exchange.verdict is VerdictKind.REFUSED or (
@@ -338,8 +338,8 @@ async def test_a_run_that_ends_lets_go_of_what_it_holds(tmp_path: Path) -> None:
         assert refused.status_code == 424
         assert "not sent: its run was ended" in refused.json()["error"]["message"]
         assert not said.counts
-        run = running.store.get_run("tape")
-        assert [event.kind for event in running.store.events(run)][-1] is EventKind.SEALED
+        run = running.store.runs.get("tape")
+        assert [event.kind for event in running.store.events.read(run)][-1] is EventKind.SEALED
         assert run.exchanges == 1
         assert _is_sound(running, "tape")
         assert not running.registry.approvals.listed()

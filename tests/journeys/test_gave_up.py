@@ -262,12 +262,12 @@ async def _until(check: Any) -> None:
 
 
 def _only(running: Running, name: str) -> Exchange:
-    (found,) = running.store.exchanges(running.store.get_run(RunId(name)))
+    (found,) = running.store.exchanges.all(running.store.runs.get(RunId(name)))
     return found
 
 
 def _receipt(running: Running, name: str) -> Receipt:
-    return build(running.store, running.store.get_run(RunId(f"{name}@1")))
+    return build(running.store, running.store.runs.get(RunId(f"{name}@1")))
 
 
 @pytest.fixture(scope="module")

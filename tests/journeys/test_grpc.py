@@ -121,9 +121,9 @@ def outcomes(
                     found[over].replayed[how] = report
     with Store.open(store, readonly=True) as opened:
         for over, outcome in found.items():
-            outcome.tape = list(opened.exchanges(opened.get_run(over)))
+            outcome.tape = list(opened.exchanges.all(opened.runs.get(over)))
             for number, how in enumerate(ROUNDS, 1):
-                outcome.receipts[how] = build(opened, opened.get_run(f"{over}@{number}"))
+                outcome.receipts[how] = build(opened, opened.runs.get(f"{over}@{number}"))
     return found
 
 

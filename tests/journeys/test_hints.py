@@ -33,7 +33,7 @@ async def ask(running: Running, url: str) -> Receipt:
     assert answer.body == b"yes"
     run = next(found.info for found in running.registry.open if found.info is not None)
     await running.end(run.id)
-    return build(running.store, running.store.get_run(run.id))
+    return build(running.store, running.store.runs.get(run.id))
 
 
 async def test_rules_that_matched_nothing_are_hinted_at(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ async def test_without_requests_there_are_no_hints(tmp_path: Path) -> None:
         await connection.ask("http://playhead.internal/", credentials="r:x")
         connection.writer.close()
         await running.end("r")
-        assert build(running.store, running.store.get_run("r")).hints == []
+        assert build(running.store, running.store.runs.get("r")).hints == []
 
 
 async def test_places_that_no_request_had_are_hinted_at(tmp_path: Path) -> None:

@@ -325,10 +325,10 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
         for run in ("HTTP-1.1", "HTTP-2", "plain"):
             made.tapes[run] = {
                 int(exchange.request.header(b"x-number") or b"-1"): exchange
-                for exchange in opened.exchanges(opened.get_run(run))
+                for exchange in opened.exchanges.all(opened.runs.get(run))
             }
         for run in ("HTTP-1.1", "HTTP-2", "plain", "digest"):
-            made.receipts[run] = build(opened, opened.get_run(f"{run}@1"))
+            made.receipts[run] = build(opened, opened.runs.get(f"{run}@1"))
     return made
 
 

@@ -93,16 +93,16 @@ class Setup:
         await self.running.end(run)
 
     def only(self, run: str) -> Exchange:
-        (found,) = self.running.store.exchanges(self.running.store.get_run(run))
+        (found,) = self.running.store.exchanges.all(self.running.store.runs.get(run))
         return found
 
     def receipt(self, run: str) -> Receipt:
-        return build(self.running.store, self.running.store.get_run(run))
+        return build(self.running.store, self.running.store.runs.get(run))
 
     def is_told(self, *runs: str) -> bool:
         """Say whether the sink was told what the ledgers of these runs have."""
         store = self.running.store
-        infos = [store.get_run(run) for run in runs]
+        infos = [store.runs.get(run) for run in runs]
         rows = [
             {"run": info.id, "tape": info.parent, **effect.to_json()}
             for info in infos
@@ -114,9 +114,9 @@ class Setup:
         return len(rows) == len(runs)
 
     def injected(self, run: str) -> list[Any]:
-        info = self.running.store.get_run(run)
+        info = self.running.store.runs.get(run)
         kind = EventKind.INJECTED
-        return [event.data for event in self.running.store.events(info) if event.kind is kind]
+        return [event.data for event in self.running.store.events.read(info) if event.kind is kind]
 
 
 @asynccontextmanager
@@ -426,7 +426,7 @@ async def test_a_refund_that_times_out_after_success_happens_once(tmp_path: Path
             open_run = running.open_run("tape")
             assert await open_run.settled(_LONG_S)
             await running.end("tape")
-            tape = list(running.store.exchanges(running.store.get_run("tape")))
+            tape = list(running.store.exchanges.all(running.store.runs.get("tape")))
     assert statuses == {424: INJECTIONS}
     assert len(counts) == INJECTIONS
     assert set(counts.values()) == {1}
@@ -522,7 +522,7 @@ async def _recorded(running: Running) -> Exchange:
     open_run = running.open_run("tape")
     assert await open_run.settled(_LONG_S)
     await running.end("tape")
-    (exchange,) = running.store.exchanges(running.store.get_run("tape"))
+    (exchange,) = running.store.exchanges.all(running.store.runs.get("tape"))
     return exchange
 
 
@@ -558,7 +558,7 @@ async def test_a_cut_is_behind_so_many_bytes_of_any_answer(
         again = await _raw(running, url, patience_s)
         assert _unchunked(again) == _unchunked(received)
         await running.end("tape@1")
-        assert build(running.store, running.store.get_run("tape@1")).faithful
+        assert build(running.store, running.store.runs.get("tape@1")).faithful
 
 
 def _unchunked(received: bytes) -> tuple[bytes, bytes, bool]:
@@ -616,7 +616,7 @@ async def test_an_answer_in_very_many_pieces_is_kept_in_a_file(
         spilled = exchange.response.spilled
         assert spilled is not None
         assert not exchange.response.chunks
-        pieces = list(running.store.read_body(spilled))
+        pieces = list(running.store.bodies.read(spilled))
         assert len(pieces) == 2
         assert b"".join(data for _, data in pieces) == b"abcdefg"
 
@@ -668,7 +668,7 @@ async def test_a_fault_in_one_stream_disturbs_no_other(
 
         assert await asyncio.to_thread(talk) == ([], ANSWER)
         await at.settled("tape")
-        first, second = at.running.store.exchanges(at.running.store.get_run("tape"))
+        first, second = at.running.store.exchanges.all(at.running.store.runs.get("tape"))
         assert first.gone is not None
         assert second.gone is None
 

@@ -139,10 +139,10 @@ def _name(url: str) -> str:
 
 def _check(store: Store, run: str, completed: set[str], asked: set[str]) -> set[str]:
     """Give the effects that are unknown."""
-    info = store.get_run(run)
+    info = store.runs.get(run)
     assert info.status is RunStatus.RECOVERED
-    events: list[Event] = store.events(info)
-    assert store.find_broken_link(info) is None
+    events: list[Event] = store.events.read(info)
+    assert store.events.find_broken_link(info) is None
     names = {
         event.seq: (event.data["method"], _name(event.data["url"]))
         for event in events
@@ -150,7 +150,7 @@ def _check(store: Store, run: str, completed: set[str], asked: set[str]) -> set[
     }
     outcomes = {event.seq for event in events if event.kind is EventKind.OUTCOME}
     kept = set()
-    for exchange in store.exchanges(info):
+    for exchange in store.exchanges.all(info):
         name = _name(exchange.request.url)
         if exchange.seq not in outcomes:
             continue

@@ -140,12 +140,12 @@ def seen(
             case: _exchange(proxy, store / "ca", url, case, "another-boundary") for case in CASES
         }
         with Store.open(store, readonly=True) as opened:
-            wait_until(lambda: all(opened.find_run(f"{case}@1") for case in CASES))
+            wait_until(lambda: all(opened.runs.find(f"{case}@1") for case in CASES))
     with Store.open(store, readonly=True) as opened:
         for case in CASES:
-            receipt = build(opened, opened.get_run(f"{case}@1"))
+            receipt = build(opened, opened.runs.get(f"{case}@1"))
             assert receipt.faithful is True, (case, receipt.to_json())
-        exchanges = {case: next(opened.exchanges(opened.get_run(case))) for case in CASES}
+        exchanges = {case: next(opened.exchanges.all(opened.runs.get(case))) for case in CASES}
     return {case: (recorded[case], replayed[case], exchanges[case]) for case in CASES}
 
 

@@ -528,4 +528,4 @@ def test_a_launcher_may_be_sealed_from_outside(env: dict[str, str], store: Path)
 
 def _status(store: Path, name: str) -> RunStatus:
     with Store.open(store, readonly=True) as opened:
-        return opened.get_run(name).status
+        return opened.runs.get(name).status

@@ -125,7 +125,7 @@ STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
 async def _receipt(running: Running, run: str = "tape") -> Receipt:
     await running.end(run)
-    return build(running.store, running.store.get_run(run))
+    return build(running.store, running.store.runs.get(run))
 
 
 def _shown(receipt: Receipt) -> dict[str, Any]:
@@ -148,12 +148,12 @@ async def test_a_run_makes_no_more_calls_than_its_limit(store_dir: Path) -> None
         async with Agent(running, origin, "other") as agent:
             assert (await agent.get("/x")).status_code == 200
         receipt = await _receipt(running)
-        kept = list(running.store.exchanges(running.store.get_run("tape")))
+        kept = list(running.store.exchanges.all(running.store.runs.get("tape")))
         assert [one.verdict for one in kept[2:]] == [
             VerdictKind.RECORDED,
             *[VerdictKind.REFUSED] * 2,
         ]
-        log = list(running.store.events(running.store.get_run("tape")))
+        log = list(running.store.events.read(running.store.runs.get("tape")))
     assert [one.data["limit"] for one in log if one.kind is EventKind.LIMITED] == ["calls"]
     verdicts = [one.data for one in log if one.kind is EventKind.VERDICT]
     assert [one["rule"] for one in verdicts] == ["limits", "limits"]
@@ -370,7 +370,7 @@ async def test_a_request_in_a_row_is_a_loop(store_dir: Path) -> None:
             pay = {"amount": 1, "note": "x" * 100_000}
             assert [(await agent.post("/y", pay)).status_code for _ in range(3)] == [200, 200, 424]
         shown = _shown(await _receipt(running))
-        kept = list(running.store.exchanges(running.store.get_run("tape")))
+        kept = list(running.store.exchanges.all(running.store.runs.get("tape")))
         twice = [one for one in kept if one.request.path == "/y"]
         assert len({one.fingerprint for one in twice}) == 1
         assert twice[1].repeat is not None, "an effect is still known as repeated"
@@ -473,7 +473,7 @@ async def test_without_limits_there_is_nothing_of_them(store_dir: Path) -> None:
             await agent.chat("hi")
         assert running.open_run("tape").usage_meter is None
         receipt = await _receipt(running)
-        log = list(running.store.events(running.store.get_run("tape")))
+        log = list(running.store.events.read(running.store.runs.get("tape")))
     assert receipt.limits is None
     assert all("usage" not in one.data and "limits" not in one.data for one in log)
     assert "limits" not in render_receipt(receipt)
@@ -488,7 +488,7 @@ async def test_what_a_limit_refuses_is_kept_without_its_secrets(store_dir: Path)
             assert (await agent.chat(f"use {secret}")).status_code == 424
         await running.end("tape")
     with Store.open(store_dir, readonly=True) as store:
-        last = list(store.exchanges(store.get_run("tape")))[-1]
+        last = list(store.exchanges.all(store.runs.get("tape")))[-1]
     assert b"use " in last.request.body
     assert [one.place for one in last.redactions] == ["request.body"]
     assert find_written([secret], dict(kept_bytes(store_dir))) == []

@@ -35,9 +35,9 @@ def _run(proxy: Serve, url: str, store: Path, *order: str) -> str:
 
 def _ids(store: Store, name: str) -> dict[str, object]:
     """Give the id of each call by what it asked for."""
-    run = store.find_run(name)
+    run = store.runs.find(name)
     assert run is not None
-    asked = [json.loads(one.request.body) for one in store.exchanges(run) if one.request.body]
+    asked = [json.loads(one.request.body) for one in store.exchanges.all(run) if one.request.body]
     return {
         json.dumps(one["params"]["arguments"]): one["id"]
         for one in asked
@@ -62,7 +62,7 @@ def test_concurrent_mcp_calls_replay_in_another_order(
     assert all(str(1000 + int(line["case"])) in line["results"][0] for line in said)
     assert replayed == recorded
     with Store.open(store, readonly=True) as opened:
-        receipt = build(opened, opened.get_run("mcp@1"))
+        receipt = build(opened, opened.runs.get("mcp@1"))
         assert len(set(_ids(opened, "mcp").values())) == 2 * len(ORDER)
     assert receipt.faithful is True, receipt.to_json()
     assert receipt.matched.get("canonical", 0) >= len(ORDER)

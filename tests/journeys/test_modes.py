@@ -73,9 +73,10 @@ async def test_no_exchange_of_concurrent_runs_is_in_the_wrong_run(fleet: Fleet) 
     with Store.open(fleet.store, readonly=True) as store:
         found = {
             str(run.id): [
-                (exchange.seq, exchange.request.body.decode()) for exchange in store.exchanges(run)
+                (exchange.seq, exchange.request.body.decode())
+                for exchange in store.exchanges.all(run)
             ]
-            for run in store.runs()
+            for run in store.runs.all()
         }
     expected = {name: [(n + 1, f"{name} {n}") for n in range(REQUESTS)] for name in names}
     assert {name: found[name] for name in names} == expected

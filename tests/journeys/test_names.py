@@ -317,7 +317,7 @@ async def test_a_reason_that_quotes_a_request_shows_no_secret_of_it(
         await stage.running.end("tape@1")
         (refused,) = build(stage.running.store, run).refused
         assert "does not apply" in refused["reason"]
-        assert "Zm9vYmFyYmF6cXV4" not in str(stage.running.store.events(run))
+        assert "Zm9vYmFyYmF6cXV4" not in str(stage.running.store.events.read(run))
 
 
 @pytest.mark.parametrize("one", [*SAME[1:], *OTHER_NAMES, *OTHER_SPELLINGS], ids=_name)
@@ -344,7 +344,7 @@ async def test_recording_sends_on_what_was_sent_and_keeps_every_name(
         assert open_run.info is not None
         run = open_run.info
         await stage.running.end("tape")
-        first, second = stage.running.store.exchanges(run)
+        first, second = stage.running.store.exchanges.all(run)
         assert first.request.names == (("sni", "x.test"),)
         assert first.fingerprint != second.fingerprint
         stage.running.play()
@@ -355,7 +355,7 @@ async def test_recording_sends_on_what_was_sent_and_keeps_every_name(
         assert len(stage.origin.heads) == 2
         run = _run_of(stage.running, "tape@1")
         await stage.running.end("tape@1")
-        events = stage.running.store.events(run)
+        events = stage.running.store.events.read(run)
         served = [e.data for e in events if e.kind is EventKind.VERDICT]
         assert [(one["verdict"], one.get("tape_seq")) for one in served[:1]] == [
             (VerdictKind.SERVED.value, 2)

@@ -159,7 +159,7 @@ async def test_a_value_that_the_agent_made_itself_needs_no_answer(store_dir: Pat
             assert answer.status == 200, answer.body
         connection.writer.close()
         await running.end("tape@1")
-        receipt = build(running.store, running.store.get_run("tape@1"))
+        receipt = build(running.store, running.store.runs.get("tape@1"))
     assert receipt.faithful is True, receipt.to_json()
 
 

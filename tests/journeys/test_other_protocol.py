@@ -94,7 +94,7 @@ def played(
                 url = f"{origin.url}/{name}"
                 got[name] = await asyncio.to_thread(_ask_one, proxy, url, running.ca, len(expected))
             await running.end("tape@1")
-            return got, build(running.store, running.store.get_run(RunId("tape@1")))
+            return got, build(running.store, running.store.runs.get(RunId("tape@1")))
 
     with FramesOrigin(_answer, certificates) as origin:
         return asyncio.run(tell())

@@ -76,8 +76,8 @@ def test_a_server_of_the_commands_own_is_not_recorded(
     done = playhead("record", "--run", "own", *store, *command)
     assert done.returncode == 0, done.stderr
     with Store.open(tmp_path / "store", readonly=True) as opened:
-        (tape,) = opened.runs()
-        assert [one.request.path for one in opened.exchanges(tape)] == ["/a"]
+        (tape,) = opened.runs.all()
+        assert [one.request.path for one in opened.exchanges.all(tape)] == ["/a"]
     receipt = tmp_path / "receipt.json"
     done = playhead("replay", "own", *flags, *store, "--receipt", str(receipt), *command)
     assert done.returncode == 0, done.stderr

@@ -93,7 +93,7 @@ class Agent:
 
 
 def receipt(running: Running, run: str) -> Receipt:
-    return build(running.store, running.store.get_run(run))
+    return build(running.store, running.store.runs.get(run))
 
 
 @pytest.mark.timeout(900)
@@ -121,5 +121,5 @@ async def test_every_replay_of_parallel_calls_is_faithful_and_the_same(tmp_path:
 
 def order(running: Running, run: str) -> tuple[int, ...]:
     """In which order a replay asked for the tape's exchanges."""
-    events = running.store.events(running.store.get_run(run))
+    events = running.store.events.read(running.store.runs.get(run))
     return tuple(event.data["tape_seq"] for event in events if "tape_seq" in event.data)

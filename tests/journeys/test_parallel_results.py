@@ -163,7 +163,7 @@ async def _recorded(store: Path, *, parallel: bool = True, **config: Any) -> Any
                 return (
                     again,
                     statuses,
-                    build(running.store, running.store.get_run(RunId(name))),
+                    build(running.store, running.store.runs.get(RunId(name))),
                 )
 
             numbers: Iterator[int] = iter(range(1, 100))

@@ -67,7 +67,7 @@ async def test_a_declared_poll_is_answered_for_as_long_as_it_asks(
             running.play()
             assert [await ask() for _ in expected] == expected
             await running.end("jobs@1")
-            receipt = build(running.store, running.store.get_run(RunId("jobs@1")))
+            receipt = build(running.store, running.store.runs.get(RunId("jobs@1")))
     again = expected.count("done") - 1
     assert receipt.matched == {"exact": 3, **({"repeated": again} if again else {})}
     assert receipt.faithful is (again > 0)

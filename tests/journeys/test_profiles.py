@@ -353,7 +353,7 @@ async def replayed(
             running.change(**config)
             await talk(running, url, *texts[1])
             await running.end("r@1")
-            return build(running.store, running.store.get_run("r@1"))
+            return build(running.store, running.store.runs.get("r@1"))
 
 
 async def test_messages_of_a_client_with_a_profile_are_served(store_dir: Path) -> None:

@@ -153,7 +153,7 @@ async def _ask(
             names = [one.info.id for one in running.registry.open if one.info is not None]
             for name in names:
                 await running.end(name)
-            receipts = [build(running.store, running.store.get_run(RunId(one))) for one in names]
+            receipts = [build(running.store, running.store.runs.get(RunId(one))) for one in names]
     assert process.returncode is not None
     return process.returncode, " ".join(told.split()), receipts
 

@@ -46,7 +46,7 @@ async def play(running: Running, *bodies: bytes) -> tuple[list[bytes], Receipt]:
         connection.writer.close()
     playback = next(open_.info for open_ in running.registry.open if open_.info is not None)
     await running.end(playback.id)
-    return said, build(running.store, running.store.get_run(playback.id))
+    return said, build(running.store, running.store.runs.get(playback.id))
 
 
 def config(folder: Path, **changes: object) -> Config:
@@ -72,9 +72,9 @@ def test_an_exchange_is_shown_under_the_fingerprint_that_finds_it(tmp_path: Path
     tape(tmp_path, b'{"id": 1, "t": "a"}', b'{"id": 2, "t": "a"}')
     reindex_run(config(tmp_path, ignore=MASK), "tape", write=True)
     with Store.open(tmp_path, readonly=True) as store:
-        run = store.get_run("tape")
+        run = store.runs.get("tape")
         shown = [find_shown(store, run, seq) for seq in (1, 2)]
-        index = store.fingerprints(run)
+        index = store.index.fingerprints(run)
     found = {one[1].fingerprint for one in shown if one is not None}
     assert found == set(index.values())
     assert len(found) == 1
@@ -133,10 +133,10 @@ async def test_what_is_declared_telemetry_after_it_was_recorded_is_telemetry(
         if anew:
             store, keep_none = story.running.store, Redactor(b"a test")
             made = await asyncio.to_thread(
-                plan, store, store.get_run("tape"), Config(classes=TRACKING), keep_none
+                plan, store, store.runs.get("tape"), Config(classes=TRACKING), keep_none
             )
             assert (made.change.changed, made.change.collisions) == (1, ())
-            await asyncio.to_thread(store.replace_index, made.run, made.index)
+            await asyncio.to_thread(store.index.replace, made.run, made.index)
         said = await story.play([*recording, other])
         assert [one.status for one in said] == [200, 200, 200]
         receipt = await story.end()
@@ -151,10 +151,10 @@ async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     """The run's row is what it was."""
     tape(tmp_path, b'{"id": 1}')
     with Store.open(tmp_path, readonly=True) as store:
-        before = store.get_run("tape")
+        before = store.runs.get("tape")
     assert reindex_run(config(tmp_path, ignore=MASK), "tape", write=False).change.changed == 1
     with Store.open(tmp_path, readonly=True) as store:
-        assert store.get_run("tape") == before
+        assert store.runs.get("tape") == before
 
 
 async def test_a_tape_of_a_newer_version_is_compared_from_its_bytes_and_says_so(
@@ -164,7 +164,7 @@ async def test_a_tape_of_a_newer_version_is_compared_from_its_bytes_and_says_so(
     tape(tmp_path, b'{"id": 1}')
     with Store.open(tmp_path) as store:
         foreign = Index((Entry(Seq(1), Fingerprint(b"?" * 16), b"!" * 16),), b"newer rules", 99)
-        store.replace_index(store.get_run("tape"), foreign)
+        store.index.replace(store.runs.get("tape"), foreign)
     async with running_engine(config(tmp_path)) as running:
         said, receipt = await play(running, b'{"id": 1}')
     assert said == [b"answer 1"]
@@ -189,7 +189,7 @@ async def test_a_tape_that_cannot_be_indexed_under_the_rules_of_now_says_why(
     break_last(tmp_path)
     async with running_engine(config(tmp_path, ignore=MASK)) as running:
         said, receipt = await play(running, b'{"id": 1}', b'{"id": 1}')
-        assert [run.id for run in running.store.runs()] == ["tape", "tape@1"]
+        assert [run.id for run in running.store.runs.all()] == ["tape", "tape@1"]
     why = "the tape cannot be indexed under the rules of now: run tape, exchange 2: "
     assert [json.loads(body)["playhead"]["reason"].startswith(why) for body in said] == [True] * 2
     assert [text.startswith(why) for text in receipt.warnings] == [True]
@@ -209,7 +209,7 @@ async def test_an_index_replaced_while_its_tape_is_played_changes_nothing_for_th
         )
         store = running.store
         await asyncio.to_thread(
-            store.replace_index, store.get_run("tape"), Index(entries, b"other rules")
+            store.index.replace, store.runs.get("tape"), Index(entries, b"other rules")
         )
         connection.writer.close()
         said, receipt = await play(running, b'{"id": 1}')

@@ -123,19 +123,19 @@ class Story:
         open_run = self.running.open_run("tape")
         assert await open_run.settled(_LONG_S)
         await self.running.end("tape")
-        run = self.running.store.get_run(RunId("tape"))
-        return sorted(self.running.store.exchanges(run), key=lambda exchange: exchange.seq)
+        run = self.running.store.runs.get(RunId("tape"))
+        return sorted(self.running.store.exchanges.all(run), key=lambda exchange: exchange.seq)
 
     def intents(self) -> list[Any]:
         """Give what the intents in the log say of repeats, in order of seq."""
-        run = self.running.store.get_run(RunId("tape"))
-        events = self.running.store.events(run)
+        run = self.running.store.runs.get(RunId("tape"))
+        events = self.running.store.events.read(run)
         intents = [event for event in events if event.kind is EventKind.INTENT]
         return [event.data.get("repeat") for event in sorted(intents, key=lambda e: e.seq)]
 
     def receipt(self, run: str = "tape") -> Receipt:
         """Give the receipt of a run."""
-        return build(self.running.store, self.running.store.get_run(RunId(run)))
+        return build(self.running.store, self.running.store.runs.get(RunId(run)))
 
 
 @asynccontextmanager
@@ -442,8 +442,8 @@ async def test_an_effect_that_a_live_rule_lets_out_twice_is_a_duplicate(store_di
         for key in (None, None, "a", "a"):
             assert await story.ask(keyed(key)) == "200"
         await story.running.end("tape@1")
-        run = story.running.store.get_run(RunId("tape@1"))
-        made = sorted(story.running.store.exchanges(run), key=lambda exchange: exchange.seq)
+        run = story.running.store.runs.get(RunId("tape@1"))
+        made = sorted(story.running.store.exchanges.all(run), key=lambda exchange: exchange.seq)
         receipt = story.receipt("tape@1")
     repeats = [(1, DUPLICATE, False), (2, DUPLICATE, False), (3, RETRY, False)]
     assert [_of(one.repeat) for one in made] == [None, *repeats]

@@ -48,10 +48,10 @@ async def play(config: Config, port: int) -> tuple[list[Said], Receipt]:
         said = await story.play(calls()[:3])
         given = json.loads(said[2].body)
         said += await story.play(calls(given["handle"], given["for"])[3:])
-        name = next(run.id for run in reversed(running.store.runs()) if run.parent is not None)
+        name = next(run.id for run in reversed(running.store.runs.all()) if run.parent is not None)
         await running.end(name)
         story.clients.shutdown()
-        return said, build(running.store, running.store.get_run(name))
+        return said, build(running.store, running.store.runs.get(name))
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ async def test_a_rewritten_recording_is_played(tmp_path: Path, encrypted: bool) 
         port = story.port
     key = find_key(config.encrypt.key_file, {})
     with Store.open(config.store, readonly=True, key=key) as store:
-        before = list(store.exchanges(store.get_run("tape")))
+        before = list(store.exchanges.all(store.runs.get("tape")))
     now = replace(config, redact=RULES)
     assert not (await asyncio.to_thread(rewrite, config, ["tape"], dry_run=False)).changes[0].rules
     made = await asyncio.to_thread(rewrite, now, ["tape"], dry_run=False)
@@ -86,7 +86,7 @@ async def test_a_rewritten_recording_is_played(tmp_path: Path, encrypted: bool) 
     ]
     assert [one.seq for one in made.changes[0].exchanges] == [2, 3, 4, 5, 6]
     with Store.open(config.store, readonly=True, key=key) as store:
-        after = list(store.exchanges(store.get_run("tape")))
+        after = list(store.exchanges.all(store.runs.get("tape")))
     assert (after[0], after[6]) == (before[0], before[6])
     for one, other in zip(before, after, strict=True):
         assert dict(one.request.headers).get(b"Authorization") == dict(other.request.headers).get(
@@ -116,6 +116,6 @@ async def test_a_playback_of_before_is_rewritten_with_its_tape(tmp_path: Path) -
     made = await asyncio.to_thread(rewrite, now, ["tape"], dry_run=False)
     assert [one.run.id for one in made.changes] == ["tape", "tape@1"]
     with Store.open(config.store, readonly=True) as store:
-        again = build(store, store.get_run("tape@1"))
+        again = build(store, store.runs.get("tape@1"))
     assert again.faithful
     assert again.counts == receipt.counts

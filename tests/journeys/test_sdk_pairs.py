@@ -311,10 +311,10 @@ async def run_client(
 def unmatched(running: Running, tape: str, other: str) -> tuple[list[Exchange], int]:
     """Ask a tape for the requests of another recording, in order; give what it does not hold."""
     store = running.store
-    info = store.get_run(tape)
-    cursor = Cursor(lambda key, after: store.next_use(info, key, after))
+    info = store.runs.get(tape)
+    cursor = Cursor(lambda key, after: store.index.next_use(info, key, after))
     missed, count = [], 0
-    for exchange in store.exchanges(store.get_run(other)):
+    for exchange in store.exchanges.all(store.runs.get(other)):
         count += 1
         found = cursor.find(exchange.fingerprint, exchange.request_class)
         if isinstance(found, Hit):
@@ -326,7 +326,7 @@ def unmatched(running: Running, tape: str, other: str) -> tuple[list[Exchange], 
 
 def explain(running: Running, first: str, second: str) -> object:
     """Say where two recordings differ: for a person who has to add a rule."""
-    runs = [running.store.get_run(name) for name in (first, second)]
+    runs = [running.store.runs.get(name) for name in (first, second)]
     return learn(running.store, runs[0], runs[1], (), Redactor(b"a test")).to_json()
 
 
@@ -369,7 +369,7 @@ async def test_the_second_recording_matches_the_first(
             running.play()
             await work("first", tmp_path / "third")
             await running.end("first@1")
-            receipt = build(running.store, running.store.get_run("first@1"))
+            receipt = build(running.store, running.store.runs.get("first@1"))
             assert receipt.faithful, receipt.to_json()["divergences"]
             assert not receipt.egress
 

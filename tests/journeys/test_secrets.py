@@ -310,11 +310,11 @@ async def _tell(folder: Path) -> Story:
         running.play()
         played = await act(running, origin.url, DUMMY)
         await running.end("tape@1")
-        receipt = build(running.store, running.store.get_run("tape@1"))
+        receipt = build(running.store, running.store.runs.get("tape@1"))
     with Store.open(folder, readonly=True) as store:
-        tape = store.get_run("tape")
-        exchanges = list(store.exchanges(tape))
-        messages = [m for e in exchanges if e.websocket for m in store.messages(tape, e.seq)]
+        tape = store.runs.get("tape")
+        exchanges = list(store.exchanges.all(tape))
+        messages = [m for e in exchanges if e.websocket for m in store.messages.all(tape, e.seq)]
     return Story(recorded, played, receipt, exchanges, messages, list(kept_bytes(folder)), folder)
 
 

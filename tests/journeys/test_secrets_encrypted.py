@@ -117,7 +117,7 @@ async def _play(config: Config, url: str, name: str = "r@1") -> tuple[list[Said]
         running.play()
         again = await _ask(running, url)
         await running.end(name)
-        return again, build(running.store, running.store.get_run(name))
+        return again, build(running.store, running.store.runs.get(name))
 
 
 def _lying_there(folder: Path, secrets: Iterable[str] = SECRETS) -> list[tuple[str, str]]:
@@ -157,9 +157,9 @@ async def test_a_replay_on_this_machine_is_byte_exact(tmp_path: Path) -> None:
     assert _lying_there(tmp_path / "store") == []
     with open_store(config, readonly=True) as store:
         for run in ("r", "r@1"):
-            for exchange in store.exchanges(store.get_run(run)):
+            for exchange in store.exchanges.all(store.runs.get(run)):
                 assert not find_written(SECRETS, {"": repr(exchange).encode()})
-            for event in store.events(store.get_run(run)):
+            for event in store.events.read(store.runs.get(run)):
                 assert not find_written(SECRETS, {"": repr(event).encode()})
 
 
@@ -210,7 +210,7 @@ async def test_messages_of_websockets_come_as_they_came(tmp_path: Path) -> None:
         running.play()
         assert await talk(running) == said
         await running.end("r@1")
-        receipt = build(running.store, running.store.get_run("r@1"))
+        receipt = build(running.store, running.store.runs.get("r@1"))
     assert receipt.faithful
     assert (receipt.answers_replaced, receipt.answers_as_recorded) == (0, 1)
     assert _lying_there(tmp_path / "store") == []
@@ -297,7 +297,7 @@ async def test_verify_names_originals_that_do_not_fit(tmp_path: Path) -> None:
     url, _ = await _record(config)
     assert _command(tmp_path, "verify").return_value in (0, None)
     with open_store(config) as store:
-        database, run = store._database, store.get_run("r")
+        database, run = store._database, store.runs.get("r")
 
         def swap(transaction: object) -> None:
             for place, value in list(transaction.cursor(database.tables[ORIGINALS]))[:1]:  # type: ignore[attr-defined]
@@ -316,6 +316,6 @@ async def test_verify_names_originals_that_do_not_fit(tmp_path: Path) -> None:
             async with session.post(url + path, proxy=running.url_for("r")) as answer:
                 seen.append((answer.status, "its originals" in await answer.text()))
         await running.end("r@1")
-        receipt = build(running.store, running.store.get_run("r@1"))
+        receipt = build(running.store, running.store.runs.get("r@1"))
     assert seen == [(200, False), (424, True)]
     assert not receipt.faithful

@@ -106,8 +106,8 @@ def test_what_was_set_aside_is_stored_as_if_it_had_been_held(
     assert stored is not None
     assert stored.spilled is None
     assert SECRET.encode() not in stored.body
-    assert deck.running.store.body_memory.held == 0
-    assert deck.running.store.body_memory.backlog == 0
+    assert deck.running.store.bodies.memory.held == 0
+    assert deck.running.store.bodies.memory.backlog == 0
     assert not list(Path(deck.running.store.path).rglob("partial-*"))
     deck.play()
     origin.stop()

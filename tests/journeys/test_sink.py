@@ -54,7 +54,7 @@ async def test_each_effect_is_told_as_it_happens(tmp_path: Path) -> None:
             ledger = [
                 {"run": name, "tape": whose, **effect.to_json()}
                 for name, whose in (("tape", None), ("tape@1", "tape"))
-                for effect in effects_of(store, store.get_run(RunId(name)))[0]
+                for effect in effects_of(store, store.runs.get(RunId(name)))[0]
             ]
     rows = read(path)
     assert before == 1  # told before the run ended

@@ -190,13 +190,13 @@ async def _tell(
             for name in names:
                 await running.end(f"{name}@{number}")
             for over in OVER:
-                again = running.store.get_run(RunId(f"{over}-pieces@{number}"))
+                again = running.store.runs.get(RunId(f"{over}-pieces@{number}"))
                 found[over].receipts[pace] = build(running.store, again)
         return found
 
 
 def _tape(running: Running, name: str) -> list[Exchange]:
-    return list(running.store.exchanges(running.store.get_run(RunId(name))))
+    return list(running.store.exchanges.all(running.store.runs.get(RunId(name))))
 
 
 @pytest.fixture(scope="module")

@@ -95,8 +95,8 @@ def test_a_server_on_a_pipe_is_played_without_it(folder: Path) -> None:
     replayed = run(folder, ["replay", "r", "--no-sandbox"], EVERYTHING)
     assert (replayed.code, replayed.out, replayed.told) == (0, recorded.out, b""), replayed.err
     with Store.open(folder / "store", readonly=True) as store:
-        receipt = build(store, store.get_run("r@1"))
-        urls = {one.request.url for one in store.exchanges(store.get_run("r"))}
+        receipt = build(store, store.runs.get("r@1"))
+        urls = {one.request.url for one in store.exchanges.all(store.runs.get("r"))}
     assert receipt.faithful is True, receipt.to_json()
     assert urls == {"http://stdio.playhead.internal/server.py"}
 

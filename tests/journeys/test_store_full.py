@@ -93,11 +93,11 @@ def test_a_full_disk_refuses_until_there_is_room(tmp_path: Path, origin: Origin)
     assert done.run.returncode == 2
     assert "cannot write the store" in done.run.stderr
     with Store.open(done.store, readonly=True) as store:
-        info = store.get_run("r")
+        info = store.runs.get("r")
         receipt = build(store, info)
         # What the origin was asked for after the disk was full is all there.
-        assert len(store.seqs(info)) >= 4
-        assert store.find_broken_link(info) is None
+        assert len(store.exchanges.seqs(info)) >= 4
+        assert store.events.find_broken_link(info) is None
     (gap,) = receipt.gaps
     assert gap.until_ns is not None
     assert gap.until_ns > gap.since_ns
@@ -114,12 +114,12 @@ def test_a_full_disk_lets_requests_pass_with_a_gap(tmp_path: Path, origin: Origi
     assert told["again"]
     assert done.run.returncode == 0
     with Store.open(done.store, readonly=True) as store:
-        info = store.get_run("r")
+        info = store.runs.get("r")
         receipt = build(store, info)
-        kept = len(store.seqs(info))
-        asked = max(store.seqs(info))
-        kinds = [event.kind for event in store.events(info)]
-        assert store.find_broken_link(info) is None
+        kept = len(store.exchanges.seqs(info))
+        asked = max(store.exchanges.seqs(info))
+        kinds = [event.kind for event in store.events.read(info)]
+        assert store.events.find_broken_link(info) is None
     assert kinds[-1] is EventKind.SEALED
     (gap,) = receipt.gaps
     assert gap.exchanges == asked - kept
@@ -141,7 +141,7 @@ def test_a_playback_goes_on_where_the_disk_is_full(tmp_path: Path, origin: Origi
     assert done.told == {"seen": [200]}
     assert done.run.returncode == 125, done.run.stderr
     with Store.open(done.store, readonly=True) as store:
-        receipt = build(store, store.get_run("r@1"))
+        receipt = build(store, store.runs.get("r@1"))
     assert receipt.gaps
     assert receipt.faithful is False
     assert "GAP at" in done.run.stderr

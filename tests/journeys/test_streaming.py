@@ -350,15 +350,15 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
         outcomes[name].stayed = done
     with Store.open(store, readonly=True) as opened:
         for name, outcome in outcomes.items():
-            outcome.tape = list(opened.exchanges(opened.get_run(name)))
-            outcome.receipt = build(opened, opened.get_run(f"{name}@1"))
+            outcome.tape = list(opened.exchanges.all(opened.runs.get(name)))
+            outcome.receipt = build(opened, opened.runs.get(f"{name}@1"))
     return Story(outcomes, signals)
 
 
 def _missing(store: Store, recorded: dict[str, Any]) -> list[str]:
     """List the runs of which no outcome is known yet."""
-    runs = {name: store.find_run(name) for name in recorded}
-    return [name for name, run in runs.items() if run is None or not list(store.exchanges(run))]
+    runs = {name: store.runs.find(name) for name in recorded}
+    return [name for name, run in runs.items() if run is None or not list(store.exchanges.all(run))]
 
 
 def _said(done: Any) -> list[dict[str, Any]]:

@@ -35,8 +35,8 @@ async def test_an_effect_that_is_not_on_the_tape_is_answered_after_it(
         asked = pay("ch_9", 7)
         one, again = await story.play([asked, asked])
         receipt = await story.end()
-        run = story.running.store.get_run("tape@1")
-        (kept, _) = story.running.store.exchanges(run)
+        run = story.running.store.runs.get("tape@1")
+        (kept, _) = story.running.store.exchanges.all(run)
     assert (one.status, one.body) == (200, again.body)
     found = json.loads(one.body)
     assert (found["charge"], found["amount"], found["status"]) == ("ch_9", 7, "succeeded")
@@ -146,7 +146,7 @@ async def test_a_stub_is_judged_again_as_it_was(tmp_path: Path) -> None:
         await story.end()
         stub, refuse = Config(), Config(playback=Playback(effects="refuse"))
         found = {
-            (name, config is stub): dry_run_policy(store, store.get_run(RunId(name)), config)
+            (name, config is stub): dry_run_policy(store, store.runs.get(RunId(name)), config)
             for name in ("tape@1", "tape@2")
             for config in (stub, refuse)
         }

@@ -135,10 +135,10 @@ async def _story(
     running.play()
     replayed = await asyncio.to_thread(_tell, client(), steps, None)
     await running.end(f"{name}@1")
-    run = running.store.get_run(RunId(name))
-    again = running.store.get_run(RunId(f"{name}@1"))
+    run = running.store.runs.get(RunId(name))
+    again = running.store.runs.get(RunId(f"{name}@1"))
     assert again.status is RunStatus.SEALED
-    tape = list(running.store.exchanges(run))
+    tape = list(running.store.exchanges.all(run))
     return Told(recorded, replayed, tape, build(running.store, again))
 
 
@@ -221,9 +221,9 @@ async def test_that_a_client_left_a_handshake_is_known_at_once(
         async with running_engine(config) as running:
             client = Client(running.url_for("tape"), origin.url, running.ca, patience_s=PATIENCE_S)
             said = await asyncio.to_thread(_tell, client, ["open 1"], None)
-            run = running.store.get_run(RunId("tape"))
+            run = running.store.runs.get(RunId("tape"))
             async with asyncio.timeout(5):
-                while not (tape := list(running.store.exchanges(run))):  # noqa: ASYNC110
+                while not (tape := list(running.store.exchanges.all(run))):  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
             assert await asyncio.to_thread(left.wait, 5)
     assert said == ["open 1: timeout"]
@@ -248,9 +248,9 @@ async def test_nothing_is_written_to_a_run_that_ended_over_a_tunnel(
             await running.end("tape")
             (said,) = await waiting
         with Store.open(store_dir, readonly=True) as store:
-            run = store.get_run(RunId("tape"))
-            events = store.events(run)
-            kept = list(store.exchanges(run))
+            run = store.runs.get(RunId("tape"))
+            events = store.events.read(run)
+            kept = list(store.exchanges.all(run))
     assert said in ("open 1: rst", "open 1: fin")
     assert events[-1].kind is EventKind.SEALED
     assert events[-1].data["exchanges"] == len(kept)
@@ -292,7 +292,7 @@ async def test_tunnels_to_two_origins_are_counted_apart(
             mine, others = _split(steps)
             replayed = await asyncio.to_thread(tell, others + mine, alive=False)
             await running.end("tape@1")
-            again = running.store.get_run(RunId("tape@1"))
+            again = running.store.runs.get(RunId("tape@1"))
             receipt = build(running.store, again)
     assert sum(said.endswith("rst") for said in recorded) == 2
     assert replayed == recorded
@@ -347,5 +347,5 @@ async def test_a_connect_that_leads_nowhere_is_no_exchange(store_dir: Path) -> N
             (open_run,) = running.registry.open
             assert open_run.info is not None
             await running.end(open_run.info.id)
-            assert list(running.store.exchanges(open_run.info)) == []
+            assert list(running.store.exchanges.all(open_run.info)) == []
     assert origin.accepted == 0

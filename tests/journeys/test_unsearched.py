@@ -49,14 +49,14 @@ async def test_what_was_not_searched_is_not_stored_and_a_replay_is_not_judged(
             assert await ask(running, f"{origin.url}/short") == (200, "short")
             status, text = await ask(running, f"{origin.url}/long")
             await running.end("tape@1")
-            receipt = build(running.store, running.store.get_run("tape@1"))
+            receipt = build(running.store, running.store.runs.get("tape@1"))
     assert status == 424
     assert "seq 2, whose answer was not kept whole" in text
     assert exit_code(receipt) == ExitCode.UNTESTABLE
     assert "exit code 125: the tape has not all of an answer" in render_receipt(receipt)
     assert all(LAST.encode() not in data for _, data in kept_bytes(tmp_path / "store"))
     with Store.open(tmp_path / "store", readonly=True) as store:
-        exchange = store.find_exchange(store.get_run("tape"), 2)
+        exchange = store.exchanges.find(store.runs.get("tape"), 2)
     assert exchange is not None
     assert exchange.response is not None
     assert len(exchange.response.body) == len(SAID)

@@ -430,10 +430,10 @@ async def _tell(store: Path, certificates: Certificates) -> Story:
             await _all(origins, running, story.played)
             for run in RUNS:
                 await running.end(f"{run}@1")
-                tape = running.store.get_run(run)
-                (story.exchanges[run],) = running.store.exchanges(tape)
-                story.messages[run] = list(running.store.messages(tape, 1))
-                story.receipts[run] = build(running.store, running.store.get_run(f"{run}@1"))
+                tape = running.store.runs.get(run)
+                (story.exchanges[run],) = running.store.exchanges.all(tape)
+                story.messages[run] = list(running.store.messages.all(tape, 1))
+                story.receipts[run] = build(running.store, running.store.runs.get(f"{run}@1"))
             story.denied = sum(running.engine.denied.values())
     return story
 

@@ -477,7 +477,7 @@ async def _drive_all(config: Config) -> Driven:
             running.play()
             await _all(origin, running, driven.played)
             await running.end("tape@1")
-            receipt = build(running.store, running.store.get_run("tape@1"))
+            receipt = build(running.store, running.store.runs.get("tape@1"))
             driven.divergences = list(receipt.divergences)
             driven.unused = receipt.counts["unused"]
             driven.requests = receipt.requests

@@ -58,7 +58,7 @@ async def _replay(
             running.play()
             now = await _ask(running, url, played, at_once=at_once)
             await running.end("r@1")
-            return then, now, build(running.store, running.store.get_run("r@1"))
+            return then, now, build(running.store, running.store.runs.get("r@1"))
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["in-turn", "at-once"])

@@ -118,7 +118,7 @@ def test_memory_does_not_grow_with_a_conversation(store_dir: Path) -> None:
             if mode == "record":
                 origin.stop()
     with Store.open(store_dir, readonly=True) as store:
-        receipt = build(store, store.get_run("tape@1"))
+        receipt = build(store, store.runs.get("tape@1"))
     assert receipt.faithful
     print(grown)
     assert max(grown["record"]) < GROWTH_BYTES, grown
@@ -142,7 +142,7 @@ def test_a_recorder_that_dies_leaves_its_messages(store_dir: Path) -> None:
 
     def written() -> bool:
         with Store.open(store_dir, readonly=True) as store:
-            return len(list(store.messages(store.get_run("tape"), 1))) == 4
+            return len(list(store.messages.all(store.runs.get("tape"), 1))) == 4
 
     with WebsocketOrigin() as origin:
         with Serve("--mode", "record", *flags) as proxy:
@@ -158,6 +158,6 @@ def test_a_recorder_that_dies_leaves_its_messages(store_dir: Path) -> None:
     assert first[:2] == second[:2] == ["text one", "text two"]
     assert second[2:] == ["end"]
     with Store.open(store_dir, readonly=True) as store:
-        assert store.get_run("tape").status.value == "recovered"
-        receipt = build(store, store.get_run("tape@1"))
+        assert store.runs.get("tape").status.value == "recovered"
+        receipt = build(store, store.runs.get("tape@1"))
     assert receipt.divergences == []

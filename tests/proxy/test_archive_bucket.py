@@ -156,10 +156,10 @@ def test_many_hosts_share_a_bucket(tmp_path: Path, endpoint: str, bucket: Any) -
         with Store.open(host / "s", readonly=True) as store:
             ids |= {
                 (run.archived.id,)
-                for run in store.runs()
+                for run in store.runs.all()
                 if run.archived and run.is_only_in_archive
             }
-            names = [run.id for run in store.runs()]
+            names = [run.id for run in store.runs.all()]
         assert len(names) == ROUNDS * len(RUNS)
         done(config, "verify", names[-1])
     assert ids == set(told)
@@ -182,7 +182,7 @@ def test_a_bucket_that_is_not_there_moves_nothing(
     assert "s3://other-b" in str(made.exception)
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(made.exception) + made.exception.hint
     with Store.open(path, readonly=True) as store:
-        assert not store.get_run("night").is_only_in_archive
+        assert not store.runs.get("night").is_only_in_archive
 
 
 def test_an_object_that_was_broken_off_is_not_there(endpoint: str, bucket: Any) -> None:

@@ -70,16 +70,16 @@ def act(store: Store, operation: Callable[[lmdb.Transaction], Any]) -> Any:
 
 
 def delete(store: Store, run: RunInfo) -> None:
-    store.delete_runs([run])
+    store.removal.delete([run])
 
 
 def erase(store: Store, run: RunInfo) -> None:
-    store.erase_runs([run])
+    store.removal.erase([run])
 
 
 def archive(store: Store, run: RunInfo) -> None:
     """Say that a run lies in an archive."""
-    where = Archived("/archive", "go", "id", len(store.events(run)))
+    where = Archived("/archive", "go", "id", len(store.events.read(run)))
     assert [one.id for one in store.archive.moved("go", [(run, where)])] == [run.id]
 
 
@@ -107,7 +107,7 @@ class ChainMachine(RuleBasedStateMachine):
     @rule(target=runs)
     def begin(self) -> int:
         async def create() -> RunInfo:
-            return await self.store.create_run("r", mode="record", at_ns=1)
+            return await self.store.runs.create("r", mode="record", at_ns=1)
 
         info = self.loop.run_until_complete(create())
         self.infos[info.number] = info
@@ -131,7 +131,7 @@ class ChainMachine(RuleBasedStateMachine):
         for seq, final in steps:
             shown = b"".join(b'"%b",' % screenshot for screenshot in screenshots[: seq % 4])
             exchange = step(seq, said[seq - 1].replace(b"[", b"[" + shown, 1))
-            save = self.store.save_unwaited
+            save = self.store.exchanges.save_unwaited
             save(self.infos[run].number, partial(make_record, exchange, final=final))
             self.held[run][seq] = exchange
         self.store.writer.call(lambda _: None)
@@ -139,7 +139,7 @@ class ChainMachine(RuleBasedStateMachine):
     @rule(run=runs, forever=st.booleans())
     def delete(self, run: int, forever: bool) -> None:
         if self.held.pop(run, None) is not None:
-            self.store.seal_blocking(self.infos[run], reason="enough", at_ns=9)
+            self.store.runs.seal_blocking(self.infos[run], reason="enough", at_ns=9)
             (erase if forever else delete)(self.store, self.infos[run])
 
     @rule()
@@ -151,9 +151,9 @@ class ChainMachine(RuleBasedStateMachine):
     def agree(self) -> None:
         for run, held in self.held.items():
             info = self.infos[run]
-            assert self.store.seqs(info) == sorted(held)
+            assert self.store.exchanges.seqs(info) == sorted(held)
             for seq, exchange in held.items():
-                assert self.store.find_exchange(info, seq) == exchange
+                assert self.store.exchanges.find(info, seq) == exchange
         kept = {key[:8] for key in rows(self.store, "exchanges")}
         assert kept == {number_key(run) for run, held in self.held.items() if held}
         assert {key[:8] for key in rows(self.store, "blocks")} <= kept
@@ -188,7 +188,7 @@ def test_a_conversation_takes_little_more_than_what_is_new_in_it(store_dir: Path
         assert sum(len(exchange.request.body) for exchange in exchanges) > 40 * new
         # Its first step is there twice, and each 32nd step holds what 31 others say.
         assert stored_bytes(store) < 2 * new
-        assert list(store.exchanges(run)) == exchanges
+        assert list(store.exchanges.all(run)) == exchanges
 
 
 def test_runs_that_begin_the_same_way_share_a_prefix(store_dir: Path) -> None:
@@ -201,7 +201,7 @@ def test_runs_that_begin_the_same_way_share_a_prefix(store_dir: Path) -> None:
         assert stored_bytes(store) < 1.4 * first
         assert len(rows(store, "uses")) == 5
         for name in "abcde":
-            assert list(store.exchanges(store.get_run(name))) == conversation(
+            assert list(store.exchanges.all(store.runs.get(name))) == conversation(
                 name, 1, system_size=20_000
             )
 
@@ -215,7 +215,7 @@ def test_a_shared_prefix_goes_with_the_last_run_that_uses_it(store_dir: Path) ->
             assert any(len(key) == 16 for key in rows(store, "openings"))
             delete(store, run)
             for left in runs[number + 1 :]:
-                assert list(store.exchanges(left)) == conversation(left.id)
+                assert list(store.exchanges.all(left)) == conversation(left.id)
         for table in ("exchanges", "openings", "users", "uses"):
             assert rows(store, table) == {}
 
@@ -233,13 +233,13 @@ def test_nothing_of_a_removed_run_is_left_in_a_shared_prefix(
         assert len({key[:16] for key in rows(store, "openings")}) == min(others, 1)
         for name in {key for key in rows(store, "openings") if len(key) == 16}:
             with store._database.reading() as transaction:
-                value = store._exchanges._records.find(transaction, 0, name) or b""
+                value = store.exchanges._records.find(transaction, 0, name) or b""
             assert words("secret asks 0", 300).encode() not in value
             assert words("a asks 0", 300).encode() in value
         for run in runs:
-            assert list(store.exchanges(run)) == conversation(run.id)
+            assert list(store.exchanges.all(run)) == conversation(run.id)
         after = record(store, "after", conversation("after"))
-        assert list(store.exchanges(after)) == conversation("after")
+        assert list(store.exchanges.all(after)) == conversation("after")
 
 
 def test_an_exchange_that_is_written_anew_takes_nothing_with_it(store_dir: Path) -> None:
@@ -247,23 +247,23 @@ def test_an_exchange_that_is_written_anew_takes_nothing_with_it(store_dir: Path)
     exchanges = conversation("a", 6)
     anew = step(3, next(iter(bodies("else", 1))))
     with Store.open(store_dir) as store:
-        run = do(lambda: store.create_run("a", mode="record", at_ns=1))
+        run = do(lambda: store.runs.create("a", mode="record", at_ns=1))
         for exchange in [*exchanges, anew]:
-            store.save_unwaited(run.number, partial(make_record, exchange))
+            store.exchanges.save_unwaited(run.number, partial(make_record, exchange))
         store.writer.call(lambda _: None)
-        assert list(store.exchanges(run)) == [*exchanges[:2], anew, *exchanges[3:]]
+        assert list(store.exchanges.all(run)) == [*exchanges[:2], anew, *exchanges[3:]]
 
 
 def test_a_process_does_without_a_prefix_that_another_removed(store_dir: Path) -> None:
     """It remembers it, and looks whether it is still there."""
     with Store.open(store_dir) as store:
         one = record(store, "a", conversation("a"))
-        remembered = dict(store._exchanges._shared_prefixes._kept)
+        remembered = dict(store.exchanges._shared_prefixes._kept)
         assert remembered
         delete(store, one)
-        store._exchanges._shared_prefixes._kept.update(remembered)
+        store.exchanges._shared_prefixes._kept.update(remembered)
         two = record(store, "b", conversation("b"))
-        assert list(store.exchanges(two)) == conversation("b")
+        assert list(store.exchanges.all(two)) == conversation("b")
 
 
 def test_agents_that_take_turns_are_each_stored_on_their_own(store_dir: Path) -> None:
@@ -274,16 +274,18 @@ def test_agents_that_take_turns_are_each_stored_on_their_own(store_dir: Path) ->
     with Store.open(store_dir) as store:
 
         async def write() -> RunInfo:
-            run = await store.create_run("a", mode="record", at_ns=1)
+            run = await store.runs.create("a", mode="record", at_ns=1)
             for batch in itertools.batched(exchanges, 7):
-                saves = [store.save(run.number, partial(make_record, one)) for one in batch]
+                saves = [
+                    store.exchanges.save(run.number, partial(make_record, one)) for one in batch
+                ]
                 await asyncio.gather(*saves)
             return run
 
         run = do(write)
         new = 4 * 12 * (2000 + 2000 + 80)
         assert stored_bytes(store) < new
-        assert list(store.exchanges(run)) == exchanges
+        assert list(store.exchanges.all(run)) == exchanges
 
 
 def test_a_large_conversation_comes_back_from_any_step(store_dir: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_large_conversation_comes_back_from_any_step(store_dir: Path) -> None:
         assert stored_bytes(store) < 1.5 * (50 * 9000)
     for seq in (10, 3, 7):
         with Store.open(store_dir, readonly=True) as store:
-            assert store.find_exchange(run, seq) == exchanges[seq - 1]
+            assert store.exchanges.find(run, seq) == exchanges[seq - 1]
 
 
 def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> None:
@@ -311,7 +313,7 @@ def test_an_encrypted_store_shares_and_forgets_as_any_other(store_dir: Path) -> 
         delete(store, runs[1])
         erase(store, runs[0])
     with Store.open(store_dir, key=key) as store:
-        assert list(store.exchanges(runs[2])) == conversation("c")
+        assert list(store.exchanges.all(runs[2])) == conversation("c")
         delete(store, runs[2])
         assert not any(rows(store, table) for table in ("exchanges", "openings", "users", "uses"))
 
@@ -325,7 +327,7 @@ def test_runs_that_are_taken_in_are_stored_on_each_other(store_dir: Path) -> Non
             ingest.save(number, replace(make_record(exchange), outcome=None))
         info = RunInfo(number, RunId("a"), "record", 1, RunStatus.SEALED)
         (run,) = ingest.publish([info])
-        assert list(store.exchanges(run)) == exchanges
+        assert list(store.exchanges.all(run)) == exchanges
         assert stored_bytes(store) < sum(len(one.request.body) for one in exchanges) / 5
 
 
@@ -337,12 +339,12 @@ def test_a_run_that_is_taken_in_again_stands_on_nothing_of_the_first_go(store_di
         archive(store, run)
         for end in (70, 80):
             with store.ingest() as ingest:
-                number = ingest.begin_restore(store.get_run("a"))
+                number = ingest.begin_restore(store.runs.get("a"))
                 for exchange in exchanges[:end]:
                     ingest.save(number, replace(make_record(exchange), outcome=None))
                 if end == 80:
                     ingest.publish_restored(run, 5)
-        assert list(store.exchanges(store.get_run("a"))) == exchanges
+        assert list(store.exchanges.all(store.runs.get("a"))) == exchanges
 
 
 # ---- damage ------------------------------------------------------------------------------------
@@ -371,17 +373,17 @@ def test_what_is_damaged_is_named(store_dir: Path, seq: int, how: str) -> None:
         act(store, damage)
     with Store.open(store_dir, readonly=True) as store:
         for sound in range(1, seq):
-            assert store.find_exchange(run, sound) == exchanges[sound - 1]
+            assert store.exchanges.find(run, sound) == exchanges[sound - 1]
         if how == "gone":
-            assert store.find_exchange(run, seq) is None
+            assert store.exchanges.find(run, seq) is None
         else:
             with pytest.raises(LogCorrupt, match=f"run a, exchange {seq}: "):
-                store.find_exchange(run, seq)
+                store.exchanges.find(run, seq)
         for later in range(seq + 1, 6):
             with pytest.raises(
                 LogCorrupt, match=rf"exchange {later}: its delta base, exchange {seq}, is"
             ):
-                store.find_exchange(run, later)
+                store.exchanges.find(run, later)
 
 
 def test_a_damaged_shared_prefix_is_named_and_not_used_again(store_dir: Path) -> None:
@@ -395,9 +397,9 @@ def test_a_damaged_shared_prefix_is_named_and_not_used_again(store_dir: Path) ->
         with pytest.raises(
             LogCorrupt, match=f"its delta base, shared prefix {name.hex()}, is damaged"
         ):
-            store.find_exchange(one, 1)
+            store.exchanges.find(one, 1)
         two = record(store, "b", conversation("b"))
-        assert list(store.exchanges(two)) == conversation("b")
+        assert list(store.exchanges.all(two)) == conversation("b")
 
 
 def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
@@ -415,7 +417,7 @@ def test_a_circle_of_records_is_refused(store_dir: Path) -> None:
 
         act(store, tie)
         with pytest.raises(LogCorrupt, match="exchange 5: its delta base, exchange 4, has depth"):
-            store.find_exchange(run, 5)
+            store.exchanges.find(run, 5)
 
 
 def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
@@ -425,9 +427,9 @@ def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
         key, table = pair_key(two.number, 1), store._database.tables["exchanges"]
         act(store, lambda txn: txn.put(key, bytes(txn.get(key, db=table) or b"")[:-4], db=table))
         erase(store, one)
-        assert list(store.exchanges(three)) == conversation("c")
+        assert list(store.exchanges.all(three)) == conversation("c")
         with pytest.raises(LogCorrupt, match="run b, exchange 1: "):
-            store.find_exchange(two, 1)
+            store.exchanges.find(two, 1)
 
 
 # ---- what is read twice ------------------------------------------------------------------------
@@ -436,17 +438,17 @@ def test_an_erasure_goes_on_where_it_meets_damage(store_dir: Path) -> None:
 def test_what_was_read_is_kept_within_bounds(store_dir: Path) -> None:
     """And a value that was written anew is not taken for what it was."""
     with Store.open(store_dir) as store:
-        run = do(lambda: store.create_run("a", mode="record", at_ns=1))
-        cache = store._exchanges._records._cache
+        run = do(lambda: store.runs.create("a", mode="record", at_ns=1))
+        cache = store.exchanges._records._cache
         cache._most_bytes = 50_000
         for exchange in conversation("a", 20):
-            store.save_unwaited(run.number, partial(make_record, exchange))
+            store.exchanges.save_unwaited(run.number, partial(make_record, exchange))
         store.writer.call(lambda _: None)
         for _ in range(2):
-            assert list(store.exchanges(run)) == conversation("a", 20)
+            assert list(store.exchanges.all(run)) == conversation("a", 20)
             assert 0 < cache._bytes <= 50_000
             assert cache._bytes == sum(len(value) for _, value in cache._values.values())
         other = make_exchange(20)
-        store.save_unwaited(run.number, partial(make_record, other))
+        store.exchanges.save_unwaited(run.number, partial(make_record, other))
         store.writer.call(lambda _: None)
-        assert store.find_exchange(run, 20) == other
+        assert store.exchanges.find(run, 20) == other

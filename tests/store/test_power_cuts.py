@@ -64,17 +64,17 @@ def test_a_power_cut_leaves_a_store_that_opens(library: Path, tmp_path: Path, se
             kept = int(store._database.environment.info()["last_txnid"])
         assert kept >= cut.commit - 1, "more than the last commit is lost"
         with Store.open(image) as store:
-            if not store.runs():
+            if not store.runs.all():
                 assert setting == "process"
                 lost += 1
                 continue
-            info = store.get_run("r")
+            info = store.runs.get("r")
             assert info.status is RunStatus.RECOVERED
-            assert store.find_broken_link(info) is None
+            assert store.events.find_broken_link(info) is None
             outcomes = {
-                event.seq for event in store.events(info) if event.kind is EventKind.OUTCOME
+                event.seq for event in store.events.read(info) if event.kind is EventKind.OUTCOME
             }
-            for exchange in store.exchanges(info):
+            for exchange in store.exchanges.all(info):
                 assert exchange == nth("r", exchange.seq)
         told = {int(line.split()[1]) for line in cut.said if line.startswith("outcome ")}
         missing = told - outcomes

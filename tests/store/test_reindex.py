@@ -27,10 +27,10 @@ def made_of(letter: str, count: int = 3) -> Index:
 
 def keys(store: Store, run: RunInfo) -> set[bytes]:
     """The first letters of an index's keys, by both ways of looking."""
-    found = {key[:1] for key in store.fingerprints(run).values()}
-    for seq, key in store.fingerprints(run).items():
-        assert store.next_use(run, key, 0) == seq
-        assert store.find_fingerprint(run, b"raw" + key[:1] + b"%012d" % seq) == key
+    found = {key[:1] for key in store.index.fingerprints(run).values()}
+    for seq, key in store.index.fingerprints(run).items():
+        assert store.index.next_use(run, key, 0) == seq
+        assert store.index.find_fingerprint(run, b"raw" + key[:1] + b"%012d" % seq) == key
     return found
 
 
@@ -43,22 +43,22 @@ def run(tmp_path: Path) -> RunInfo:
 def test_a_replaced_index_is_found_again(tmp_path: Path, run: RunInfo) -> None:
     """In any process that opens the store; the exchanges stay as they were recorded."""
     with Store.open(tmp_path) as store:
-        before = list(store.exchanges(run))
-        done = store.replace_index(run, made_of("a"))
+        before = list(store.exchanges.all(run))
+        done = store.index.replace(run, made_of("a"))
         assert done.rules == b"rules a"
         assert done.canonical == 7
     with Store.open(tmp_path, readonly=True) as store:
-        again = store.get_run("tape")
+        again = store.runs.get("tape")
         assert again == done
         assert keys(store, again) == {b"a"}
-        assert list(store.exchanges(again)) == before
+        assert list(store.exchanges.all(again)) == before
 
 
 def test_the_old_index_gives_its_space_back(tmp_path: Path, run: RunInfo) -> None:
     """Where nobody plays the tape."""
     with Store.open(tmp_path) as store:
         for letter in "ab":
-            run = store.replace_index(run, made_of(letter))
+            run = store.index.replace(run, made_of(letter))
         assert rows(store) == 2 * 3
         assert run.stale == ()
 
@@ -77,17 +77,17 @@ def test_a_playback_that_is_open_keeps_the_index_it_began_with(
     """Its rows go with the next index after its end."""
 
     async def play(store: Store) -> None:
-        old = store.get_run("tape")
-        before = store.fingerprints(old)
-        playing = await store.create_run("tape", mode="playback", at_ns=time.time_ns(), parent=old)
-        first = await asyncio.to_thread(store.replace_index, old, made_of("a"))
-        assert store.fingerprints(old) == before
-        second = await asyncio.to_thread(store.replace_index, first, made_of("b"))
-        assert store.fingerprints(old) == before
+        old = store.runs.get("tape")
+        before = store.index.fingerprints(old)
+        playing = await store.runs.create("tape", mode="playback", at_ns=time.time_ns(), parent=old)
+        first = await asyncio.to_thread(store.index.replace, old, made_of("a"))
+        assert store.index.fingerprints(old) == before
+        second = await asyncio.to_thread(store.index.replace, first, made_of("b"))
+        assert store.index.fingerprints(old) == before
         assert keys(store, first) == {b"a"}
         assert keys(store, second) == {b"b"}
-        await store.seal(playing, reason="test", at_ns=time.time_ns())
-        third = await asyncio.to_thread(store.replace_index, second, made_of("c"))
+        await store.runs.seal(playing, reason="test", at_ns=time.time_ns())
+        third = await asyncio.to_thread(store.index.replace, second, made_of("c"))
         assert (keys(store, third), rows(store)) == ({b"c"}, 6)
 
     with Store.open(tmp_path) as store:
@@ -97,7 +97,7 @@ def test_a_playback_that_is_open_keeps_the_index_it_began_with(
 def test_a_new_run_gets_no_number_of_an_index(tmp_path: Path, run: RunInfo) -> None:
     """Both come from one counter."""
     with Store.open(tmp_path) as store:
-        done = store.replace_index(run, made_of("a"))
+        done = store.index.replace(run, made_of("a"))
         other = record_run(store, "other", [ask({})])
         assert other.number > done.index_number > run.number
         with store._database.reading() as transaction:
@@ -112,14 +112,14 @@ def test_an_open_run_is_not_indexed_anew(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         still = record_run(store, "open", [ask({})], seal=False)
         with pytest.raises(RunOpen, match="still being recorded"):
-            store.replace_index(still, made_of("a"))
+            store.index.replace(still, made_of("a"))
 
 
 def test_a_kill_leaves_the_old_index_or_the_new_one(tmp_path: Path) -> None:
     """kill -9 at any instant; who reads meanwhile sees one of them whole."""
     with Store.open(tmp_path) as store:
         record_run(store, "tape", [ask({"n": n}) for n in range(COUNT)])
-        store.replace_index(store.get_run("tape"), index_of("a", COUNT))
+        store.index.replace(store.runs.get("tape"), index_of("a", COUNT))
     chance = random.Random(7)
     for _ in range(KILLS):
         with children(("reindex", tmp_path, "tape", COUNT)) as (child,):
@@ -139,9 +139,9 @@ def assert_whole(store: Store) -> None:
     """All rows of one index, and the row of the run that belongs to it."""
     with store._database.reading():
         pass
-    before = store.get_run("tape")
-    found = store.fingerprints(before)
-    if store.get_run("tape").index_number != before.index_number:
+    before = store.runs.get("tape")
+    found = store.index.fingerprints(before)
+    if store.runs.get("tape").index_number != before.index_number:
         return  # replaced between two looks, and nobody plays it: its rows may have gone
     letters = {key[:1] for key in found.values()}
     assert len(found) == COUNT

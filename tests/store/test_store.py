@@ -91,7 +91,7 @@ class StoreMachine(RuleBasedStateMachine):
     def open(self) -> Store:
         """Open the store; its runs belong to somebody who outlives that."""
         store = Store.open(self.folder, key=self.key)
-        store._runs.owner = replace(store._runs.owner, file=self.owner.name)
+        store.runs.owner = replace(store.runs.owner, file=self.owner.name)
         return store
 
     def teardown(self) -> None:
@@ -116,7 +116,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize(target=runs)
     def first(self) -> str:
-        made = self.wait(lambda: self.store.create_run("a", mode="record", at_ns=1))
+        made = self.wait(lambda: self.store.runs.create("a", mode="record", at_ns=1))
         return self.opened(made, "a", None)
 
     @rule(target=runs, name=_names)
@@ -127,7 +127,7 @@ class StoreMachine(RuleBasedStateMachine):
             wanted = f"{name}~{number}"
             number += 1
         return self.opened(
-            self.wait(lambda: self.store.create_run(name, mode="record", at_ns=1)), wanted, None
+            self.wait(lambda: self.store.runs.create(name, mode="record", at_ns=1)), wanted, None
         )
 
     @rule(target=runs, tape=runs)
@@ -137,7 +137,7 @@ class StoreMachine(RuleBasedStateMachine):
         while f"{tape}@{number}" in self.model:
             number += 1
         made = self.wait(
-            lambda: self.store.create_run(
+            lambda: self.store.runs.create(
                 tape, mode="playback", at_ns=1, parent=parent, agent=RedactedText("x"), rules=b"r"
             )
         )
@@ -164,11 +164,11 @@ class StoreMachine(RuleBasedStateMachine):
             return
         number, event = known.info.number, Event(EventKind.NOTED, 5, data)
         if how == 0:
-            self.store.append(number, event)
+            self.store.events.append(number, event)
         elif how == 1:
-            self.store.append_made(number, lambda: event)
+            self.store.events.append_made(number, lambda: event)
         else:
-            self.wait(lambda: self.store.append_durably(number, event))
+            self.wait(lambda: self.store.events.append_durably(number, event))
         known.events.append((EventKind.NOTED, data))
 
     @rule(run=runs, seq=_seqs, data=st.data(), waited=st.booleans())
@@ -186,9 +186,9 @@ class StoreMachine(RuleBasedStateMachine):
         final = data.draw(st.booleans())
         record = make_record(drawn, final=final)
         if waited:
-            self.wait(lambda: self.store.save(known.info.number, lambda: record))
+            self.wait(lambda: self.store.exchanges.save(known.info.number, lambda: record))
         else:
-            self.store.save_unwaited(known.info.number, lambda: record)
+            self.store.exchanges.save_unwaited(known.info.number, lambda: record)
         known.exchanges[seq] = drawn
         known.uses.add((drawn.fingerprint, seq))
         known.raws.setdefault(record.raw, drawn.fingerprint)
@@ -203,9 +203,9 @@ class StoreMachine(RuleBasedStateMachine):
     def seal(self, run: str, blocking: bool) -> None:
         known = self.model[run]
         if blocking:
-            ended = self.store.seal_blocking(known.info, reason="enough", at_ns=9)
+            ended = self.store.runs.seal_blocking(known.info, reason="enough", at_ns=9)
         else:
-            ended = self.wait(lambda: self.store.seal(known.info, reason="enough", at_ns=9))
+            ended = self.wait(lambda: self.store.runs.seal(known.info, reason="enough", at_ns=9))
         assert ended.status is RunStatus.SEALED
         if not known.sealed:
             known.sealed = True
@@ -229,7 +229,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=_names)
     def ask_for_a_name(self, name: str) -> None:
-        found = self.store.find_run(name)
+        found = self.store.runs.find(name)
         assert (found.id if found else None) == (name if name in self.model else None)
 
     @rule()
@@ -237,12 +237,12 @@ class StoreMachine(RuleBasedStateMachine):
         """Everything that can be read is what the model holds."""
         if self.store._database.writable:
             self.settle()
-        listed = self.store.runs()
+        listed = self.store.runs.all()
         assert [run.id for run in listed] == list(self.model)
         for info in listed:
             self.agree_on(info, self.model[info.id])
         sealed = [run for run in self.model.values() if run.sealed and run.info.mode == "record"]
-        latest = self.store.find_latest()
+        latest = self.store.runs.find_latest()
         assert (latest.id if latest else None) == (sealed[-1].info.id if sealed else None)
 
     def agree_on(self, info: RunInfo, known: ModelRun) -> None:
@@ -254,31 +254,31 @@ class StoreMachine(RuleBasedStateMachine):
             known.info.parent,
             known.info.mode,
         )
-        assert store.get_run(info.id) == store.reload(known.info) == info
-        events = store.events(info)
+        assert store.runs.get(info.id) == store.runs.reload(known.info) == info
+        events = store.events.read(info)
         assert [(event.kind, event.data) for event in events] == known.events
         assert [event.number for event in events] == list(range(1, len(known.events) + 1))
         middle = len(events) // 2
-        assert store.events(info, middle, 2) == events[middle : middle + 2]
+        assert store.events.read(info, middle, 2) == events[middle : middle + 2]
         for size in (1, 2, len(events) or 1, 1000):
-            assert list(store.log(info, size)) == events
-        assert store.find_broken_link(info) is None
-        assert store.seqs(info) == sorted(known.exchanges)
-        assert list(store.exchanges(info)) == [
+            assert list(store.events.all(info, size)) == events
+        assert store.events.find_broken_link(info) is None
+        assert store.exchanges.seqs(info) == sorted(known.exchanges)
+        assert list(store.exchanges.all(info)) == [
             known.exchanges[seq] for seq in sorted(known.exchanges)
         ]
-        assert store.find_exchange(info, 99) is None
+        assert store.exchanges.find(info, 99) is None
         for raw, fingerprint in known.raws.items():
-            assert store.find_fingerprint(info, raw) == fingerprint
-        assert store.find_fingerprint(info, b"never seen......") is None
+            assert store.index.find_fingerprint(info, raw) == fingerprint
+        assert store.index.find_fingerprint(info, b"never seen......") is None
         for host, port, offers in known.origins:
-            assert store.find_alpn(info, host, port, offers) == known.origins[host, port, offers]
-        assert store.find_alpn(info, "elsewhere", 1, (b"h2",)) is None
+            assert store.alpn.find(info, host, port, offers) == known.origins[host, port, offers]
+        assert store.alpn.find(info, "elsewhere", 1, (b"h2",)) is None
         for fingerprint in {bytes([n]) * 16 for n in (0, 1, 2, 255)}:
             uses = sorted(seq for used, seq in known.uses if used == fingerprint)
             for after in range(7):
                 expected = next((seq for seq in uses if seq > after), None)
-                assert store.next_use(info, Fingerprint(fingerprint), after) == expected
+                assert store.index.next_use(info, Fingerprint(fingerprint), after) == expected
 
 
 class EncryptedStoreMachine(StoreMachine):
@@ -305,7 +305,7 @@ TestEncryptedStoreMachine.settings = settings(
 
 
 async def open_run(store: Store, name: str = "r", **more: Any) -> RunInfo:
-    return await store.create_run(name, mode="record", at_ns=1, **more)
+    return await store.runs.create(name, mode="record", at_ns=1, **more)
 
 
 @pytest.mark.parametrize(
@@ -321,9 +321,9 @@ async def test_a_name_that_cannot_be_kept_is_refused_and_harms_nobody(
         other = await open_run(store, "other")
         with pytest.raises(StoreError, match="cannot be the name of a run"):
             await open_run(store, name)
-        await store.append_durably(other.number, Event(EventKind.NOTED, 1, {}))
-        assert store.find_run(name) is None
-        assert [run.id for run in store.runs()] == ["other"]
+        await store.events.append_durably(other.number, Event(EventKind.NOTED, 1, {}))
+        assert store.runs.find(name) is None
+        assert [run.id for run in store.runs.all()] == ["other"]
 
 
 async def test_the_longest_name_can_be_used_again_and_played(store_dir: Path) -> None:
@@ -332,12 +332,12 @@ async def test_the_longest_name_can_be_used_again_and_played(store_dir: Path) ->
     with Store.open(store_dir) as store:
         first, second = await open_run(store, name), await open_run(store, name)
         played = [
-            await store.create_run(second.id, mode="playback", at_ns=1, parent=second)
+            await store.runs.create(second.id, mode="playback", at_ns=1, parent=second)
             for _ in range(12)
         ]
         names = [first.id, second.id, *(run.id for run in played)]
         assert names == [name, f"{name}~2", *(f"{name}~2@{n}" for n in range(1, 13))]
-        assert [store.get_run(run).id for run in names] == names
+        assert [store.runs.get(run).id for run in names] == names
 
 
 async def test_counters_of_names_are_no_runs(store_dir: Path) -> None:
@@ -345,10 +345,10 @@ async def test_counters_of_names_are_no_runs(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         tape = await open_run(store)
         await open_run(store)
-        await store.create_run("r", mode="playback", at_ns=1, parent=tape)
-        assert [run.id for run in store.runs()] == ["r", "r~2", "r@1"]
+        await store.runs.create("r", mode="playback", at_ns=1, parent=tape)
+        assert [run.id for run in store.runs.all()] == ["r", "r~2", "r@1"]
         for key in ("\0r~", "\0r@", "\0{}~{}"):
-            assert store.find_run(key) is None
+            assert store.runs.find(key) is None
     kept = [key for key, _ in rows(store_dir, "names")]
     assert len(kept) == 5
 
@@ -357,12 +357,12 @@ async def test_an_unknown_run_comes_with_the_nearest_names(store_dir: Path) -> N
     """And an empty store says that it is empty."""
     with Store.open(store_dir) as store:
         with pytest.raises(UnknownRun) as caught:
-            store.get_run("refund")
+            store.runs.get("refund")
         assert "no runs yet" in caught.value.hint
         for name in ("refunds", "search", "weather"):
             await open_run(store, name)
         with pytest.raises(UnknownRun) as caught:
-            store.get_run("refund")
+            store.runs.get("refund")
         assert caught.value.nearest == ("refunds",)
         assert "refunds" in caught.value.hint
 
@@ -372,9 +372,9 @@ async def test_what_is_seen_of_an_agent_may_be_any_bytes(store_dir: Path) -> Non
     with Store.open(store_dir) as store:
         await open_run(store, "odd", agent="python \udcff\udce4 \ud83d agent.py")
     with Store.open(store_dir) as store:
-        (run,) = store.runs()
+        (run,) = store.runs.all()
         assert run.agent == "python \udcff\udce4 \ud83d agent.py"
-        assert store.events(run)[0].data["agent"] == run.agent
+        assert store.events.read(run)[0].data["agent"] == run.agent
 
 
 async def test_listing_runs_reads_no_tape(store_dir: Path) -> None:
@@ -382,15 +382,15 @@ async def test_listing_runs_reads_no_tape(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         for name in ("a", "b"):
             run = await open_run(store, name)
-            await store.save(run.number, lambda: make_record(make_exchange(3)))
-            await store.seal(run, reason="x", at_ns=2)
-        before = store.runs()
+            await store.exchanges.save(run.number, lambda: make_record(make_exchange(3)))
+            await store.runs.seal(run, reason="x", at_ns=2)
+        before = store.runs.all()
     with raw(store_dir) as environment:
         for table in ("events", "exchanges", "fingerprints"):
             with environment.begin(write=True) as transaction:
                 transaction.drop(environment.open_db(table.encode(), transaction), delete=False)
     with Store.open(store_dir, readonly=True) as store:
-        assert store.runs() == before
+        assert store.runs.all() == before
         assert [run.exchanges for run in before] == [3, 3]
 
 
@@ -403,20 +403,20 @@ async def test_bytes_keep_the_fingerprint_that_they_were_given_first(store_dir: 
     with Store.open(store_dir) as store:
         run = await open_run(store)
         for exchange in (first, second):
-            await store.save(run.number, partial(make_record, exchange))
-        assert store.find_fingerprint(run, make_record(second).raw) == first.fingerprint
-        assert store.find_alpn(run, "api.test", 443, (b"h2",)) == b"h2"
+            await store.exchanges.save(run.number, partial(make_record, exchange))
+        assert store.index.find_fingerprint(run, make_record(second).raw) == first.fingerprint
+        assert store.alpn.find(run, "api.test", 443, (b"h2",)) == b"h2"
 
 
 async def test_asking_the_owner_of_a_run(store_dir: Path) -> None:
     """A message is there until somebody looks, for that run alone."""
     with Store.open(store_dir) as store:
         first, second = await open_run(store, "a"), await open_run(store, "b")
-        await asyncio.to_thread(store.ask_owner, first, "seal")
-        assert store.owner_was_asked(first, "seal")
-        assert not store.owner_was_asked(second, "seal")
-        assert not store.owner_was_asked(first, "something else")
-        assert store.owner_alive(first)
+        await asyncio.to_thread(store.owner_requests.ask, first, "seal")
+        assert store.owner_requests.was_asked(first, "seal")
+        assert not store.owner_requests.was_asked(second, "seal")
+        assert not store.owner_requests.was_asked(first, "something else")
+        assert store.runs.owner_alive(first)
 
 
 # ---- what somebody changed ---------------------------------------------------------------------
@@ -458,9 +458,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[b
                 run = await open_run(store, name)
                 for seq in range(1, 6):
                     exchange = make_exchange(seq)
-                    store.append(run.number, make_intent(exchange))
-                    await store.save(run.number, partial(make_record, exchange))
-                await store.seal(run, reason="x", at_ns=2)
+                    store.events.append(run.number, make_intent(exchange))
+                    await store.exchanges.save(run.number, partial(make_record, exchange))
+                await store.runs.seal(run, reason="x", at_ns=2)
 
     asyncio.run(write())
     return folder, [row for row in rows(folder, "events") if row[0][:8] == number_key(2)]
@@ -468,7 +468,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[b
 
 def first_broken(folder: Path, name: str = "r") -> int | None:
     with Store.open(folder, readonly=True) as store:
-        return store.find_broken_link(store.get_run(name))
+        return store.events.find_broken_link(store.runs.get(name))
 
 
 @tries(8, 100)
@@ -518,12 +518,12 @@ def test_a_damaged_event_is_named(
     put(folder, "events", events[2][0], value)
     try:
         with Store.open(folder, readonly=True) as store:
-            run = store.get_run("r")
+            run = store.runs.get("r")
             with pytest.raises(LogCorrupt, match="run 2, event 3: "):
-                store.events(run)
-            assert len(store.events(run, 0, 2)) == 2
-            assert len(store.events(run, 3)) == 9
-            assert store.find_broken_link(run) == 3
+                store.events.read(run)
+            assert len(store.events.read(run, 0, 2)) == 2
+            assert len(store.events.read(run, 3)) == 9
+            assert store.events.find_broken_link(run) == 3
     finally:
         put(folder, "events", *events[2])
 
@@ -536,12 +536,12 @@ async def test_a_damaged_exchange_is_named(store_dir: Path, value: bytes) -> Non
     with Store.open(store_dir) as store:
         run = await open_run(store)
         for seq in (1, 2):
-            await store.save(run.number, partial(make_record, make_exchange(seq)))
+            await store.exchanges.save(run.number, partial(make_record, make_exchange(seq)))
     put(store_dir, "exchanges", struct.pack(">QQ", 1, 2), value)
     with Store.open(store_dir, readonly=True) as store:
-        assert store.find_exchange(run, 1) == make_exchange(1)
+        assert store.exchanges.find(run, 1) == make_exchange(1)
         with pytest.raises(LogCorrupt, match="run r, exchange 2: "):
-            store.find_exchange(run, 2)
+            store.exchanges.find(run, 2)
 
 
 async def test_a_damaged_row_of_a_run_is_named(store_dir: Path) -> None:
@@ -551,11 +551,11 @@ async def test_a_damaged_row_of_a_run_is_named(store_dir: Path) -> None:
             await open_run(store, name)
     put(store_dir, "runs", number_key(2), b"\x81\xa2id\xc0")
     with Store.open(store_dir) as store:
-        assert store.get_run("a").number == 1
+        assert store.runs.get("a").number == 1
         with pytest.raises(LogCorrupt, match="run 2: "):
-            store.runs()
+            store.runs.all()
         with pytest.raises(LogCorrupt, match="run 2: "):
-            store.get_run("b")
+            store.runs.get("b")
 
 
 # ---- opening -----------------------------------------------------------------------------------
@@ -622,7 +622,7 @@ async def test_a_store_that_was_cut_short_is_refused(store_dir: Path, readonly: 
         run = await open_run(store)
         for seq in range(1, 40):
             exchange = make_exchange(seq, response=make_response(os.urandom(20_000)))
-            await store.save(run.number, partial(make_record, exchange))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
     file = store_dir / "log.lmdb" / "data.mdb"
     for size in (file.stat().st_size // 3, 3 * 4096, 2 * 4096, 4096, 10):
         os.truncate(file, size)
@@ -678,7 +678,7 @@ async def test_the_same_store_twice_in_one_process_is_refused(
         error = refusal(store_dir, readonly)
         assert "already open in this process" in str(error)
         assert "use that one" in error.hint
-        await store.append_durably(run.number, Event(EventKind.NOTED, 1, {}))
+        await store.events.append_durably(run.number, Event(EventKind.NOTED, 1, {}))
     Store.open(store_dir, readonly=readonly).close()
 
 
@@ -688,18 +688,18 @@ async def test_reading_a_closed_store_is_told_in_a_sentence(store_dir: Path) -> 
     run = await open_run(store)
     store.close()
     for read in (
-        store.runs,
-        store.find_latest,
-        lambda: store.find_run("r"),
-        lambda: store.reload(run),
-        lambda: store.events(run),
-        lambda: store.find_broken_link(run),
-        lambda: store.find_exchange(run, 1),
-        lambda: store.seqs(run),
-        lambda: store.find_fingerprint(run, b"x" * 16),
-        lambda: store.next_use(run, Fingerprint(b"x" * 16), 0),
-        lambda: store.find_alpn(run, "h", 1, ()),
-        lambda: store.owner_was_asked(run, "seal"),
+        store.runs.all,
+        store.runs.find_latest,
+        lambda: store.runs.find("r"),
+        lambda: store.runs.reload(run),
+        lambda: store.events.read(run),
+        lambda: store.events.find_broken_link(run),
+        lambda: store.exchanges.find(run, 1),
+        lambda: store.exchanges.seqs(run),
+        lambda: store.index.find_fingerprint(run, b"x" * 16),
+        lambda: store.index.next_use(run, Fingerprint(b"x" * 16), 0),
+        lambda: store.alpn.find(run, "h", 1, ()),
+        lambda: store.owner_requests.was_asked(run, "seal"),
     ):
         with pytest.raises(StoreError, match="cannot be read") as caught:
             read()
@@ -715,7 +715,7 @@ async def test_a_read_only_folder_is_read_and_not_written(caplog: pytest.LogCapt
         path = folder / "store"
         with Store.open(path) as store:
             run = await open_run(store)
-            await store.save(run.number, lambda: make_record(make_exchange()))
+            await store.exchanges.save(run.number, lambda: make_record(make_exchange()))
         log = path / "log.lmdb"
         for file in log.iterdir():
             file.chmod(0o400)
@@ -723,7 +723,7 @@ async def test_a_read_only_folder_is_read_and_not_written(caplog: pytest.LogCapt
         assert isinstance(refusal(path, False), StoreUnwritable)
         for _ in range(2):
             with Store.open(path, readonly=True) as store:
-                assert store.find_exchange(store.get_run("r"), 1) == make_exchange()
+                assert store.exchanges.find(store.runs.get("r"), 1) == make_exchange()
             log.chmod(0o700)
             (log / "lock.mdb").unlink(missing_ok=True)
             log.chmod(0o500)

@@ -33,18 +33,18 @@ def plant(store: Store, name: str = "", seal: bool = True) -> RunInfo:
 
 
 async def _plant(store: Store, name: str, seal: bool) -> RunInfo:
-    run = await store.create_run(
+    run = await store.runs.create(
         name, mode="record", at_ns=1, agent=RedactedText(f"agent {WORD.decode()}")
     )
-    spool = store.spool()
+    spool = store.bodies.spool()
     for index, piece in enumerate(PIECES):
         spool.write(piece, Chunk(index, len(piece)))
     for seq, exchange in enumerate(planted(await spool.keep()), start=1):
-        await store.append_durably(run.number, make_intent(exchange))
-        store.append_message(run.number, seq, 0, Message(5, True, MessageKind.TEXT, WORD))
-        await store.save(run.number, partial(make_record, exchange))
-    store.append(run.number, Event(EventKind.NOTED, 3, {"text": f"noted {WORD.decode()}"}))
-    return await store.seal(run, reason=f"because {WORD.decode()}", at_ns=4) if seal else run
+        await store.events.append_durably(run.number, make_intent(exchange))
+        store.messages.append(run.number, seq, 0, Message(5, True, MessageKind.TEXT, WORD))
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    store.events.append(run.number, Event(EventKind.NOTED, 3, {"text": f"noted {WORD.decode()}"}))
+    return await store.runs.seal(run, reason=f"because {WORD.decode()}", at_ns=4) if seal else run
 
 
 def planted(spilled: Spilled) -> list[Exchange]:
@@ -59,28 +59,28 @@ def planted(spilled: Spilled) -> list[Exchange]:
 
 def read_all(store: Store, name: str = "") -> tuple[object, ...]:
     """Everything that can be read of a planted run, to be compared."""
-    run = store.get_run(name or f"run {WORD.decode()}")
-    exchanges = list(store.exchanges(run))
+    run = store.runs.get(name or f"run {WORD.decode()}")
+    exchanges = list(store.exchanges.all(run))
     spilled = exchanges[2].response.spilled if exchanges[2].response else None
     assert spilled is not None
     return (
         exchanges,
-        [(event.kind, event.at_ns, event.data) for event in store.log(run)],
-        [list(store.messages(run, exchange.seq)) for exchange in exchanges],
-        list(store.read_body(spilled)),
-        store.fingerprints(run),
-        [store.find_fingerprint(run, make_record(one).raw) for one in exchanges],
-        [store.next_use(run, one.fingerprint, 0) for one in exchanges],
-        store.find_alpn(run, exchanges[0].request.host, 443, (b"h2",)),
-        store.find_broken_link(run),
+        [(event.kind, event.at_ns, event.data) for event in store.events.all(run)],
+        [list(store.messages.all(run, exchange.seq)) for exchange in exchanges],
+        list(store.bodies.read(spilled)),
+        store.index.fingerprints(run),
+        [store.index.find_fingerprint(run, make_record(one).raw) for one in exchanges],
+        [store.index.next_use(run, one.fingerprint, 0) for one in exchanges],
+        store.alpn.find(run, exchanges[0].request.host, 443, (b"h2",)),
+        store.events.find_broken_link(run),
         (run.agent, run.end, run.status),
     )
 
 
 def telling(store: Store, name: str = "") -> list[bytes]:
     """What must not be found in an encrypted store: the text, and hashes by which it could be confirmed."""
-    run = store.get_run(name or f"run {WORD.decode()}")
-    exchanges = list(store.exchanges(run))
+    run = store.runs.get(name or f"run {WORD.decode()}")
+    exchanges = list(store.exchanges.all(run))
     body = blake3(b"".join(PIECES)).digest()
     hashes = [body, body.hex().encode(), *(one.fingerprint for one in exchanges)]
     return [WORD, WORD.hex().encode(), *hashes, *(make_record(one).raw for one in exchanges)]

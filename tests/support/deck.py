@@ -65,7 +65,7 @@ class Deck:
 
     def tape(self, run: str) -> list[Exchange]:
         """Give what was recorded, in order."""
-        return list(self.running.store.exchanges(self._get(run)))
+        return list(self.running.store.exchanges.all(self._get(run)))
 
     def receipt(self, run: str) -> Receipt:
         """Give the account of a run."""
@@ -76,7 +76,7 @@ class Deck:
         return asyncio.run_coroutine_threadsafe(act(*arguments), self._loop).result(_LONG_S)
 
     def _get(self, run: str) -> RunInfo:
-        return self.running.store.get_run(run)
+        return self.running.store.runs.get(run)
 
     async def _change(self, mode: Mode) -> None:
         self.running.change(mode=mode)

@@ -133,10 +133,10 @@ def make_record(exchange: Exchange, *, final: bool = True) -> Record:
 
 async def write_run(store: Store, name: str, exchanges: Iterable[Exchange]) -> RunInfo:
     """Write a sealed run, one exchange after another."""
-    run = await store.create_run(name, mode="record", at_ns=1)
+    run = await store.runs.create(name, mode="record", at_ns=1)
     for exchange in exchanges:
-        await store.save(run.number, partial(make_record, exchange))
-    return await store.seal(run, reason="enough", at_ns=9)
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    return await store.runs.seal(run, reason="enough", at_ns=9)
 
 
 def raw_request(request: HttpRequest) -> RawRequest:

@@ -70,7 +70,7 @@ def readable(store: Path) -> int:
     from playhead.store import Store
 
     with Store.open(store, readonly=True) as opened:
-        return sum(len(opened.seqs(run)) for run in opened.runs())
+        return sum(len(opened.exchanges.seqs(run)) for run in opened.runs.all())
 
 
 def agent(url: str, store: Path, on_full: str) -> dict[str, object]:
@@ -106,12 +106,12 @@ def player(url: str, store: Path) -> dict[str, object]:
 async def write(store: "Store", name: str) -> None:
     from playhead.tests.support import exchanges as made
 
-    run = await store.create_run(name, mode="record", at_ns=1)
+    run = await store.runs.create(name, mode="record", at_ns=1)
     for seq in range(1, 21):
         exchange = made.make_exchange(seq, response=made.make_response(os.urandom(9000)))
-        store.append_made(run.number, partial(made.make_intent, exchange))
-        await store.save(run.number, partial(made.make_record, exchange))
-    await store.seal(run, reason="test", at_ns=2)
+        store.events.append_made(run.number, partial(made.make_intent, exchange))
+        await store.exchanges.save(run.number, partial(made.make_record, exchange))
+    await store.runs.seal(run, reason="test", at_ns=2)
 
 
 def delete(path: Path) -> dict[str, object]:
@@ -127,16 +127,16 @@ def delete(path: Path) -> dict[str, object]:
     stood = (path / "ballast").stat().st_size
     with filled(path):
         with Store.open(path) as store:
-            run = store.get_run("a")
+            run = store.runs.get("a")
             try:
-                store.delete_runs([run])
+                store.removal.delete([run])
                 without = "deleted"
             except StoreUnwritable:
                 without = "refused"
         done = collect(Config(store=path, retention=Retention(keep_s=1.0)), dry_run=False)
         gone = sum(one.goes for one in done.sentences)
     with Store.open(path) as store:
-        left = len(store.runs())
+        left = len(store.runs.all())
         asyncio.run(write(store, "z"))
         put_ballast(path, ballast)
     back = (path / "ballast").stat().st_size

@@ -14,10 +14,10 @@ def kept_bytes(folder: Path) -> Iterator[tuple[str, bytes]]:
         if path.is_file():
             yield path.name, path.read_bytes()
     with Store.open(folder, readonly=True) as store:
-        for run in store.runs():
-            for exchange in store.exchanges(run):
+        for run in store.runs.all():
+            for exchange in store.exchanges.all(run):
                 yield f"{run.id} {exchange.seq}", encode_exchange(exchange)
-        database, records = store._database, store._exchanges._records
+        database, records = store._database, store.exchanges._records
         with database.reading() as transaction:
             with transaction.cursor(database.tables["openings"]) as cursor:
                 names = [bytes(key) for key, _ in cursor if len(key) == KEY_BYTES]

@@ -21,7 +21,7 @@ from pathlib import Path
 from playhead.store import Store
 
 async def begin(store):
-    await store.create_run(sys.argv[2], mode="record", at_ns=1)
+    await store.runs.create(sys.argv[2], mode="record", at_ns=1)
 
 with Store.open(Path(sys.argv[1])) as store:
     asyncio.run(begin(store))

@@ -73,9 +73,13 @@ def make(store: Path, first: str, second: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     rules = compile_rules(profiles=shipped_profiles())
     with open_store(replace(Config(), store=store), readonly=True) as opened:
-        runs = [opened.get_run(name) for name in (first, second)]
+        runs = [opened.runs.get(name) for name in (first, second)]
         sides = [
-            [one for one in opened.exchanges(run) if one.request_class is RequestClass.INFERENCE]
+            [
+                one
+                for one in opened.exchanges.all(run)
+                if one.request_class is RequestClass.INFERENCE
+            ]
             for run in runs
         ]
         for one, other in zip(*sides, strict=True):
@@ -88,7 +92,7 @@ def make(store: Path, first: str, second: str) -> list[dict[str, Any]]:
                 asked = [
                     [
                         each.data
-                        for each in opened.messages(run, exchange.seq, -1)
+                        for each in opened.messages.all(run, exchange.seq, -1)
                         if each.from_client
                     ]
                     for run, exchange in zip(runs, (one, other), strict=True)

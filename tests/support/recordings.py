@@ -54,11 +54,11 @@ def record_run(
 
     async def write() -> RunInfo:
         told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
-        run = await store.create_run(name, mode="record", at_ns=time.time_ns(), **told)
+        run = await store.runs.create(name, mode="record", at_ns=time.time_ns(), **told)
         for seq, (request, response) in enumerate(asked, start=1):
             said = websockets.get(seq)
             for number, message in enumerate(said or ()):
-                store.append_message(run.number, seq, number, message)
+                store.messages.append(run.number, seq, number, message)
             size = sum(len(message.data) for message in said or ())
             exchange = make_exchange(
                 seq,
@@ -69,13 +69,13 @@ def record_run(
                 started_ns=time.time_ns(),
                 fingerprint=fingerprint(canonical(request, kind, rules)),
             )
-            store.append_made(run.number, partial(make_intent, exchange))
+            store.events.append_made(run.number, partial(make_intent, exchange))
             record = Record(exchange, raw_key(request, kind), make_outcome(exchange))
-            await store.save(run.number, partial(_same, record))
+            await store.exchanges.save(run.number, partial(_same, record))
         if noted is not None:
-            store.append(run.number, Event(EventKind.NOTED, time.time_ns(), dict(noted)))
+            store.events.append(run.number, Event(EventKind.NOTED, time.time_ns(), dict(noted)))
         if seal:
-            run = await store.seal(run, reason="test", at_ns=time.time_ns())
+            run = await store.runs.seal(run, reason="test", at_ns=time.time_ns())
         return run
 
     # On a thread, so that a test with a loop of its own can call this too.

@@ -34,7 +34,7 @@ class Settings:
     def runs(self) -> list[RunInfo]:
         """List the runs of the store, oldest first."""
         with Store.open(self.store, readonly=True) as store:
-            return store.runs()
+            return store.runs.all()
 
     def statuses(self) -> dict[str, str]:
         """Give the status of each run."""

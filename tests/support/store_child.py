@@ -35,12 +35,12 @@ def nth(name: str, seq: int) -> Exchange:
 
 async def write_runs(store: Store, name: str, runs: int, exchanges: int) -> None:
     async def write(index: int) -> None:
-        run = await store.create_run(name, mode="record", at_ns=time.time_ns())
+        run = await store.runs.create(name, mode="record", at_ns=time.time_ns())
         for seq in range(1, exchanges + 1):
             exchange = nth(run.id, seq)
-            store.append_made(run.number, partial(make_intent, exchange))
-            await store.save(run.number, partial(make_record, exchange))
-        await store.seal(run, reason=f"test {index}", at_ns=time.time_ns())
+            store.events.append_made(run.number, partial(make_intent, exchange))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
+        await store.runs.seal(run, reason=f"test {index}", at_ns=time.time_ns())
         say(run.id)
 
     await asyncio.gather(*(write(index) for index in range(runs)))
@@ -48,18 +48,18 @@ async def write_runs(store: Store, name: str, runs: int, exchanges: int) -> None
 
 async def write_endless(store: Store, name: str) -> None:
     """Print `open NAME`, then `intent SEQ` and `outcome SEQ`, each only once it is durable."""
-    run = await store.create_run(name, mode="record", at_ns=time.time_ns())
+    run = await store.runs.create(name, mode="record", at_ns=time.time_ns())
     say(f"open {run.id}")
     numbers = iter(range(1, 1_000_000))
 
     async def lane() -> None:
         for seq in numbers:
             exchange = nth(run.id, seq)
-            await store.append_durably(run.number, make_intent(exchange))
+            await store.events.append_durably(run.number, make_intent(exchange))
             say(f"intent {seq}")
             if seq % 3 == 0:  # first what has passed so far, then the whole
-                await store.save(run.number, partial(make_record, exchange, final=False))
-            await store.save(run.number, partial(make_record, exchange))
+                await store.exchanges.save(run.number, partial(make_record, exchange, final=False))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
             say(f"outcome {seq}")
 
     await asyncio.gather(*(lane() for _ in range(4)))
@@ -77,7 +77,7 @@ def index_of(letter: str, count: int) -> Index:
 
 def replace_endless(store: Store, name: str, count: int) -> None:
     for letter in itertools.cycle("ab"):
-        store.replace_index(store.get_run(name), index_of(letter, count))
+        store.index.replace(store.runs.get(name), index_of(letter, count))
         say(letter)
 
 

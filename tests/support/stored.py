@@ -21,8 +21,8 @@ LARGE = bytes(range(256)) * 8192
 
 async def record_all(store: Store, name: str = "night") -> RunInfo:
     """A run with a plain exchange, an effect with a spilled answer, and a WebSocket."""
-    info = await store.create_run(name, mode="record", at_ns=7, agent=RedactedText("agent.py"))
-    spool = store.spool()
+    info = await store.runs.create(name, mode="record", at_ns=7, agent=RedactedText("agent.py"))
+    spool = store.bodies.spool()
     for at in range(4):
         part = LARGE[at * 524288 : (at + 1) * 524288]
         spool.write(part, Chunk(at * 10, len(part)))
@@ -48,26 +48,26 @@ async def record_all(store: Store, name: str = "night") -> RunInfo:
         ),
     ]
     for exchange in told:
-        store.append(info.number, make_intent(exchange))
+        store.events.append(info.number, make_intent(exchange))
         if exchange.websocket is not None:
             for number, message in enumerate(messages):
-                store.append_message(info.number, exchange.seq, number, message)
-        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
-    return await store.seal(info, reason="done", at_ns=99)
+                store.messages.append(info.number, exchange.seq, number, message)
+        await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.runs.seal(info, reason="done", at_ns=99)
 
 
 def all_of(store: Store, name: str) -> tuple[Any, ...]:
     """Give all that a store holds of a run but its number."""
-    info = store.get_run(name)
-    exchanges = list(store.exchanges(info))
+    info = store.runs.get(name)
+    exchanges = list(store.exchanges.all(info))
     large = exchanges[1].response
     assert large is not None
     assert large.spilled is not None
     return (
         replace(info, number=0, owner=None),
         exchanges,
-        list(store.raw_log(info)),
-        list(store.messages(info, 4)),
-        list(store.read_body(large.spilled)),
-        store.fingerprints(info),
+        list(store.events.raw(info)),
+        list(store.messages.all(info, 4)),
+        list(store.bodies.read(large.spilled)),
+        store.index.fingerprints(info),
     )

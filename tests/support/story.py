@@ -91,7 +91,7 @@ class Story:
         self.played += 1
         name = f"tape@{self.played}"
         await self.running.end(name)
-        return build(self.running.store, self.running.store.get_run(RunId(name)))
+        return build(self.running.store, self.running.store.runs.get(RunId(name)))
 
 
 @asynccontextmanager

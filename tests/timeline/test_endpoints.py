@@ -45,7 +45,7 @@ async def test_overlapping_exchanges_are_in_their_order_of_completion(
     }
     now_ns = time.time_ns()
     with Store.open(store_dir) as store:
-        run = await store.create_run("tape", mode="record", at_ns=1)
+        run = await store.runs.create("tape", mode="record", at_ns=1)
         for word in told.split():
             if word == ".":
                 now_ns += 1_000_000_000
@@ -53,9 +53,9 @@ async def test_overlapping_exchanges_are_in_their_order_of_completion(
             exchange = made[int(word[1:])]
             intent = make_intent(exchange)
             if word[0] == "+":
-                store.append(run.number, Event(intent.kind, now_ns, intent.data))
+                store.events.append(run.number, Event(intent.kind, now_ns, intent.data))
             else:
-                await store.save(run.number, partial(make_record, exchange))
-        tape = await store.seal(run, reason="x", at_ns=2)
+                await store.exchanges.save(run.number, partial(make_record, exchange))
+        tape = await store.runs.seal(run, reason="x", at_ns=2)
         found = read_order(store, tape, Classes())
     assert found == {Seq(seq): seqs for seq, seqs in before.items()}

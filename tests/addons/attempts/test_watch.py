@@ -281,7 +281,7 @@ def test_an_attempt_is_noted_before_the_run_ends(stage: Stage) -> None:
         store = stage.deck.running.store
         noted = [
             event.data["attempt"]["kind"]
-            for event in store.events(store.get_run("tape"))
+            for event in store.events.read(store.runs.get("tape"))
             if event.kind is EventKind.NOTED and "attempt" in event.data
         ]
     assert noted == ["empty tunnel"]

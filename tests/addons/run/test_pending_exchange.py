@@ -49,14 +49,14 @@ async def test_only_what_grows_while_much_is_held_is_set_aside(
     assert growing.download is not None
     assert growing.download.is_aside
     assert growing.pieces == []
-    assert store.body_memory.held == 3 * (len(PIECE) + module._PIECE_BYTES)
+    assert store.bodies.memory.held == 3 * (len(PIECE) + module._PIECE_BYTES)
     async with growing.recalled():
         assert growing.pieces == [PIECE * 2]
         assert [chunk.size for chunk in growing.chunks] == [len(PIECE)] * 2
     assert (growing.pieces, growing.chunks) == ([], [])
     for pending in (held, growing):
         pending.finish()
-    assert (store.body_memory.held, store.body_memory.backlog) == (0, 0)
+    assert (store.bodies.memory.held, store.bodies.memory.backlog) == (0, 0)
 
 
 async def test_what_is_too_large_for_a_place_aside_is_kept(
@@ -86,7 +86,7 @@ def test_what_comes_after_the_end_is_not_counted(store: Store) -> None:
     pending.take(PIECE)
     pending.hold(-100)
     pending.let_go()
-    assert store.body_memory.held == len(PIECE) + module._PIECE_BYTES
+    assert store.bodies.memory.held == len(PIECE) + module._PIECE_BYTES
 
 
 async def test_a_full_disk_takes_nothing_aside(

@@ -85,7 +85,7 @@ class OpenRuns:
     def status(self, open_run: OpenRun) -> RunStatus:
         """Look up whether a run is open."""
         assert open_run.info is not None
-        return self.store.reload(open_run.info).status
+        return self.store.runs.reload(open_run.info).status
 
 
 class SimplePending:
@@ -158,7 +158,7 @@ async def test_many_at_once_open_one_run(open_runs: OpenRuns) -> None:
     alone = await asyncio.gather(*(open_runs.join(group) for group in groups))
     assert len(set(map(id, named))) == 1
     assert len(set(map(id, alone))) == 3
-    assert len(open_runs.store.runs()) == 4
+    assert len(open_runs.store.runs.all()) == 4
 
 
 async def test_a_name_goes_before_the_group(open_runs: OpenRuns) -> None:
@@ -277,10 +277,10 @@ async def test_closing_waits_no_longer_than_it_is_told(open_runs: OpenRuns) -> N
     await asyncio.wait_for(open_runs.registry.close("enough", 0.05), 3)
     assert open_runs.status(busy) is RunStatus.SEALED
     assert busy.info is not None
-    assert open_runs.store.events(busy.info)[-1].data["unfinished"] == (1, 2)
+    assert open_runs.store.events.read(busy.info)[-1].data["unfinished"] == (1, 2)
     late = await open_runs.registry.assign(open_runs.client(TWO), None)
     assert late == Rejected("the proxy is stopping", 503)
-    assert len(open_runs.store.runs()) == 1
+    assert len(open_runs.store.runs.all()) == 1
 
 
 async def test_a_connection_is_in_one_run_for_life(open_runs: OpenRuns) -> None:

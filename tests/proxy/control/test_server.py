@@ -309,7 +309,7 @@ def test_a_run_is_stopped_from_another_process(tmp_path: Path, origin: Origin) -
     with pytest.raises(StoreError, match="is sealed already"):
         stop_run(config, "first", "")
     with Store.open(store, readonly=True) as opened:
-        stopped = build(opened, opened.get_run("a/b")).stopped
+        stopped = build(opened, opened.runs.get("a/b")).stopped
     assert stopped is not None
     assert stopped["reason"] == "it loops"
     assert stopped["pid"] > 0
@@ -355,7 +355,7 @@ def test_a_recorded_command_goes_on_when_its_run_is_stopped(tmp_path: Path, orig
     assert '"code": "stopped"' in out
     assert "STOPPED by " in err
     with Store.open(store, readonly=True) as opened:
-        assert build(opened, opened.get_run("mine")).counts["refused"] == 1
+        assert build(opened, opened.runs.get("mine")).counts["refused"] == 1
 
 
 def test_a_run_whose_process_has_no_control_api_says_what_to_do(

@@ -22,11 +22,11 @@ async def test_the_journal_is_in_the_log_while_the_command_runs(
     """So a replay of what was never ended tells the same, and the receipt says what it stands on."""
     monkeypatch.setattr(keeper, "PERIOD_S", 0.01)
     with Store.open(tmp_path / "store") as store:
-        tape = await store.create_run("tape", mode="record", at_ns=1)
+        tape = await store.runs.create("tape", mode="record", at_ns=1)
         kept = asyncio.Event()
 
         async def append(run: int, event: Event) -> None:
-            await store.append_durably(run, event)
+            await store.events.append_durably(run, event)
             if event.kind is EventKind.JOURNAL:
                 kept.set()
 
@@ -51,11 +51,11 @@ async def test_the_journal_is_in_the_log_while_the_command_runs(
 async def test_a_replay_that_is_to_repeat_more_than_was_recorded_says_so(tmp_path: Path) -> None:
     """It repeats what there is."""
     with Store.open(tmp_path / "store") as store:
-        tape = await store.create_run("tape", mode="record", at_ns=1)
+        tape = await store.runs.create("tape", mode="record", at_ns=1)
         preload_bundle = PreloadBundle.for_recording("seed", {})
         assert preload_bundle is not None
         for event in events(preload_bundle, ["agent"]):
-            await store.append_durably(tape.number, event)
+            await store.events.append_durably(tape.number, event)
         preload_bundle.close()
         for asked, missing in {
             None: "",
@@ -73,9 +73,9 @@ async def test_a_replay_that_covers_less_than_the_recording_says_so(tmp_path: Pa
     preload_bundle = new_kit(libc=True)
     preload_bundle.basis = replace(preload_bundle.basis, libc=True)
     with Store.open(tmp_path / "store") as store:
-        tape = await store.create_run("tape", mode="record", at_ns=1)
+        tape = await store.runs.create("tape", mode="record", at_ns=1)
         for event in events(preload_bundle, ["agent"]):
-            await store.append_durably(tape.number, event)
+            await store.events.append_durably(tape.number, event)
         preload_bundle.close()
         replayed = PreloadBundle.for_replay(None, store, tape, library=False)
         assert replayed is not None

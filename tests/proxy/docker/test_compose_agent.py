@@ -82,13 +82,13 @@ def test_only_the_run_that_is_asked_for_is_taken_in(tmp_path: Path) -> None:
     for run in ("latest", "dmeo", "mine"):
         _import_where_missing(config, run, file)
     with Store.open(config.store) as store:
-        assert store.find_latest() == store.get_run("mine")
-        assert store.find_run("demo") is None
+        assert store.runs.find_latest() == store.runs.get("mine")
+        assert store.runs.find("demo") is None
     for _ in range(2):
         _import_where_missing(config, "demo", file)
     with Store.open(config.store) as store:
-        assert store.find_run("demo") is not None
-        assert store.find_run("demo~2") is None
+        assert store.runs.find("demo") is not None
+        assert store.runs.find("demo~2") is None
 
 
 _COMPOSE = Path(sidecar.__file__).parents[2] / "compose.yaml"

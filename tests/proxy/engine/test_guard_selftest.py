@@ -114,7 +114,7 @@ async def test_the_test_leaves_no_trace(store_dir: Path) -> None:
         assert not running.registry.open
         assert not engine._proxyserver.connections
         await selftest.check_guard(engine._master)
-        assert running.store.runs() == []
+        assert running.store.runs.all() == []
 
 
 async def test_a_mended_guard_lets_the_engine_start_again(store_dir: Path) -> None:

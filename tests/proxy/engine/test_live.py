@@ -231,13 +231,13 @@ async def test_a_live_rule_lets_its_request_out_and_records_it(
         open_run = running.open_run("tape@1")
         assert open_run.info is not None
         await running.end("tape@1")
-        kept, refused = running.store.exchanges(open_run.info)
+        kept, refused = running.store.exchanges.all(open_run.info)
         assert refused.verdict is VerdictKind.REFUSED
         assert (kept.verdict, kept.request.target, kept.seq) == (VerdictKind.LIVE, "/live", 2)
         assert "it is needed" in kept.reason
         assert kept.response is not None
         assert kept.response.body == b"live"
-        events = running.store.events(open_run.info)
+        events = running.store.events.read(open_run.info)
         assert [event for event in events if event.kind is EventKind.EGRESS] == []
         verdicts = [event.data["verdict"] for event in events if event.kind is EventKind.VERDICT]
         assert verdicts == ["served", "refused"]
@@ -279,7 +279,7 @@ async def test_the_guard_itself_keeps_the_pooled_connection(
         open_run = running.open_run("tape@1")
         assert open_run.info is not None
         await running.end("tape@1")
-        noted = [e for e in running.store.events(open_run.info) if e.kind is EventKind.EGRESS]
+        noted = [e for e in running.store.events.read(open_run.info) if e.kind is EventKind.EGRESS]
         assert [event.data["target"] for event in noted] == [f"127.0.0.1:{origin.port}"]
 
 
@@ -344,7 +344,7 @@ async def test_a_live_request_to_nobody_ends(store_dir: Path, certificates: Cert
             assert await open_run.settled(10)
             assert open_run.permits == {}
             await running.end("tape@1")
-            (kept,) = running.store.exchanges(open_run.info)
+            (kept,) = running.store.exchanges.all(open_run.info)
             assert kept.fault is not None
             assert kept.verdict is VerdictKind.LIVE
             assert not running.engine.denied

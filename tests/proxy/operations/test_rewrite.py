@@ -117,17 +117,17 @@ async def write(
 ) -> RunInfo:
     """Write a run that has ended, as a recorder does."""
     mode = "record" if parent is None else "playback"
-    info = await store.create_run(
+    info = await store.runs.create(
         name, mode=mode, at_ns=7, agent=RedactedText(agent), parent=parent
     )
     for exchange, messages, events in stories:
-        store.append(info.number, make_intent(exchange))
+        store.events.append(info.number, make_intent(exchange))
         for number, message in enumerate(messages):
-            store.append_message(info.number, exchange.seq, number, message)
+            store.messages.append(info.number, exchange.seq, number, message)
         for event in events:
-            store.append(info.number, event)
-        await store.save(info.number, partial(_record, exchange))
-    return await store.seal(info, reason="done", at_ns=99)
+            store.events.append(info.number, event)
+        await store.exchanges.save(info.number, partial(_record, exchange))
+    return await store.runs.seal(info, reason="done", at_ns=99)
 
 
 def _record(exchange: Exchange) -> Record:
@@ -173,15 +173,15 @@ def all_bytes(store: Path) -> bytes:
 
         parts += [file.read_bytes(), *_columns(pq.read_table(file))]
     with Store.open(store, readonly=True) as opened:
-        for one in opened.runs():
+        for one in opened.runs.all():
             if one.is_only_in_archive:
                 continue
             parts.append(repr(one).encode())
-            parts += [repr(event.data).encode() for event in opened.log(one)]
-            for exchange in opened.exchanges(one):
-                parts += [message.data for message in opened.messages(one, exchange.seq)]
+            parts += [repr(event.data).encode() for event in opened.events.all(one)]
+            for exchange in opened.exchanges.all(one):
+                parts += [message.data for message in opened.messages.all(one, exchange.seq)]
                 for spilled in exchange.spilled:
-                    parts += [data for _, data in opened.read_body(spilled)]
+                    parts += [data for _, data in opened.bodies.read(spilled)]
     return b"".join(parts)
 
 
@@ -197,7 +197,7 @@ def _columns(table: Any) -> list[bytes]:
 def exchanges(store: Path, name: str) -> list[Exchange]:
     """The exchanges of a run."""
     with Store.open(store, readonly=True) as opened:
-        return list(opened.exchanges(opened.get_run(name)))
+        return list(opened.exchanges.all(opened.runs.get(name)))
 
 
 @pytest.fixture
@@ -258,11 +258,11 @@ def test_verify_shows_the_rewrite(store: Path) -> None:
 def test_the_log_keeps_what_it_said(store: Path) -> None:
     """No event of before is changed where none held the secret: the old hashes stay in the chain."""
     with Store.open(store, readonly=True) as opened:
-        before = list(opened.raw_log(opened.get_run("night")))
+        before = list(opened.events.raw(opened.runs.get("night")))
     done(store, "redact", "--rewrite", "night", redact=HEADER)
     with Store.open(store, readonly=True) as opened:
-        after = list(opened.raw_log(opened.get_run("night")))
-        last = opened.events(opened.get_run("night"))[-1]
+        after = list(opened.events.raw(opened.runs.get("night")))
+        last = opened.events.read(opened.runs.get("night"))[-1]
     assert after[: len(before)] == before
     assert len(after) == len(before) + 1
     assert last.kind.value == "rewritten"
@@ -318,7 +318,7 @@ def test_a_format_that_was_learned_later(tmp_path: Path) -> None:
 def test_what_plays_a_run_is_rewritten_with_it(store: Path) -> None:
     """It asked for the same, so it holds the same."""
     with Store.open(store) as opened:
-        tape = opened.get_run("night")
+        tape = opened.runs.get("night")
         asyncio.run(write(opened, "night", plain(SECRET), parent=tape))
     said = done(store, "redact", "--rewrite", "night", redact=HEADER)
     rule = "rewritten by rule redact[0] header x-foo: 2 exchanges"
@@ -400,7 +400,7 @@ def _rewritten(path: Path, *, hidden: bytes = HIDDEN, redact: str = PATTERN) -> 
 
 def _spill(store: Store, data: bytes, *, pieces: bool) -> Any:
     async def keep() -> Any:
-        spool = store.spool(pieces=pieces)
+        spool = store.bodies.spool(pieces=pieces)
         for at in range(0, len(data), 100_000):
             part = data[at : at + 100_000]
             spool.write(part, Chunk(at, len(part)))
@@ -430,10 +430,10 @@ def test_spilled_bodies(tmp_path: Path, side: str) -> None:
     files = {one.name for one in path.glob("bodies/??/*")}
     _rewritten(path)
     with Store.open(path, readonly=True) as opened:
-        (one,) = opened.exchanges(opened.get_run("night"))
+        (one,) = opened.exchanges.all(opened.runs.get("night"))
         (spilled,) = one.spilled
-        read = b"".join(data for _, data in opened.read_body(spilled))
-        sizes = [chunk.size for chunk, _ in opened.read_body(spilled)]
+        read = b"".join(data for _, data in opened.bodies.read(spilled))
+        sizes = [chunk.size for chunk, _ in opened.bodies.read(spilled)]
     assert read.replace(read[99_990 : 99_990 + len(HIDDEN)], HIDDEN) == body
     if side == "response":
         assert sizes[:2] == [100_000, 100_000]
@@ -458,7 +458,7 @@ def test_messages_of_a_websocket(tmp_path: Path) -> None:
     path = make(tmp_path / "here" / "s", "night", stories=stories)
     _rewritten(path)
     with Store.open(path, readonly=True) as opened:
-        read = list(opened.messages(opened.get_run("night"), 1))
+        read = list(opened.messages.all(opened.runs.get("night"), 1))
     assert read[0] == messages[0]
     assert [len(one.data) for one in read] == [len(one.data) for one in messages]
 
@@ -473,7 +473,7 @@ def test_texts_of_events(tmp_path: Path) -> None:
 
     path = make(tmp_path / "here" / "s", "night", stories=stories)
     with Store.open(path, readonly=True) as opened:
-        before = list(opened.raw_log(opened.get_run("night")))
+        before = list(opened.events.raw(opened.runs.get("night")))
     _rewritten(path)
     (told,) = json.loads(done(path, "verify", "night", "--json"))[0]["rewritten"]
     changed = [number for number, row in enumerate(before, 1) if HIDDEN in row]
@@ -527,7 +527,7 @@ def test_a_prefix_whose_author_is_gone(tmp_path: Path) -> None:
         tmp_path / "here" / "s", "first", "night", stories=lambda _: _conversation(SECRET, 2)
     )
     with Store.open(path) as store:
-        store.delete_runs([store.get_run("first")])
+        store.removal.delete([store.runs.get("first")])
     _rewritten(path)
     assert HIDDEN not in all_bytes(path)
 
@@ -557,12 +557,12 @@ def test_an_encrypted_store(tmp_path: Path) -> None:
     assert [len(one.exchanges) for one in made.changes] == [13, 13]
     assert [one.problems for one in verify_runs(config, None)] == [(), ()]
     with Store.open(config.store, readonly=True, key=key) as store:
-        for run in store.runs():
-            every = list(store.exchanges(run))
+        for run in store.runs.all():
+            every = list(store.exchanges.all(run))
             assert not [one for one in every if HIDDEN in encode_exchange(one)]
             (body,) = every[3].spilled
-            assert HIDDEN not in b"".join(data for _, data in store.read_body(body))
-            assert HIDDEN not in next(store.messages(run, 5)).data
+            assert HIDDEN not in b"".join(data for _, data in store.bodies.read(body))
+            assert HIDDEN not in next(store.messages.all(run, 5)).data
 
 
 def test_blobs(tmp_path: Path) -> None:
@@ -600,12 +600,12 @@ def test_labels_and_pins_stay(store: Path) -> None:
     done(store, "label", "night", "incident")
     done(store, "pin", "night")
     with Store.open(store, readonly=True) as opened:
-        before = opened.get_run("night")
-        latest = opened.find_latest()
+        before = opened.runs.get("night")
+        latest = opened.runs.find_latest()
     done(store, "redact", "--rewrite", "night", redact=HEADER)
     with Store.open(store, readonly=True) as opened:
-        after = opened.get_run("night")
-        assert opened.find_latest() == latest
+        after = opened.runs.get("night")
+        assert opened.runs.find_latest() == latest
     assert replace(after, rules=b"", canonical=0, index=0, stale=()) == replace(
         before, rules=b"", canonical=0, index=0, stale=()
     )
@@ -622,7 +622,7 @@ def test_an_archived_run_is_rewritten_where_it_lies(store: Path) -> None:
     said = done(store, "redact", "--rewrite", "night", redact=HEADER)
     assert said.startswith("night: rewritten by rule redact[0] header x-foo: 2 exchanges")
     with Store.open(store, readonly=True) as opened:
-        assert [one.is_only_in_archive for one in opened.runs()] == [True, True]
+        assert [one.is_only_in_archive for one in opened.runs.all()] == [True, True]
     assert not before & {one.name for one in (attic / "steps").iterdir()}
     verified = done(store, "verify")
     assert "night: sound" in verified
@@ -649,7 +649,7 @@ def test_a_copy_of_an_archived_run(store: Path) -> None:
 def _add_playback(store: Path) -> None:
     """A run that plays `night`, and says its secret where no rule looks."""
     with Store.open(store) as opened:
-        tape = opened.get_run("night")
+        tape = opened.runs.get("night")
         stories = [Story(make_exchange(1, f"GET https://api.test/hooks/{SECRET}"))]
         asyncio.run(write(opened, "night", stories, parent=tape))
 
@@ -753,9 +753,9 @@ def test_usage(store: Path, arguments: list[str]) -> None:
 def test_a_damaged_run_is_not_rewritten(store: Path) -> None:
     """New hashes would make what is damaged look sound."""
     with Store.open(store) as opened:
-        info = opened.get_run("night")
+        info = opened.runs.get("night")
         event = Event(EventKind.OUTCOME, 1, {"seq": 2, "hash": bytes(16)})
-        opened.append_blocking(info, event)
+        opened.events.append_blocking(info, event)
     before = exchanges(store, "night")
     said = refused(store, "redact", "--rewrite", "night", redact=HEADER)
     assert "seq 2" in said
@@ -766,10 +766,10 @@ def test_a_damaged_run_keeps_no_other_from_its_end(store: Path) -> None:
     """What was rewritten before it is gone from the files."""
     with Store.open(store) as opened:
         event = Event(EventKind.OUTCOME, 1, {"seq": 2, "hash": bytes(16)})
-        opened.append_blocking(opened.get_run("day"), event)
+        opened.events.append_blocking(opened.runs.get("day"), event)
     refused(store, "redact", "--rewrite", "night", "day", redact=HEADER)
     with Store.open(store, readonly=True) as opened:
-        assert not opened.erasing
+        assert not opened.removal.erasing
     assert "rewritten by rule" in done(store, "verify", "night")
 
 
@@ -825,8 +825,8 @@ def test_a_rewrite_that_was_killed_is_told_of(
         patch.setattr("playhead.proxy.operations.rewrite.take_bytes_out", kill)
         run(store, "redact", "--rewrite", "--all", redact=HEADER)
     with Store.open(store, readonly=True) as opened:
-        assert opened.erasing
-        assert all(one.status is RunStatus.SEALED for one in opened.runs())
+        assert opened.removal.erasing
+        assert all(one.status is RunStatus.SEALED for one in opened.runs.all())
     assert "may still be in the files" in caplog.text
     done(store, "gc")
     assert HIDDEN not in all_bytes(store)

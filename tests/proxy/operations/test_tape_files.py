@@ -81,17 +81,17 @@ def test_a_tape_is_the_same_run_in_another_store(recorded: Path, tmp_path: Path)
     assert (taken.exit_code, taken.output) == (0, "night: 4 exchanges\n")
     with Store.open(recorded, readonly=True) as one, Store.open(other, readonly=True) as two:
         assert all_of(one, "night") == all_of(two, "night")
-        assert two.find_broken_link(two.get_run("night")) is None
+        assert two.events.find_broken_link(two.runs.get("night")) is None
 
 
 def test_a_playback_brings_its_tape(recorded: Path, tmp_path: Path) -> None:
     """A receipt needs both; names that are taken become others, and the two still belong together."""
     with Store.open(recorded) as store:
-        tape = store.get_run("night")
+        tape = store.runs.get("night")
 
         async def play() -> None:
-            info = await store.create_run("night", mode="playback", at_ns=100, parent=tape)
-            await store.seal(info, reason="done", at_ns=101)
+            info = await store.runs.create("night", mode="playback", at_ns=100, parent=tape)
+            await store.runs.seal(info, reason="done", at_ns=101)
 
         asyncio.run(play())
     file = tmp_path / "played.tape"
@@ -99,24 +99,24 @@ def test_a_playback_brings_its_tape(recorded: Path, tmp_path: Path) -> None:
     again = run("import", file, "--store", recorded, "--json")
     assert [row["id"] for row in json.loads(again.output)] == ["night~2", "night~2@1"]
     with Store.open(recorded, readonly=True) as store:
-        assert store.get_run("night~2@1").parent == "night~2"
-        assert store.get_run("night~2@1").parent_number == store.get_run("night~2").number
+        assert store.runs.get("night~2@1").parent == "night~2"
+        assert store.runs.get("night~2@1").parent_number == store.runs.get("night~2").number
 
 
 def test_another_run_of_its_name_is_not_taken_for_its_tape(recorded: Path, tmp_path: Path) -> None:
     """Once a tape was deleted its name is free: what was played is gone, and nothing else stands for it."""
     with Store.open(recorded) as store:
-        tape = store.get_run("night")
+        tape = store.runs.get("night")
 
         async def play() -> None:
-            info = await store.create_run("night", mode="playback", at_ns=100, parent=tape)
-            await store.seal(info, reason="done", at_ns=101)
+            info = await store.runs.create("night", mode="playback", at_ns=100, parent=tape)
+            await store.runs.seal(info, reason="done", at_ns=101)
 
         asyncio.run(play())
-        store.delete_runs([tape])
+        store.removal.delete([tape])
         assert asyncio.run(record_all(store)).id == "night"
-        played = store.get_run("night@1")
-        assert store.find_tape(played) is None
+        played = store.runs.get("night@1")
+        assert store.runs.find_tape(played) is None
         assert receipts.build(store, played).tape_gone
         parts: list[bytes] = []
         runs = export_tape(store, played, parts.append, lambda _done, _of: None)
@@ -126,11 +126,11 @@ def test_another_run_of_its_name_is_not_taken_for_its_tape(recorded: Path, tmp_p
 def test_a_run_that_is_deleted_while_it_is_exported_is_no_tape(recorded: Path) -> None:
     """What was read by then would stand for all of it."""
     with Store.open(recorded) as store:
-        info = store.get_run("night")
+        info = store.runs.get("night")
 
         def delete(done: int, _of: int) -> None:
             if done == 1:
-                store.delete_runs([info])
+                store.removal.delete([info])
 
         with pytest.raises(StoreError, match="deleted while it was exported"):
             export_tape(store, info, lambda _: None, delete)
@@ -154,7 +154,7 @@ def test_a_run_that_has_not_ended_is_not_exported(tmp_path: Path) -> None:
 
 
 async def _begun(store: Store) -> RunInfo:
-    return await store.create_run("open", mode="record", at_ns=1)
+    return await store.runs.create("open", mode="record", at_ns=1)
 
 
 # ---- hostile files -----------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_an_open_websocket_may_have_more_messages_than_its_exchange_says(tmp_pat
     done = CliRunner().invoke(cli, ["import", str(file), "--store", str(store)])
     assert done.exit_code == 0, done.output
     with Store.open(store, readonly=True) as opened:
-        assert len(list(opened.messages(opened.get_run("evil"), Seq(1)))) == 3
+        assert len(list(opened.messages.all(opened.runs.get("evil"), Seq(1)))) == 3
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_tape_that_is_not_sound_leaves_nothing(
 
 def _is_empty(path: Path) -> None:
     with Store.open(path, readonly=True) as store:
-        assert store.runs() == []
+        assert store.runs.all() == []
         with store._database.reading() as transaction:
             for table in ("events", "exchanges", "messages", "fingerprints", "raws", "origins"):
                 assert transaction.stat(store._database.tables[table])["entries"] == 0
@@ -349,7 +349,7 @@ def test_what_an_outage_swallowed_is_not_published(tmp_path: Path) -> None:
             run = RunInfo(number, RunId("short"), "record", 1, RunStatus.SEALED)
             with pytest.raises(StoreError, match="could not be written"):
                 ingest.publish([run])
-        assert store.runs() == []
+        assert store.runs.all() == []
 
 
 # ---- JSON lines --------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def test_lines_become_runs_that_can_be_played(tmp_path: Path) -> None:
 
     assert asyncio.run(play()) == [b"200 first", b"200 second", b"424"]
     with Store.open(store, readonly=True) as opened:
-        kinds = [event.kind for event in opened.log(opened.get_run("traffic"))]
+        kinds = [event.kind for event in opened.events.all(opened.runs.get("traffic"))]
     assert kinds[0] is EventKind.OPENED
     assert kinds[-1] is EventKind.SEALED
 
@@ -438,7 +438,7 @@ def test_words_of_lines_are_kept_without_secrets(tmp_path: Path) -> None:
     made = run("import", "--jsonl", file, "--store", store)
     assert made.output == "a: 2 exchanges\n", made.exception
     with Store.open(store, readonly=True) as opened:
-        first, second = opened.exchanges(opened.get_run("a"))
+        first, second = opened.exchanges.all(opened.runs.get("a"))
     assert first.fault is not None
     assert first.fault.text.startswith("no such key: ghp_")
     assert first.warnings[0].startswith("seen ghp_")
@@ -475,7 +475,7 @@ def test_placeholders_of_lines_are_known(tmp_path: Path) -> None:
         async with running_engine(Config(mode=Mode.PLAYBACK, store=store)) as running:
             status = await asyncio.to_thread(ask, running.url_for("t"))
             await running.end("t@1")
-            return status, build(running.store, running.store.get_run(RunId("t@1")))
+            return status, build(running.store, running.store.runs.get(RunId("t@1")))
 
     status, receipt = asyncio.run(play())
     assert (status, receipt.kind_alone, receipt.divergences) == (200, 1, [])
@@ -517,7 +517,7 @@ def test_placeholders_of_lines_stay_in_the_places_that_a_line_lists(
     file.write_text("\n".join(map(json.dumps, (first, second))))
     assert run("import", "--jsonl", file, "--store", store).exit_code == 0
     with Store.open(store, readonly=True) as opened:
-        login, me = opened.exchanges(opened.get_run("t"))
+        login, me = opened.exchanges.all(opened.runs.get("t"))
     assert login.response is not None
     assert login.response.body == body.encode()
     assert login.response.headers == ((answered.encode(), answer.encode()),)
@@ -555,11 +555,11 @@ def test_a_large_body_of_a_line_goes_into_a_file(tmp_path: Path) -> None:
     file.write_text(json.dumps(told))
     assert run("import", "--jsonl", file, "--store", store).exit_code == 0
     with Store.open(store, readonly=True) as opened:
-        (exchange,) = opened.exchanges(opened.get_run("t"))
+        (exchange,) = opened.exchanges.all(opened.runs.get("t"))
         response = exchange.response
         assert response is not None
         assert response.spilled is not None
-        assert [chunk for chunk, _ in opened.read_body(response.spilled)] == [
+        assert [chunk for chunk, _ in opened.bodies.read(response.spilled)] == [
             Chunk(1, 5),
             Chunk(9, HELD_BYTES),
         ]
@@ -575,7 +575,7 @@ def test_an_effect_that_is_there_twice_is_a_possible_duplicate(tmp_path: Path) -
     file.write_text("\n".join([json.dumps(told)] * 2))
     run("import", "--jsonl", file, "--store", store)
     with Store.open(store, readonly=True) as opened:
-        first, second = opened.exchanges(opened.get_run("t"))
+        first, second = opened.exchanges.all(opened.runs.get("t"))
     assert first.repeat is None
     assert second.repeat == Repeat(Seq(1), RepeatKind.POSSIBLE_DUPLICATE, False)
 

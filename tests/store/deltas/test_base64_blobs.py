@@ -74,13 +74,13 @@ def test_a_screenshot_takes_three_quarters_of_its_base64_and_only_once(
         found = rows(store)
         assert len(found) == 40
         assert sum(map(len, found.values())) < 40 * 30_100
-        assert list(store.exchanges(run)) == exchanges
+        assert list(store.exchanges.all(run)) == exchanges
         database = store._database
         with database.reading() as transaction:
             held = sum(len(value) for _, value in transaction.cursor(database.tables["exchanges"]))
         assert held < 60_000
     with Store.open(store_dir, readonly=True, key=key) as store:
-        assert list(store.exchanges(store.get_run("a"))) == exchanges
+        assert list(store.exchanges.all(store.runs.get("a"))) == exchanges
 
 
 def test_blobs_go_with_their_run(store_dir: Path) -> None:
@@ -88,10 +88,10 @@ def test_blobs_go_with_their_run(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         runs = [record(store, name, looking(3)) for name in "ab"]
         assert len(rows(store)) == 6
-        store.delete_runs(runs[:1])
+        store.removal.delete(runs[:1])
         assert {key[:8] for key in rows(store)} == {number_key(runs[1].number)}
-        assert list(store.exchanges(runs[1])) == looking(3)
-        store.erase_runs(runs[1:])
+        assert list(store.exchanges.all(runs[1])) == looking(3)
+        store.removal.erase(runs[1:])
         assert rows(store) == {}
 
 
@@ -103,10 +103,10 @@ def test_a_conversation_that_begins_with_a_screenshot_shares_its_prefix(store_di
     with Store.open(store_dir) as store:
         run = record(store, "b", first)
         with store._database.reading() as transaction:
-            record_ = store._exchanges._records._find_record(transaction, run.number, 1)
+            record_ = store.exchanges._records._find_record(transaction, run.number, 1)
         assert record_ is not None
         assert isinstance(record_.base, bytes)
-        assert list(store.exchanges(run)) == first
+        assert list(store.exchanges.all(run)) == first
 
 
 PARTS = st.one_of(
@@ -206,7 +206,7 @@ def test_a_blob_that_is_missing_or_another_is_named(store_dir: Path) -> None:
             wrong = []
             for exchange in exchanges:
                 try:
-                    assert store.find_exchange(run, exchange.seq) == exchange
+                    assert store.exchanges.find(run, exchange.seq) == exchange
                 except LogCorrupt as error:
                     wrong.append(str(error))
             assert 1 <= len(wrong) <= 4
@@ -226,9 +226,9 @@ def test_a_process_writes_whole_what_another_removed_the_blobs_of(store_dir: Pat
         table = store._database.tables["blocks"]
 
         async def write() -> RunInfo:
-            run = await store.create_run("a", mode="record", at_ns=1)
+            run = await store.runs.create("a", mode="record", at_ns=1)
             for exchange in exchanges:
-                await store.save(run.number, partial(make_record, exchange))
+                await store.exchanges.save(run.number, partial(make_record, exchange))
                 if exchange.seq in (2, 4):
                     # As if it were done elsewhere.
                     store.writer.call(lambda txn: txn.drop(table, delete=False))
@@ -236,7 +236,7 @@ def test_a_process_writes_whole_what_another_removed_the_blobs_of(store_dir: Pat
 
         run = asyncio.run(write())
         for seq in (3, 5):
-            assert store.find_exchange(run, seq) == exchanges[seq - 1]
+            assert store.exchanges.find(run, seq) == exchanges[seq - 1]
 
 
 def test_a_value_that_swells_is_refused_early(shared: Store) -> None:

@@ -78,14 +78,14 @@ def test_an_encrypted_store_reads_as_a_plain_one(encrypted: Path, tmp_path: Path
     ):
         plant(plain)
         assert read_all(store) == read_all(plain)
-        assert [run.id for run in store.runs()] == [run.id for run in plain.runs()]
+        assert [run.id for run in store.runs.all()] == [run.id for run in plain.runs.all()]
 
 
 def test_a_body_file_is_encrypted_from_its_first_byte(store_dir: Path) -> None:
     """Also what no name leads to, and it can be read back meanwhile."""
 
     async def write(store: Store) -> None:
-        spool = store.spool(pieces=False)
+        spool = store.bodies.spool(pieces=False)
         for _ in range(20):
             spool.write(WORD * 3000)
         await spool.settle()
@@ -174,9 +174,9 @@ def test_a_store_made_with_a_key_has_it_from_the_start(store_dir: Path) -> None:
 
 def refusal(folder: Path, seq: int = 1) -> str:
     with Store.open(folder, readonly=True, key=KEY) as store:
-        run = store.runs()[0]
+        run = store.runs.all()[0]
         with pytest.raises(LogCorrupt) as caught:
-            store.find_exchange(run, seq)
+            store.exchanges.find(run, seq)
         assert WORD.decode() in run.id
         return str(caught.value)
 
@@ -221,7 +221,7 @@ def test_a_flipped_bit_is_found(copy: Path, at: int) -> None:
     assert "run zebra" not in told or "exchange 1" in told
     assert {0: "not encrypted"}.get(at, "it fails authentication") in told
     with Store.open(copy, readonly=True, key=KEY) as store:
-        assert store.find_exchange(store.runs()[0], 2) is not None
+        assert store.exchanges.find(store.runs.all()[0], 2) is not None
 
 
 def test_a_plain_value_in_an_encrypted_store_is_refused(copy: Path) -> None:
@@ -236,10 +236,10 @@ def test_a_changed_event_is_where_the_chain_breaks(copy: Path) -> None:
     with Rows(copy, "events") as found:
         found[pair_key(1, 3)] = found[pair_key(1, 3)][:-1] + b"x"
     with Store.open(copy, readonly=True, key=KEY) as store:
-        run = store.runs()[0]
-        assert store.find_broken_link(run) == 3
+        run = store.runs.all()[0]
+        assert store.events.find_broken_link(run) == 3
         with pytest.raises(LogCorrupt, match="event 3: it fails authentication"):
-            store.events(run)
+            store.events.read(run)
 
 
 def test_an_open_run_whose_log_ends_in_damage_keeps_nobody_out(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_an_open_run_whose_log_ends_in_damage_keeps_nobody_out(tmp_path: Path) -
         with Store.open(folder, key=KEY) as store:
             plant(store, "good")
     with Store.open(folder, readonly=True, key=KEY) as store:
-        assert [one.status for one in store.runs()] == ["recovered", "sealed", "sealed"]
+        assert [one.status for one in store.runs.all()] == ["recovered", "sealed", "sealed"]
 
 
 @pytest.mark.parametrize("table", ["runs", "names", "raws", "origins", "messages"])
@@ -297,13 +297,13 @@ def test_a_body_file_that_was_changed_is_named(copy: Path, number: int) -> None:
     told, path, data = list(harmed(copy))[number]
     path.write_bytes(data)
     with Store.open(copy, readonly=True, key=KEY) as store:
-        exchange = store.find_exchange(store.runs()[0], 3)
+        exchange = store.exchanges.find(store.runs.all()[0], 3)
         assert exchange is not None
         assert exchange.response is not None
         assert exchange.response.spilled is not None
         pieces: list[object] = []
         with pytest.raises(LogCorrupt, match=told):
-            pieces.extend(store.read_body(exchange.response.spilled))
+            pieces.extend(store.bodies.read(exchange.response.spilled))
     assert len(pieces) < 6
 
 
@@ -312,10 +312,10 @@ def test_a_body_of_any_length_comes_back(store_dir: Path, size: int) -> None:
     """Around the edges of frames, too."""
 
     async def write(store: Store) -> list[bytes]:
-        spool = store.spool(pieces=False)
+        spool = store.bodies.spool(pieces=False)
         spool.write(bytes(size))
         spilled = await spool.keep()
-        return [data for _, data in store.read_body(spilled)]
+        return [data for _, data in store.bodies.read(spilled)]
 
     with Store.open(store_dir, key=KEY) as store:
         assert b"".join(asyncio.run(write(store))) == bytes(size)

@@ -53,14 +53,14 @@ def test_a_file_that_lacks_free_pages_is_whole(store: Path) -> None:
     file = store / "log.lmdb" / "data.mdb"
     pages = file.stat().st_size // PAGE_BYTES
     with Store.open(store, readonly=True) as opened:
-        runs = opened.runs()
-        exchanges = [list(opened.exchanges(run)) for run in runs]
+        runs = opened.runs.all()
+        exchanges = [list(opened.exchanges.all(run)) for run in runs]
     lacking = 0
     with pytest.raises(StoreError, match="was cut short"):  # noqa: PT012  # one of them raises
         while True:
             os.truncate(file, (pages - lacking - 1) * PAGE_BYTES)
             with Store.open(store, readonly=True) as opened:
-                assert [list(opened.exchanges(run)) for run in opened.runs()] == exchanges
+                assert [list(opened.exchanges.all(run)) for run in opened.runs.all()] == exchanges
             lacking += 1
     assert lacking > 10
 

@@ -22,12 +22,12 @@ def _same(record: Record) -> Record:
 
 async def _fill(path: Path) -> Path:
     with Store.open(path) as store:
-        run = await store.create_run("r", mode="record", at_ns=1)
+        run = await store.runs.create("r", mode="record", at_ns=1)
         for seq in range(1, 30):
             body = b"%d" % seq * 700
             record = make_record(make_exchange(seq, body=body))
-            await store.save(run.number, partial(_same, record))
-        await store.seal(run, reason="done", at_ns=2)
+            await store.exchanges.save(run.number, partial(_same, record))
+        await store.runs.seal(run, reason="done", at_ns=2)
     return path / "log.lmdb" / "data.mdb"
 
 

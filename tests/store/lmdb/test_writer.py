@@ -34,7 +34,7 @@ def noted(text: object) -> Event:
 
 
 async def open_run(store: Store, name: str = "r") -> RunInfo:
-    return await store.create_run(name, mode="record", at_ns=1)
+    return await store.runs.create(name, mode="record", at_ns=1)
 
 
 @contextlib.asynccontextmanager
@@ -66,30 +66,30 @@ async def test_what_queued_while_a_commit_ran_is_one_batch(store: Store) -> None
     """No timer: an idle writer commits at once, a busy one takes all that has come."""
     run = await open_run(store)
     before = transactions(store)
-    await store.append_durably(run.number, noted("alone"))
+    await store.events.append_durably(run.number, noted("alone"))
     assert transactions(store) == before + 1
     async with held(store):
-        futures = [store.append_durably(run.number, noted(number)) for number in range(50)]
+        futures = [store.events.append_durably(run.number, noted(number)) for number in range(50)]
     await asyncio.gather(*futures)
     assert transactions(store) <= before + 3
-    assert [event.data["text"] for event in store.events(run)[1:]] == ["alone", *range(50)]
+    assert [event.data["text"] for event in store.events.read(run)[1:]] == ["alone", *range(50)]
 
 
 async def test_what_nobody_waits_for_begins_no_commit_by_itself(store: Store) -> None:
     """It goes with the next that is waited for, on a flush, or when there is much of it."""
     run = await open_run(store)
     before = transactions(store)
-    store.append(run.number, noted("unwaited"))
+    store.events.append(run.number, noted("unwaited"))
     assert transactions(store) == before
-    await store.append_durably(run.number, noted("waited"))
-    assert [event.data["text"] for event in store.events(run)[1:]] == ["unwaited", "waited"]
+    await store.events.append_durably(run.number, noted("waited"))
+    assert [event.data["text"] for event in store.events.read(run)[1:]] == ["unwaited", "waited"]
     assert transactions(store) == before + 1
-    store.append(run.number, noted("flushed"))
+    store.events.append(run.number, noted("flushed"))
     store.writer.flush()
-    wait_until(lambda: len(store.events(run)) == 4)
+    wait_until(lambda: len(store.events.read(run)) == 4)
     for number in range(1000):
-        store.append(run.number, noted(number))
-    wait_until(lambda: len(store.events(run)) > 500)
+        store.events.append(run.number, noted(number))
+    wait_until(lambda: len(store.events.read(run)) > 500)
 
 
 async def test_nobody_is_told_before_the_commit(store: Store) -> None:
@@ -97,8 +97,8 @@ async def test_nobody_is_told_before_the_commit(store: Store) -> None:
     run = await open_run(store)
     seen = []
     for number in range(20):
-        future = store.append_durably(run.number, noted(number))
-        future.add_done_callback(lambda _: seen.append(len(store.events(run))))
+        future = store.events.append_durably(run.number, noted(number))
+        future.add_done_callback(lambda _: seen.append(len(store.events.read(run))))
         await future
     await asyncio.sleep(0)
     assert seen == list(range(2, 22))
@@ -108,11 +108,11 @@ async def test_a_waiter_that_was_cancelled_harms_nobody(store: Store) -> None:
     """What it handed over is written all the same."""
     run = await open_run(store)
     async with held(store):
-        gone = store.append_durably(run.number, noted("gone"))
-        waiting = store.append_durably(run.number, noted("waiting"))
+        gone = store.events.append_durably(run.number, noted("gone"))
+        waiting = store.events.append_durably(run.number, noted("waiting"))
         gone.cancel()
     await waiting
-    assert [event.data["text"] for event in store.events(run)[1:]] == ["gone", "waiting"]
+    assert [event.data["text"] for event in store.events.read(run)[1:]] == ["gone", "waiting"]
 
 
 async def test_closing_writes_what_is_left(store_dir: Path) -> None:
@@ -120,10 +120,10 @@ async def test_closing_writes_what_is_left(store_dir: Path) -> None:
     store = Store.open(store_dir)
     run = await open_run(store)
     for number in range(100):
-        store.append(run.number, noted(number))
+        store.events.append(run.number, noted(number))
     store.close()
     with Store.open(store_dir) as again:
-        kinds = [event.kind for event in again.events(run)]
+        kinds = [event.kind for event in again.events.read(run)]
         assert kinds[1:] == [EventKind.NOTED] * 100 + [EventKind.RECOVERED]
 
 
@@ -137,7 +137,7 @@ async def test_records_are_made_before_the_transaction_begins(store: Store) -> N
         at.append(transactions(store))
         return make_record(make_exchange())
 
-    await store.save(run.number, make)
+    await store.exchanges.save(run.number, make)
     assert at == [before]
 
 
@@ -152,13 +152,13 @@ async def test_a_record_that_cannot_be_made_is_told_to_its_caller_alone(store: S
         raise RuntimeError("cannot be made")
 
     async with held(store):
-        bad = store.save(run.number, broken)
-        good = store.save(run.number, lambda: make_record(make_exchange(2)))
+        bad = store.exchanges.save(run.number, broken)
+        good = store.exchanges.save(run.number, lambda: make_record(make_exchange(2)))
     with pytest.raises(RuntimeError, match="cannot be made"):
         await bad
     await good
-    await store.save(run.number, lambda: make_record(make_exchange(3)))
-    assert store.seqs(run) == [2, 3]
+    await store.exchanges.save(run.number, lambda: make_record(make_exchange(3)))
+    assert store.exchanges.seqs(run) == [2, 3]
 
 
 @pytest.mark.parametrize("part", ["outcome", "fingerprint", "seq"])
@@ -174,12 +174,12 @@ async def test_nothing_of_a_record_that_failed_is_written(store: Store, part: st
     else:
         exchange = make_exchange(-1)
     with pytest.raises((TypeError, OverflowError)):
-        await store.save(run.number, lambda: Record(exchange, b"r" * 16, outcome))
-    assert store.seqs(run) == []
-    assert len(store.events(run)) == 1
-    assert store.find_fingerprint(run, b"r" * 16) is None
-    await store.append_durably(run.number, noted("the next one"))
-    assert store.find_broken_link(run) is None
+        await store.exchanges.save(run.number, lambda: Record(exchange, b"r" * 16, outcome))
+    assert store.exchanges.seqs(run) == []
+    assert len(store.events.read(run)) == 1
+    assert store.index.find_fingerprint(run, b"r" * 16) is None
+    await store.events.append_durably(run.number, noted("the next one"))
+    assert store.events.find_broken_link(run) is None
 
 
 async def test_an_event_that_is_lost_unwaited_is_logged(
@@ -188,13 +188,13 @@ async def test_an_event_that_is_lost_unwaited_is_logged(
     """A recorder that loses data silently is worse than one that is down."""
     run = await open_run(store)
     with caplog.at_level(logging.ERROR):
-        store.append(run.number, noted(object()))
-        store.append_made(run.number, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-        await store.append_durably(run.number, noted("after"))
+        store.events.append(run.number, noted(object()))
+        store.events.append_made(run.number, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+        await store.events.append_durably(run.number, noted("after"))
     told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
     assert len(told) == 2
     assert "division by zero" in told[1]
-    assert [event.data.get("text") for event in store.events(run)[1:]] == ["after"]
+    assert [event.data.get("text") for event in store.events.read(run)[1:]] == ["after"]
 
 
 # ---- the disk's fault --------------------------------------------------------------------------
@@ -212,7 +212,7 @@ async def fill(store: Store, run: RunInfo, rounds: int = 200) -> tuple[list[int]
         futures = []
         for exchange in exchanges:
             try:
-                futures.append(store.save(run.number, partial(make_record, exchange)))
+                futures.append(store.exchanges.save(run.number, partial(make_record, exchange)))
             except StoreUnwritable:
                 break
         outcomes = await asyncio.gather(*futures, return_exceptions=True)
@@ -228,12 +228,12 @@ async def fill(store: Store, run: RunInfo, rounds: int = 200) -> tuple[list[int]
 
 def check_whole(store: Store, run: RunInfo, acknowledged: list[int], failed: list[int]) -> None:
     """Everything that was acknowledged is there, nothing of what failed is."""
-    assert store.seqs(run) == acknowledged
-    outcomes = [event.seq for event in store.events(run) if event.kind is EventKind.OUTCOME]
+    assert store.exchanges.seqs(run) == acknowledged
+    outcomes = [event.seq for event in store.events.read(run) if event.kind is EventKind.OUTCOME]
     assert outcomes == acknowledged
     assert not set(failed) & set(acknowledged)
-    assert store.find_broken_link(run) is None
-    for exchange in store.exchanges(run):
+    assert store.events.find_broken_link(run) is None
+    for exchange in store.exchanges.all(run):
         assert exchange.response is not None
         assert exchange.response.body == _noise(exchange.seq)
 
@@ -253,22 +253,22 @@ async def test_a_full_map_fails_the_batch_and_all_that_follows(
         assert acknowledged
         assert store.writer.failed is not None
         for refused in (
-            lambda: store.append(run.number, noted("x")),
-            lambda: store.append_durably(run.number, noted("x")),
-            lambda: store.save(run.number, lambda: make_record(make_exchange())),
-            lambda: store.create_run("other", mode="record", at_ns=1),
+            lambda: store.events.append(run.number, noted("x")),
+            lambda: store.events.append_durably(run.number, noted("x")),
+            lambda: store.exchanges.save(run.number, lambda: make_record(make_exchange())),
+            lambda: store.runs.create("other", mode="record", at_ns=1),
         ):
             with pytest.raises(StoreUnwritable, match="cannot write the store") as caught:
                 refused()
             assert "free space" in caught.value.hint
         assert store.writer.take_lost(run.number) >= len(failed) + 3
         check_whole(store, run, acknowledged, failed)
-        await store.seal(run, reason="x", at_ns=1)
+        await store.runs.seal(run, reason="x", at_ns=1)
     monkeypatch.undo()
     with Store.open(store_dir) as again:
-        check_whole(again, again.get_run("r"), acknowledged, failed)
+        check_whole(again, again.runs.get("r"), acknowledged, failed)
         more = await open_run(again, "more")
-        await again.save(more.number, lambda: make_record(make_exchange()))
+        await again.exchanges.save(more.number, lambda: make_record(make_exchange()))
 
 
 async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
@@ -291,12 +291,12 @@ async def test_a_full_disk_fails_the_batch_and_leaves_the_file_whole(
         assert acknowledged
         check_whole(store, run, acknowledged, failed)
         wait_until(lambda: store.writer.failed is None)
-        await store.save(run.number, lambda: make_record(make_exchange(9000)))
-        assert store.find_broken_link(run) is None
+        await store.exchanges.save(run.number, lambda: make_record(make_exchange(9000)))
+        assert store.events.find_broken_link(run) is None
     with Store.open(store_dir) as again:
-        info = again.get_run("r")
-        assert again.seqs(info) == [*acknowledged, 9000]
-        assert again.find_broken_link(info) is None
+        info = again.runs.get("r")
+        assert again.exchanges.seqs(info) == [*acknowledged, 9000]
+        assert again.events.find_broken_link(info) is None
 
 
 class _GivenUp:
@@ -319,24 +319,24 @@ async def test_what_lmdb_has_given_up_is_opened_again(
     monkeypatch.setattr(writer, "_RETRY_EVERY_S", 0.02)
     with Store.open(store_dir) as store:
         run = await open_run(store)
-        await store.append_durably(run.number, noted("before"))
+        await store.events.append_durably(run.number, noted("before"))
         database = store._database
         with database.reading() as transaction:
             given_up: Any = _GivenUp(database.environment)
             database.environment = store.writer._environment = given_up
             with pytest.raises(StoreUnwritable, match="MDB_PANIC"):
-                await store.append_durably(run.number, noted("lost"))
+                await store.events.append_durably(run.number, noted("lost"))
             with pytest.raises(StoreError, match=r"MDB_PANIC|opened again"):
-                store.events(run)
+                store.events.read(run)
             # Whoever reads still has what they began with.
             assert transaction.stat(database.tables["events"])["entries"] == 2
             assert database.environment is given_up
         wait_until(lambda: store.writer.failed is None)
-        await store.append_durably(run.number, noted("after"))
-        told = [event.data.get("text") for event in store.events(run)]
+        await store.events.append_durably(run.number, noted("after"))
+        told = [event.data.get("text") for event in store.events.read(run)]
         assert told == [None, "before", "after"]
-        assert store.find_broken_link(run) is None
-        assert store.runs()[0].id == "r"
+        assert store.events.find_broken_link(run) is None
+        assert store.runs.all()[0].id == "r"
 
 
 async def test_what_cannot_be_opened_again_is_tried_again(
@@ -358,11 +358,11 @@ async def test_what_cannot_be_opened_again_is_tried_again(
         given_up: Any = _GivenUp(database.environment)
         database.environment = store.writer._environment = given_up
         with pytest.raises(StoreUnwritable, match="MDB_PANIC"):
-            await store.append_durably(run.number, noted("lost"))
+            await store.events.append_durably(run.number, noted("lost"))
         wait_until(lambda: store.writer.failed is None)
         assert not tries
-        await store.append_durably(run.number, noted("after"))
-        assert [event.data.get("text") for event in store.events(run)] == [None, "after"]
+        await store.events.append_durably(run.number, noted("after"))
+        assert [event.data.get("text") for event in store.events.read(run)] == [None, "after"]
 
 
 async def test_recording_stops_before_the_disk_is_full(
@@ -374,23 +374,23 @@ async def test_recording_stops_before_the_disk_is_full(
     with Store.open(store_dir) as store:
         run = await open_run(store)
         old = await open_run(store, "old")
-        await store.seal(old, reason="x", at_ns=1)
+        await store.runs.seal(old, reason="x", at_ns=1)
         with monkeypatch.context() as patch:
             patch.setattr(FreeSpace, "find_shortage", lambda *_, **__: 1 << 20)
             with pytest.raises(StoreUnwritable, match="full but for 1024 KiB"):
-                await store.append_durably(run.number, noted("refused"))
+                await store.events.append_durably(run.number, noted("refused"))
             with pytest.raises(StoreUnwritable):
-                store.append(run.number, noted("refused at once"))
-            await store.append_durably(run.number, noted("vital"), vital=True)
-            assert store.delete_runs([old]) > 0
+                store.events.append(run.number, noted("refused at once"))
+            await store.events.append_durably(run.number, noted("vital"), vital=True)
+            assert store.removal.delete([old]) > 0
             assert store.writer.failed is not None
         wait_until(lambda: store.writer.failed is None)
         assert store.writer.outages == 1
         assert store.writer.take_lost(run.number) == 2
-        await store.append_durably(run.number, noted("after"))
-        texts = [event.data["text"] for event in store.events(run)[1:]]
+        await store.events.append_durably(run.number, noted("after"))
+        texts = [event.data["text"] for event in store.events.read(run)[1:]]
         assert texts == ["vital", "after"]
-        assert store.find_broken_link(run) is None
+        assert store.events.find_broken_link(run) is None
 
 
 def test_unused_pages_of_the_file_count_as_free_space(store_dir: Path) -> None:
@@ -423,7 +423,7 @@ async def test_a_store_that_cannot_be_written_keeps_no_frames(
         errors = []
         for _ in range(3):
             with pytest.raises(StoreUnwritable) as caught:
-                store.append(run.number, noted("x"))
+                store.events.append(run.number, noted("x"))
             errors.append(caught.value)
         assert len({id(error) for error in errors}) == 3
 
@@ -435,9 +435,9 @@ async def test_a_closed_store_refuses(store_dir: Path) -> None:
     store.close()
     store.close()
     for refused in (
-        lambda: store.append(run.number, noted("x")),
-        lambda: store.append_durably(run.number, noted("x")),
-        lambda: store.seal_blocking(run, reason="x", at_ns=1),
+        lambda: store.events.append(run.number, noted("x")),
+        lambda: store.events.append_durably(run.number, noted("x")),
+        lambda: store.runs.seal_blocking(run, reason="x", at_ns=1),
     ):
         with pytest.raises(StoreUnwritable, match="closed") as caught:
             refused()

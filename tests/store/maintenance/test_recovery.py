@@ -94,19 +94,19 @@ def children(
 
 def check_recovered(store: Store, child: Child) -> list[int]:
     """Nothing that was acknowledged is lost or torn; give the seqs that are unknown."""
-    info = store.get_run(child.run)
-    events = store.events(info)
+    info = store.runs.get(child.run)
+    events = store.events.read(info)
     intents = {event.seq for event in events if event.kind is EventKind.INTENT}
     outcomes = [event.seq for event in events if event.kind is EventKind.OUTCOME]
     assert child.told("intent") <= intents
-    assert child.told("outcome") <= set(outcomes) <= set(store.seqs(info))
+    assert child.told("outcome") <= set(outcomes) <= set(store.exchanges.seqs(info))
     assert len(outcomes) == len(set(outcomes))
-    for exchange in store.exchanges(info):
+    for exchange in store.exchanges.all(info):
         assert exchange == nth(info.id, exchange.seq)
-    assert store.find_broken_link(info) is None
+    assert store.events.find_broken_link(info) is None
     assert info.status is RunStatus.RECOVERED
     assert info.end == "its process died"
-    assert info.exchanges == max(store.seqs(info), default=0)
+    assert info.exchanges == max(store.exchanges.seqs(info), default=0)
     last = events[-1]
     assert last.kind is EventKind.RECOVERED
     assert [event.kind for event in events].count(EventKind.RECOVERED) == 1
@@ -131,7 +131,7 @@ def test_a_killed_process_loses_nothing_that_was_acknowledged(store_dir: Path) -
                     unknown += len(check_recovered(store, child))
     assert unknown > 0, "no process was killed with something in flight"
     with Store.open(store_dir) as store:
-        runs = store.runs()
+        runs = store.runs.all()
         assert [run.id for run in runs] == ["r", *(f"r~{n}" for n in range(2, KILLS + 1))]
         assert {run.status for run in runs} == {RunStatus.RECOVERED}
 
@@ -142,22 +142,22 @@ def test_readers_see_what_is_committed_while_a_process_writes(store_dir: Path) -
         child.begin()
         assert child.read() == "open r"
         with Store.open(store_dir, readonly=True) as reader:
-            info = reader.get_run("r")
+            info = reader.runs.get("r")
             assert info.status is RunStatus.OPEN
-            assert reader.owner_alive(info)
+            assert reader.runs.owner_alive(info)
             for _ in range(150):
                 what, seq = child.read().split()
                 if what == "outcome":
-                    assert reader.find_exchange(info, int(seq)) == nth("r", int(seq))
-            assert reader.find_latest() is None
-            assert reader.find_broken_link(info) is None
-            assert reader.reload(info).exchanges >= max(child.told("outcome"))
+                    assert reader.exchanges.find(info, int(seq)) == nth("r", int(seq))
+            assert reader.runs.find_latest() is None
+            assert reader.events.find_broken_link(info) is None
+            assert reader.runs.reload(info).exchanges >= max(child.told("outcome"))
             child.kill()
-            assert not reader.owner_alive(info)
-            assert reader.reload(info).status is RunStatus.RECOVERED
-            assert [run.status for run in reader.runs()] == [RunStatus.RECOVERED]
+            assert not reader.runs.owner_alive(info)
+            assert reader.runs.reload(info).status is RunStatus.RECOVERED
+            assert [run.status for run in reader.runs.all()] == [RunStatus.RECOVERED]
             # Shown, and not written: a reader writes nothing.
-            assert all(event.kind is not EventKind.RECOVERED for event in reader.events(info))
+            assert all(event.kind is not EventKind.RECOVERED for event in reader.events.read(info))
         # Each command that reads says so too, and none of them falls over an unfinished log.
         listed = read_json("runs", "--store", store_dir)
         assert [run["status"] for run in listed] == ["recovered"]
@@ -177,25 +177,25 @@ def test_many_processes_write_one_store_at_once(store_dir: Path) -> None:
     names = list(itertools.chain.from_iterable(outputs))
     assert len(names) == PROCESSES * RUNS
     with Store.open(store_dir) as store:
-        runs = store.runs()
+        runs = store.runs.all()
         assert sorted(run.id for run in runs) == sorted(names)
         assert set(names) == {"run", *(f"run~{n}" for n in range(2, PROCESSES * RUNS + 1))}
         assert [run.number for run in runs] == list(range(1, PROCESSES * RUNS + 1))
         for info in runs:
             assert info.status is RunStatus.SEALED
-            assert list(store.exchanges(info)) == [
+            assert list(store.exchanges.all(info)) == [
                 nth(info.id, seq) for seq in range(1, EXCHANGES + 1)
             ]
-            assert len(store.events(info)) == 2 + 2 * EXCHANGES
-            assert store.find_broken_link(info) is None
+            assert len(store.events.read(info)) == 2 + 2 * EXCHANGES
+            assert store.events.find_broken_link(info) is None
 
 
 async def write_old(store: Store) -> None:
     """A run that ended long ago."""
-    run = await store.create_run("old", mode="record", at_ns=1)
+    run = await store.runs.create("old", mode="record", at_ns=1)
     for seq in range(1, 11):
-        await store.save(run.number, partial(make_record, nth("old", seq)))
-    await store.seal(run, reason="test", at_ns=2)
+        await store.exchanges.save(run.number, partial(make_record, nth("old", seq)))
+    await store.runs.seal(run, reason="test", at_ns=2)
 
 
 @pytest.mark.timeout(120)
@@ -220,15 +220,15 @@ def test_runs_are_deleted_while_many_processes_write(store_dir: Path) -> None:
     assert len(set(names)) == len(names) == PROCESSES * RUNS
     assert deleted == rounds
     with Store.open(store_dir) as store:
-        runs = store.runs()
+        runs = store.runs.all()
         assert sorted(run.id for run in runs) == sorted(names)
         assert len({run.number for run in runs}) == len(runs)
         for info in runs:
             assert info.status is RunStatus.SEALED
-            assert list(store.exchanges(info)) == [
+            assert list(store.exchanges.all(info)) == [
                 nth(info.id, seq) for seq in range(1, EXCHANGES + 1)
             ]
-            assert store.find_broken_link(info) is None
+            assert store.events.find_broken_link(info) is None
 
 
 # ---- runs of a process that is not there any more ----------------------------------------------
@@ -247,18 +247,18 @@ def nobody() -> Owner:
 def opened_by(owner: Owner, store_dir: Path) -> Iterator[Store]:
     """A store whose runs belong to another process."""
     with Store.open(store_dir) as store:
-        store._runs.owner = owner
+        store.runs.owner = owner
         yield store
 
 
 async def write_run(store: Store, name: str) -> RunInfo:
     """Two exchanges with an outcome, a read and an effect without, one with what had passed."""
-    run = await store.create_run(name, mode="record", at_ns=1)
+    run = await store.runs.create(name, mode="record", at_ns=1)
     for seq in (1, 2, 3, 4, 5):
-        store.append(run.number, make_intent(make_exchange(seq)))
+        store.events.append(run.number, make_intent(make_exchange(seq)))
     for seq in (4, 1):
-        await store.save(run.number, partial(make_record, make_exchange(seq)))
-    await store.save(run.number, lambda: make_record(make_exchange(5), final=False))
+        await store.exchanges.save(run.number, partial(make_record, make_exchange(seq)))
+    await store.exchanges.save(run.number, lambda: make_record(make_exchange(5), final=False))
     return run
 
 
@@ -267,20 +267,20 @@ async def test_what_was_in_flight_is_unknown(store_dir: Path, nobody: Owner) -> 
     with opened_by(nobody, store_dir) as store:
         await write_run(store, "r")
     with Store.open(store_dir) as store:
-        info = store.get_run("r")
+        info = store.runs.get("r")
         assert (info.status, info.exchanges, info.end) == (
             RunStatus.RECOVERED,
             5,
             "its process died",
         )
-        last = store.events(info)[-1]
+        last = store.events.read(info)[-1]
         assert last.data == {"reason": "its process died", "exchanges": 5, "unknown": (2, 3, 5)}
-        assert store.find_latest() == info
-        before = store.events(info)
+        assert store.runs.find_latest() == info
+        before = store.events.read(info)
     with Store.open(store_dir) as store:
-        assert store.events(info) == before, "recovering twice is recovering once"
-        assert (await store.seal(info, reason="late", at_ns=9)).status is RunStatus.RECOVERED
-        assert store.events(info) == before
+        assert store.events.read(info) == before, "recovering twice is recovering once"
+        assert (await store.runs.seal(info, reason="late", at_ns=9)).status is RunStatus.RECOVERED
+        assert store.events.read(info) == before
 
 
 async def test_runs_of_living_processes_are_left_alone(store_dir: Path, nobody: Owner) -> None:
@@ -292,13 +292,13 @@ async def test_runs_of_living_processes_are_left_alone(store_dir: Path, nobody: 
     with opened_by(replace(nobody, file=alive.name), store_dir) as store:
         await write_run(store, "mine")
     with Store.open(store_dir) as store:
-        statuses = {run.id: run.status for run in store.runs()}
+        statuses = {run.id: run.status for run in store.runs.all()}
         assert statuses == {"dead": RunStatus.RECOVERED, "mine": RunStatus.OPEN}
-        await store.save(2, lambda: make_record(make_exchange(6)))
-        assert store.find_broken_link(store.get_run("mine")) is None
+        await store.exchanges.save(2, lambda: make_record(make_exchange(6)))
+        assert store.events.find_broken_link(store.runs.get("mine")) is None
     alive.close()
     with Store.open(store_dir) as store:
-        assert store.get_run("mine").status is RunStatus.RECOVERED
+        assert store.runs.get("mine").status is RunStatus.RECOVERED
 
 
 def test_a_process_in_another_container_is_seen_to_be_there(store_dir: Path) -> None:
@@ -311,16 +311,16 @@ def test_a_process_in_another_container_is_seen_to_be_there(store_dir: Path) -> 
             child.read()
         for _ in range(2):
             with Store.open(store_dir) as store:
-                info = store.get_run("r")
+                info = store.runs.get("r")
                 assert info.owner is not None
                 assert info.owner.pid < 10, "its id there"
                 assert info.status is RunStatus.OPEN
-                assert store.owner_alive(info)
+                assert store.runs.owner_alive(info)
             child.read()
         child.kill()
         # The process inside may outlive the one that was killed by a moment.
         with Store.open(store_dir, readonly=True) as store:
-            wait_until(lambda: not store.owner_alive(info))
+            wait_until(lambda: not store.runs.owner_alive(info))
         with Store.open(store_dir) as store:
             check_recovered(store, child)
 
@@ -331,7 +331,7 @@ async def test_a_store_of_an_earlier_version_keeps_its_owners(store_dir: Path) -
     with opened_by(me, store_dir) as store:
         await write_run(store, "r")
     with Store.open(store_dir) as store:
-        assert store.get_run("r").status is RunStatus.OPEN
+        assert store.runs.get("r").status is RunStatus.OPEN
 
 
 def test_liveness_files_of_dead_processes_are_removed(store_dir: Path) -> None:
@@ -362,11 +362,11 @@ async def test_a_damaged_log_does_not_keep_the_store_from_opening(
         with environment.begin(write=True, db=events) as transaction:
             transaction.put(pair_key(1, 4), b"\0" * 16 + b"garbage")
     with Store.open(store_dir) as store:
-        bad, good = store.runs()
+        bad, good = store.runs.all()
         assert bad.status is good.status is RunStatus.RECOVERED
         assert "event 4" in bad.end
-        assert store.events(bad, after=4)[-1].data["unknown"] == (1, 2)
-        assert store.events(good)[-1].data["unknown"] == (2, 3, 5)
+        assert store.events.read(bad, after=4)[-1].data["unknown"] == (1, 2)
+        assert store.events.read(good)[-1].data["unknown"] == (2, 3, 5)
 
 
 async def test_a_process_that_was_taken_for_dead_loses_nothing(store_dir: Path) -> None:
@@ -374,22 +374,22 @@ async def test_a_process_that_was_taken_for_dead_loses_nothing(store_dir: Path) 
     with Store.open(store_dir) as store:
         info = await write_run(store, "r")
         told = Event(EventKind.RECOVERED, 2, {"reason": "its process died", "unknown": ()})
-        number = len(store.events(info)) + 1
+        number = len(store.events.read(info)) + 1
 
         def from_elsewhere(transaction: lmdb.Transaction) -> None:
-            known = store._log._chains.pop(info.number)
-            store._log.put(transaction, info.number, told)
-            store._log._chains[info.number] = known
+            known = store.events._chains.pop(info.number)
+            store.events.put(transaction, info.number, told)
+            store.events._chains[info.number] = known
 
         store.writer.call(from_elsewhere)
-        await store.save(info.number, lambda: make_record(make_exchange(2)))
-        store.append(info.number, Event(EventKind.NOTED, 3, {"text": "still here"}))
-        await store.save(info.number, lambda: make_record(make_exchange(3)))
-        events = store.events(info)[number - 1 :]
+        await store.exchanges.save(info.number, lambda: make_record(make_exchange(2)))
+        store.events.append(info.number, Event(EventKind.NOTED, 3, {"text": "still here"}))
+        await store.exchanges.save(info.number, lambda: make_record(make_exchange(3)))
+        events = store.events.read(info)[number - 1 :]
         kinds = [event.kind.value for event in events]
         assert kinds == ["recovered", "outcome", "noted", "outcome"]
         assert [event.number for event in events] == list(range(number, number + 4))
-        assert store.find_broken_link(info) is None
+        assert store.events.find_broken_link(info) is None
 
 
 @pytest.mark.parametrize(

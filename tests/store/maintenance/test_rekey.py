@@ -57,7 +57,7 @@ def held(folder: Path, key: StoreKey | None) -> tuple[object, ...]:
     """All that a store holds; it may be written to as before."""
     with Store.open(folder, key=key) as store:
         found = read_all(store)
-        plant(store, f"later {len(store.runs())}")
+        plant(store, f"later {len(store.runs.all())}")
         return found
 
 
@@ -88,7 +88,7 @@ def test_a_table_without_rows_is_there_under_the_other_key(store_dir: Path) -> N
         before = record_run(store, "small", [ask()])
     rekey(store_dir, None, ONE)
     with Store.open(store_dir, key=ONE, readonly=True) as store:
-        assert store.get_run("small").exchanges == before.exchanges
+        assert store.runs.get("small").exchanges == before.exchanges
         assert set(store._database.tables) == set(TABLES)
         assert verify_run(store, before).problems == ()
 
@@ -189,7 +189,7 @@ def test_what_cannot_be_opened_stops_it(store_dir: Path, what: str) -> None:
         rekey(store_dir, ONE, TWO)
     assert ("exchanges, row 1 1" if what == "row" else file.name) in str(caught.value)
     with Store.open(store_dir, key=ONE) as store:
-        assert len(store.runs()) == 1
+        assert len(store.runs.all()) == 1
 
 
 def test_a_plain_body_that_does_not_fit_its_name_stops_it(store_dir: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_file_that_goes_between_two_attempts_takes_no_other_with_it(
             rekey(store_dir, None, ONE)
     assert files.kept()[-1] != unneeded, "all was done"
     with Store.open(store_dir) as store:
-        assert store.remove_unneeded_files(time.time() + 1)
+        assert store.removal.remove_unneeded_files(time.time() + 1)
     rekey(store_dir, None, ONE)
     assert held(store_dir, ONE) == expected
 

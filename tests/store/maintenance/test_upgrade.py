@@ -411,7 +411,7 @@ def test_a_backup_goes_with_a_run_that_is_erased(
     compact(store_dir)
     assert (store_dir / BACKUP).is_dir()
     with Store.open(store_dir) as store:
-        store.erase_runs(store.runs())
+        store.removal.erase(store.runs.all())
     compact(store_dir)
     assert not list(store_dir.glob("backup*"))
 

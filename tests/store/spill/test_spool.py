@@ -24,7 +24,7 @@ PIECES = [bytes([index % 251]) * (1 + index * 37 % 5000) for index in range(900)
 
 
 async def _spilled(store: Store, pieces: list[bytes], *, listed: bool = True) -> Spilled:
-    spool = store.spool(pieces=listed)
+    spool = store.bodies.spool(pieces=listed)
     for index, piece in enumerate(pieces):
         spool.write(piece, Chunk(index * 10, len(piece), index, 3))
         await spool.settle(64 * 1024)
@@ -35,7 +35,7 @@ async def test_a_body_comes_back_in_its_pieces(store_dir: Path) -> None:
     """Bytes, times and causes are those that were written."""
     with Store.open(store_dir) as store:
         spilled = await _spilled(store, PIECES)
-        found = list(store.read_body(spilled))
+        found = list(store.bodies.read(spilled))
     assert [data for _, data in found] == PIECES
     assert [chunk for chunk, _ in found] == [
         Chunk(index * 10, len(piece), index, 3) for index, piece in enumerate(PIECES)
@@ -89,7 +89,7 @@ def test_what_a_killed_gc_had_set_aside_is_there_again(store_dir: Path) -> None:
     file = BodyFiles(store_dir, PlainCipher()).path(spilled.digest)
     file.rename(store_dir / "bodies" / f"gone-{2**22 + 1}-{file.name}")
     with Store.open(store_dir) as store:
-        assert b"".join(data for _, data in store.read_body(spilled)) == b"".join(PIECES)
+        assert b"".join(data for _, data in store.bodies.read(spilled)) == b"".join(PIECES)
     assert not list(store_dir.glob("bodies/gone-*"))
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_body_is_left_alone(store_dir: Path, tmp_path: Path) -> None:
         other = BodyFiles(store_dir, PlainCipher()).path(spilled.digest).parent
         (other / "notes.txt").write_bytes(b"kept")
         (other / (other.name + "0" * 62)).symlink_to(elsewhere / "notes.txt")
-        freed = store.remove_unneeded_files(time.time() + 10)
+        freed = store.removal.remove_unneeded_files(time.time() + 10)
     assert freed == spilled.size
     assert sorted(file.read_bytes() for file in elsewhere.iterdir()) == [b"kept"] * 2
     assert (other / "notes.txt").read_bytes() == b"kept"
@@ -128,7 +128,7 @@ async def test_a_damaged_body_never_ends(store_dir: Path, harm: str) -> None:
             path.unlink()
         found: list[bytes] = []
         with pytest.raises(LogCorrupt):
-            found.extend(piece for _, piece in store.read_body(spilled))
+            found.extend(piece for _, piece in store.bodies.read(spilled))
     assert len(found) < len(PIECES)
 
 
@@ -136,7 +136,7 @@ async def test_what_was_taken_can_be_read_before_it_is_kept(store_dir: Path) -> 
     """A body is forwarded from its file."""
     whole = b"".join(PIECES)
     with Store.open(store_dir) as store:
-        spool = store.spool()
+        spool = store.bodies.spool()
         for piece in PIECES:
             spool.write(piece)
         assert await spool.read(1000, 5000) == whole[1000:6000]
@@ -152,13 +152,13 @@ async def test_a_folder_that_takes_nothing_is_told_of(store_dir: Path) -> None:
     with Store.open(store_dir) as store:
         (store_dir / "bodies").write_text("in the way")
         with pytest.raises(StoreUnwritable, match="bodies"):
-            store.spool()
+            store.bodies.spool()
 
 
 async def test_what_a_dead_process_was_writing_goes(store_dir: Path) -> None:
     """Opening the store removes it; what living processes write stays."""
     with Store.open(store_dir) as store:
-        spool = store.spool()
+        spool = store.bodies.spool()
         spool.write(b"x")
     alive = create_liveness_file(store_dir)
     theirs = store_dir / "bodies" / f"partial-{alive.name}-1"
@@ -190,7 +190,7 @@ async def test_what_was_set_aside_comes_back(store_dir: Path, key: StoreKey | No
     """Byte for byte, with its pieces; nothing of it is in any file that has a name, and no file stays open."""
     with Store.open(store_dir, key=key) as store:
         before = len(os.listdir("/proc/self/fd"))
-        spool = store.spool(aside=True)
+        spool = store.bodies.spool(aside=True)
         expected = [
             Chunk(index * 10, len(piece), index, 3) for index, piece in enumerate([*PIECES, b""])
         ]
@@ -217,7 +217,7 @@ async def test_what_outgrows_its_place_is_kept_as_ever(
         return redactor.stream(fields, answer=True) if redacted else None
 
     async def kept(store: Store, *, aside: bool) -> tuple[Spilled, object, bytes]:
-        spool = store.spool(pieces=pieces, redact=redact, aside=aside)
+        spool = store.bodies.spool(pieces=pieces, redact=redact, aside=aside)
         for number, piece in enumerate(whole):
             if aside and number == at:
                 spool.outgrow()
@@ -230,7 +230,7 @@ async def test_what_outgrows_its_place_is_kept_as_ever(
 
     with Store.open(store_dir) as store:
         assert await kept(store, aside=True) == await kept(store, aside=False)
-        assert store.body_memory.backlog == 0
+        assert store.bodies.memory.backlog == 0
 
 
 async def test_what_is_dropped_while_it_is_written_is_closed_after(
@@ -249,13 +249,13 @@ async def test_what_is_dropped_while_it_is_written_is_closed_after(
     monkeypatch.setattr(Partial, "put", slow)
     with Store.open(store_dir) as store:
         before = len(os.listdir("/proc/self/fd"))
-        spool = store.spool(aside=True)
+        spool = store.bodies.spool(aside=True)
         spool.write(bytes(1 << 20))
         await asyncio.to_thread(begun.wait, 10)
         spool.write(b"and more")
         spool.drop()
         go_on.set()
         async with asyncio.timeout(10):
-            while store.body_memory.backlog:  # noqa: ASYNC110  # nobody tells
+            while store.bodies.memory.backlog:  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(0.001)
         assert len(os.listdir("/proc/self/fd")) == before

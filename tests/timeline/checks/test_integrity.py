@@ -39,8 +39,8 @@ Change = Callable[[Store, RunInfo, "lmdb.Transaction", dict[str, Any]], None]
 
 async def _make(store: Store, name: str, *, seal: bool = True) -> RunInfo:
     """Four exchanges: plain, plain, with a large answer, a WebSocket of two messages."""
-    info = await store.create_run(name, mode="record", at_ns=1)
-    spool = store.spool()
+    info = await store.runs.create(name, mode="record", at_ns=1)
+    spool = store.bodies.spool()
     spool.write(b"x" * 1000, Chunk(1, 1000))
     spilled = await spool.keep()
     told = [
@@ -50,13 +50,13 @@ async def _make(store: Store, name: str, *, seal: bool = True) -> RunInfo:
         make_exchange(4, response=make_response(b"", 101), websocket=WebSocketSummary(2, 2, None)),
     ]
     for exchange in told:
-        store.append(info.number, make_intent(exchange))
+        store.events.append(info.number, make_intent(exchange))
         if exchange.websocket is not None:
             for number in range(2):
                 said = Message(number, True, MessageKind.TEXT, b"%d" % number)
-                store.append_message(info.number, exchange.seq, number, said)
-        await store.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
-    return await store.seal(info, reason="done", at_ns=9) if seal else info
+                store.messages.append(info.number, exchange.seq, number, said)
+        await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+    return await store.runs.seal(info, reason="done", at_ns=9) if seal else info
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def store(tmp_path: Path) -> Path:
 def verified(path: Path, name: str = "a") -> Verified:
     """Check a run."""
     with Store.open(path, readonly=True) as store:
-        return verify_run(store, store.get_run(name))
+        return verify_run(store, store.runs.get(name))
 
 
 def test_a_run_as_it_was_recorded_is_sound(store: Path) -> None:
@@ -157,12 +157,12 @@ OTHER = make_exchange(1, body=b"another").fingerprint
 def test_a_change_is_found_and_placed(change: Change, seq: int, told: str, store: Path) -> None:
     """One at a time; the run beside it stays sound."""
     with Store.open(store) as opened:
-        run = opened.get_run("a")
+        run = opened.runs.get("a")
         tables = opened._database.tables
         opened.writer.call(lambda txn: change(opened, run, txn, tables))
     with Store.open(store, readonly=True) as opened:
         found = verify_run(opened, run)
-        assert verify_run(opened, opened.get_run("b")).problems == ()
+        assert verify_run(opened, opened.runs.get("b")).problems == ()
     if not told:  # the same bytes in both runs
         assert found.problems == ()
         return
@@ -174,10 +174,10 @@ def test_a_change_is_found_and_placed(change: Change, seq: int, told: str, store
 def test_an_answer_that_was_forged_does_not_fit_the_log(store: Path) -> None:
     """It can be read, its place is right, and it is not what was recorded."""
     with Store.open(store) as opened:
-        run = opened.get_run("a")
+        run = opened.runs.get("a")
         forged = make_exchange(1, body=b"one", response=make_response(b"no"))
         opened.writer.call(
-            lambda txn: opened._exchanges._prepare(run.number, _unproven(forged))(txn)
+            lambda txn: opened.exchanges._prepare(run.number, _unproven(forged))(txn)
         )
     (problem,) = verified(store).problems
     assert (problem.seq, problem.text) == (1, "it does not fit the hash that the log has of it")
@@ -193,11 +193,13 @@ def _refused(store: Store) -> RunInfo:
     asked = {**make_intent(exchange).data, "verdict": "refused", "reason": "denied"}
 
     async def write() -> RunInfo:
-        info = await store.create_run("r", mode="record", at_ns=1)
-        store.append(info.number, Event(EventKind.VERDICT, 2, asked))
+        info = await store.runs.create("r", mode="record", at_ns=1)
+        store.events.append(info.number, Event(EventKind.VERDICT, 2, asked))
         outcome = Event(EventKind.OUTCOME, 3, {"seq": 1})
-        await store.save(info.number, lambda: replace(make_record(exchange), outcome=outcome))
-        return await store.seal(info, reason="done", at_ns=9)
+        await store.exchanges.save(
+            info.number, lambda: replace(make_record(exchange), outcome=outcome)
+        )
+        return await store.runs.seal(info, reason="done", at_ns=9)
 
     return asyncio.run(write())
 
@@ -209,7 +211,7 @@ def test_the_log_speaks_for_a_refusal_by_its_verdict(tmp_path: Path) -> None:
         found = verify_run(store, run)
         assert (found.unproven, found.problems) == (0, ())
         forged = make_exchange(1, verdict=VerdictKind.REFUSED, response=make_response(b"no"))
-        store.writer.call(lambda txn: store._exchanges._prepare(run.number, _unproven(forged))(txn))
+        store.writer.call(lambda txn: store.exchanges._prepare(run.number, _unproven(forged))(txn))
     (problem,) = verified(tmp_path, "r").problems
     assert (problem.seq, problem.text) == (1, "it does not fit the hash that the log has of it")
 
@@ -245,10 +247,12 @@ def test_what_no_hash_vouches_for_is_counted(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
 
         async def record() -> RunInfo:
-            info = await store.create_run("r", mode="record", at_ns=1)
-            store.append(info.number, make_intent(make_exchange()))
-            await store.save(info.number, lambda: make_record(make_exchange(), final=False))
-            return await store.seal(info, reason="x", at_ns=2)
+            info = await store.runs.create("r", mode="record", at_ns=1)
+            store.events.append(info.number, make_intent(make_exchange()))
+            await store.exchanges.save(
+                info.number, lambda: make_record(make_exchange(), final=False)
+            )
+            return await store.runs.seal(info, reason="x", at_ns=2)
 
         asyncio.run(record())
     found = verified(tmp_path, "r")
@@ -286,7 +290,7 @@ def test_an_index_that_was_made_anew_is_made_once_more_and_compared(store: Path)
     assert runner.invoke(cli, ["reindex", "a", *told], standalone_mode=False).exception is None
     assert runner.invoke(cli, ["verify", *told], standalone_mode=False).return_value == 0
     with Store.open(store) as opened:
-        run = opened.get_run("a")
+        run = opened.runs.get("a")
         assert run.index
         row = fingerprint_key(run.index, OTHER, 2)
         opened.writer.call(

@@ -32,8 +32,8 @@ async def test_each_effect_says_what_answered_it(tmp_path: Path) -> None:
         await story.play([look, PAY, other, strange])
         receipt = await story.end()
         store = story.running.store
-        run = store.get_run("tape@1")
-        was, now = listed(store, store.get_run("tape")), listed(store, run)
+        run = store.runs.get("tape@1")
+        was, now = listed(store, store.runs.get("tape")), listed(store, run)
     assert [(row["seq"], row["by"], row["status"]) for row in was] == [
         (2, "upstream", 200),
         (3, "upstream", 200),
@@ -63,7 +63,7 @@ async def test_the_command_prints_the_rows(tmp_path: Path) -> None:
     async with recorded(tmp_path / "store", [PAY, MAIL]) as story:
         await story.play([PAY, PAY])
         await story.end()
-        run = story.running.store.get_run("tape@1")
+        run = story.running.store.runs.get("tape@1")
         rows = listed(story.running.store, run)
     flags = ["effects", "tape@1", "--store", str(tmp_path / "store")]
     printed = CliRunner().invoke(cli, [*flags, "--json"], standalone_mode=False)

@@ -58,16 +58,16 @@ async def _play(
 
     What is asked first is served from the first read.
     """
-    run = await store.create_run("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1)
     for seq, (what, status) in enumerate(tape_of, 1):
         recorded = _read(seq, what, headers, response=make_response(status=status))
         if not status:
             fault = Fault(FaultKind.REFUSED, Phase.CONNECT, RedactedText("refused"), 1, Ending.RST)
             recorded = replace(recorded, response=None, fault=fault)
-        store.append(run.number, make_intent(recorded))
-        await store.save(run.number, partial(make_record, recorded))
-    tape = await store.seal(run, reason="done", at_ns=2)
-    played: RunInfo = await store.create_run("tape", mode="playback", at_ns=3, parent=tape)
+        store.events.append(run.number, make_intent(recorded))
+        await store.exchanges.save(run.number, partial(make_record, recorded))
+    tape = await store.runs.seal(run, reason="done", at_ns=2)
+    played: RunInfo = await store.runs.create("tape", mode="playback", at_ns=3, parent=tape)
     for seq, (verdict, what) in enumerate(asked, 1):
         exchange = _read(seq, what, headers, verdict=VerdictKind(verdict))
         request = exchange.request
@@ -83,15 +83,15 @@ async def _play(
         }
         if verdict == "served":
             data |= {"tape_seq": 1, "match": "exact"}
-        store.append(played.number, Event(EventKind.VERDICT, 3, data))
+        store.events.append(played.number, Event(EventKind.VERDICT, 3, data))
         if verdict == "refused":
-            await store.save(played.number, partial(make_record, exchange, final=False))
+            await store.exchanges.save(played.number, partial(make_record, exchange, final=False))
             kind = DivergenceKind.UNEXPECTED
             row = Divergence(kind, Seq(seq), request.method, request.url, None).to_json()
-            store.append(
+            store.events.append(
                 played.number, Event(EventKind.DIVERGED, 3, {"seq": seq, "divergence": row})
             )
-    return build(store, await store.seal(played, reason="done", at_ns=4))
+    return build(store, await store.runs.seal(played, reason="done", at_ns=4))
 
 
 async def test_an_extra_read_at_the_end_is_reported_alone(store: Store) -> None:

@@ -39,21 +39,21 @@ async def store(store_dir: Path) -> AsyncIterator[Store]:
 
 
 async def record(store: Store, *exchanges: Exchange) -> RunInfo:
-    run = await store.create_run("tape", mode="record", at_ns=1)
+    run = await store.runs.create("tape", mode="record", at_ns=1)
     for exchange in exchanges:
-        store.append(run.number, make_intent(exchange))
-        await store.save(run.number, partial(make_record, exchange))
-    return await store.seal(run, reason="the command ended with 0", at_ns=2)
+        store.events.append(run.number, make_intent(exchange))
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    return await store.runs.seal(run, reason="the command ended with 0", at_ns=2)
 
 
 async def play(store: Store, tape: RunInfo, *told: str) -> RunInfo:
-    run = await store.create_run(tape.id, mode="playback", at_ns=3, parent=tape)
+    run = await store.runs.create(tape.id, mode="playback", at_ns=3, parent=tape)
     last = ""
     for seq, words in enumerate(told, 1):
         last = last if words == "again" else words
         for event in _events(seq, last.split()):
-            store.append(run.number, event)
-    return await store.seal(run, reason="the command ended with 0", at_ns=4)
+            store.events.append(run.number, event)
+    return await store.runs.seal(run, reason="the command ended with 0", at_ns=4)
 
 
 def _events(seq: int, words: list[str]) -> list[Event]:

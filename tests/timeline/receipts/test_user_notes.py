@@ -19,10 +19,10 @@ def store(tmp_path: Path) -> Path:
     with Store.open(tmp_path) as store:
 
         async def record() -> None:
-            info = await store.create_run("night", mode="record", at_ns=1)
-            store.append(info.number, make_intent(make_exchange()))
-            await store.save(info.number, lambda: make_record(make_exchange()))
-            await store.seal(info, reason="done", at_ns=2)
+            info = await store.runs.create("night", mode="record", at_ns=1)
+            store.events.append(info.number, make_intent(make_exchange()))
+            await store.exchanges.save(info.number, lambda: make_record(make_exchange()))
+            await store.runs.seal(info, reason="done", at_ns=2)
 
         asyncio.run(record())
     return tmp_path
@@ -48,7 +48,7 @@ def test_notes_are_added_to_a_run_that_has_ended(store: Path) -> None:
     assert "\x1b" not in shown
     assert "refunded" not in shown
     with Store.open(store, readonly=True) as opened:
-        assert verify_run(opened, opened.get_run("night")).problems == ()
+        assert verify_run(opened, opened.runs.get("night")).problems == ()
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_a_recording_under_other_rules(
 ) -> None:
     """What recording and its replay would do otherwise."""
     store, url = tape
-    made = dry_run_policy(store, store.get_run("tape"), loads(rules.replace("*/", f"{url}/")))
+    made = dry_run_policy(store, store.runs.get("tape"), loads(rules.replace("*/", f"{url}/")))
     assert changes(made) == expected
     assert made.requests == 3
     told = render_dry_run(made)
@@ -135,7 +135,7 @@ async def test_a_playback_under_other_rules(
 ) -> None:
     """What its tape held is as the log says; the rules decide what comes of it."""
     tape = await asyncio.to_thread(record_run, store, "tape", [ask({})], kind=EFFECT)
-    run = await store.create_run(
+    run = await store.runs.create(
         "tape", mode="playback", at_ns=1, parent=tape, agent=RedactedText("")
     )
     data = {
@@ -149,8 +149,8 @@ async def test_a_playback_under_other_rules(
         "rule": "tape",
         **more,
     }
-    store.append(run.number, Event(EventKind.VERDICT, 1, data))
-    run = await store.seal(run, reason="done", at_ns=2)
+    store.events.append(run.number, Event(EventKind.VERDICT, 1, data))
+    run = await store.runs.seal(run, reason="done", at_ns=2)
     made = dry_run_policy(store, run, loads(rules.replace("*/", "http://api.test/")))
     assert made.after == {expected: 1}
 
@@ -172,5 +172,5 @@ def test_a_thousand_runs_are_judged_in_a_sweep(store: Store) -> None:
     for number in range(RUNS):
         record_run(store, f"run-{number}", [ask({"n": number})], kind=EFFECT)
     rules = loads("effects: [{match: 'POST https://api.test/*', gate: true}]")
-    for run in store.runs():
+    for run in store.runs.all():
         assert dry_run_policy(store, run, rules).after == {"held": 1}

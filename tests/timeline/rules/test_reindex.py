@@ -50,7 +50,7 @@ def test_an_exchange_that_the_store_lost_is_told(tmp_path: Path) -> None:
             assert cursor.last()
             transaction.delete(cursor.key(), db=table)
     with Store.open(tmp_path, readonly=True) as store:
-        made = planned(store, store.get_run("tape"), ())
+        made = planned(store, store.runs.get("tape"), ())
     assert made.missing == (4,)
     assert made.to_json(written=False)["missing"] == [4]
     assert "missing (1): seqs 4\n" in render_plan(made, written=False)
@@ -62,20 +62,20 @@ def test_under_the_same_rules_nothing_changes(tmp_path: Path) -> None:
         run = record_run(store, "tape", TASK, MASK)
         made = planned(store, run, MASK)
         assert (made.change.changed, made.index.digest) == (0, run.rules)
-        assert planned(store, store.replace_index(run, made.index), MASK).change.changed == 0
+        assert planned(store, store.index.replace(run, made.index), MASK).change.changed == 0
 
 
 def test_without_a_rule_its_requests_are_apart_again(tmp_path: Path) -> None:
     """And with it they were equal; a round trip ends where it began."""
     with Store.open(tmp_path) as store:
         run = record_run(store, "tape", TASK, MASK)
-        before = store.fingerprints(run)
+        before = store.index.fingerprints(run)
         made = planned(store, run, ())
         assert (made.change.apart, made.change.equal) == (((1, 2),), ())
-        run = store.replace_index(run, made.index)
-        assert store.fingerprints(run) != before
-        run = store.replace_index(run, planned(store, run, MASK).index)
-        assert store.fingerprints(run) == before
+        run = store.index.replace(run, made.index)
+        assert store.index.fingerprints(run) != before
+        run = store.index.replace(run, planned(store, run, MASK).index)
+        assert store.index.fingerprints(run) == before
 
 
 def test_progress_goes_up_to_the_end(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ async def test_a_ruling_over_the_api(tmp_path: Path) -> None:
         store = api.running.store
         (ruled,) = [
             event.data
-            for event in store.events(store.get_run("tape"))
+            for event in store.events.read(store.runs.get("tape"))
             if event.kind is EventKind.RULED
         ]
         assert (ruled["via"], ruled["reason"]) == ("api", "fine")
@@ -245,7 +245,7 @@ async def test_a_ruling_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await api.running.end("tape")
         (ruled,) = [
             event.data
-            for event in store.events(store.get_run("tape"))
+            for event in store.events.read(store.runs.get("tape"))
             if event.kind is EventKind.RULED
         ]
         assert (ruled["via"], ruled["reason"], ruled["digest"]) == (

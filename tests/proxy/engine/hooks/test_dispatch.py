@@ -252,9 +252,9 @@ async def test_a_request_that_could_not_be_decided_is_not_sent(
     assert not open_run.pending_exchanges
     await recording.end("tape")
     run = open_run.info
-    assert list(recording.store.exchanges(run)) == []
+    assert list(recording.store.exchanges.all(run)) == []
     if hook == "request":
-        said = [e.data for e in recording.store.events(run) if e.kind is EventKind.VERDICT]
+        said = [e.data for e in recording.store.events.read(run) if e.kind is EventKind.VERDICT]
         assert [(one["verdict"], one["reason"]) for one in said] == [
             ("refused", "internal error: OSError")
         ]

@@ -70,6 +70,6 @@ async def test_calls_that_begin_alike_are_told_apart(
                         assert got == b"all of it"
                 await running.end(run)
                 running.play()
-            receipt = build(running.store, running.store.get_run(RunId("tape@1")))
+            receipt = build(running.store, running.store.runs.get(RunId("tape@1")))
     assert receipt.divergences == []
     assert receipt.counts["served"] == 2
