@@ -1,7 +1,8 @@
 """The store: the event log, the exchanges and their index, and the list of runs, in one LMDB environment.
 
-`Store.open` gives one LMDB environment in a folder. Writes go through its one writer thread and are told
-of after their commit; reads are short transactions, from any thread and any process.
+`Store.open` gives one LMDB environment in a folder. Its parts have the methods: `store.runs.create(...)`, `store.exchanges.find(...)`;
+`store/store.py` lists them. Writes go through its one writer thread and are told of after their commit; reads are short
+transactions, from any thread and any process.
 """
 
 from .encryption.key import StoreKey, find_key, make_key_file, read_key

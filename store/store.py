@@ -5,7 +5,6 @@ of the design names are awaited; a read transaction is open for one call. Each p
 own, with the methods that others call; this module opens the parts and hands them out.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import lmdb
@@ -28,7 +27,6 @@ from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
 from .tables.originals import Originals
 from .tables.requests_to_owner import OwnerRequests
-from .tables.run_info import RunInfo
 from .tables.runs import RunList
 from .tables.websocket_messages import Messages
 
@@ -66,55 +64,6 @@ class Store:
         self.removal = Removal(database, self.runs, self.bodies, self.file_uses)
         """Deletes runs and the files that only they needed."""
         self.runs.ended += [self.alpn.forget, self.messages.forget, self.exchanges.forget]
-
-        # The names of before, while call sites change over.
-        self.create_run = self.runs.create
-        self.find_run = self.runs.find
-        self.get_run = self.runs.get
-        self.find_tape = self.runs.find_tape
-        self.exists = self.runs.exists
-        self.find_latest = self.runs.find_latest
-        self.find_recordings = self.runs.find_recordings
-        self.reload = self.runs.reload
-        self.seal = self.runs.seal
-        self.seal_blocking = self.runs.seal_blocking
-        self.mark = self.runs.mark
-        self.owner_alive = self.runs.owner_alive
-        self.ask_owner = self.owner_requests.ask
-        self.owner_was_asked = self.owner_requests.was_asked
-        self.append = self.events.append
-        self.append_made = self.events.append_made
-        self.append_durably = self.events.append_durably
-        self.append_blocking = self.events.append_blocking
-        self.log = self.events.all
-        self.raw_log = self.events.raw
-        self.checked_log = self.events.checked
-        self.find_broken_link = self.events.find_broken_link
-        self.save = self.exchanges.save
-        self.save_unwaited = self.exchanges.save_unwaited
-        self.find_exchange = self.exchanges.find
-        self.holds = self.exchanges.holds
-        self.seqs = self.exchanges.seqs
-        self.append_message = self.messages.append
-        self.record_message = self.messages.record
-        self.find_originals = self.originals.find
-        self.find_original_message = self.originals.find_message
-        self.find_fingerprint = self.index.find_fingerprint
-        self.next_use = self.index.next_use
-        self.indexed = self.index.indexed
-        self.fingerprints = self.index.fingerprints
-        self.index_rows = self.index.rows
-        self.replace_index = self.index.replace
-        self.find_alpn = self.alpn.find
-        self.knows_files_of = self.file_uses.knows
-        self.spool = self.bodies.spool
-        self.body_memory = self.bodies.memory
-        self.read_file = self.bodies.read_file
-        self.keep_file = self.bodies.keep_file
-        self.keep_anew = self.bodies.keep_anew
-        self.read_aside = self.bodies.read_aside
-        self.read_body = self.bodies.read
-        self._runs, self._log, self._exchanges = self.runs, self.events, self.exchanges
 
     @classmethod
     def open(
@@ -186,25 +135,3 @@ class Store:
     def writer(self) -> Writer:
         """The writer; a store opened for reading has none."""
         return self._database.writer
-
-    @property
-    def erasing(self) -> bool:
-        """Call `removal.erasing` by its earlier name."""
-        return self.removal.erasing
-
-    @property
-    def keeps_originals(self) -> bool:
-        """`originals.kept` by its earlier name."""
-        return self.originals.kept
-
-    def delete_runs(self, runs: Sequence[RunInfo]) -> int:
-        """Call `removal.delete` by its earlier name."""
-        return self.removal.delete(runs)
-
-    def erase_runs(self, runs: Sequence[RunInfo]) -> int:
-        """Call `removal.erase` by its earlier name."""
-        return self.removal.erase(runs)
-
-    def remove_unneeded_files(self, before_s: float) -> int:
-        """Call `removal.remove_unneeded_files` by its earlier name."""
-        return self.removal.remove_unneeded_files(before_s)

@@ -227,6 +227,3 @@ class EventLog:
     def find_broken_link(self, info: RunInfo) -> int | None:
         """Find the number of the first event of a run that cannot be read or does not follow the one before it; None if all are sound."""
         return next((row.number for row in self.checked(info) if row.problem), None)
-
-    __call__ = read
-    # The name of before, while call sites change over.

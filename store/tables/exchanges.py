@@ -254,9 +254,6 @@ class Exchanges:
             numbers = [place[8:] for place in places if len(place) == KEY_BYTES]
         return [Seq(int.from_bytes(number, "big")) for number in numbers]
 
-    __call__ = all
-    # The name of before, while call sites change over.
-
 
 def _pack(place: Placement, check: bytes) -> bytes:
     stored, base, _ = place

@@ -363,9 +363,6 @@ class RunList:
         except BadRecord as error:
             raise LogCorrupt(f"run {number}: {error}") from error
 
-    __call__ = all
-    # The name of before, while call sites change over.
-
 
 def check_name(name: str, limit: int = MAX_NAME_BYTES) -> None:
     """Raise StoreError where a text cannot be the name of a run: such a key would fail a whole batch."""

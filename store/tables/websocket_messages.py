@@ -103,7 +103,3 @@ class Messages:
                     where = f"run {info.id}, exchange {seq}, message {after}"
                     raise LogCorrupt(f"{where}: {error}") from error
             yield found
-
-    def __call__(self, info: RunInfo, seq: int, after: int = -1) -> Iterator[Message]:
-        """Call `all` by its earlier name, while call sites change over."""
-        return self.all(info, seq, after)
