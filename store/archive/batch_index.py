@@ -34,7 +34,11 @@ _HOME = b"home-of-archived"
 
 
 class ArchivedRuns:
-    """What the store knows of archives. Blocks; never use it on an event loop."""
+    """What the store knows of archives, `store.archive`. Blocks; never use it on an event loop.
+
+    A batch is named by the archive it is in (`place`, as the configuration writes it) and by its own name (`batch`). What writes
+    is durable when it returns, and raises StoreUnwritable.
+    """
 
     def __init__(self, database: Database, runs: RunList) -> None:
         self._database = database
