@@ -76,7 +76,7 @@ async def _measure(folder: Path, count: int, mixed: bool, plan: Plan) -> tuple[l
         config = Config(mode=Mode.PLAYBACK, store=folder)
         run = await store.runs.create("tape", mode="playback", at_ns=1, parent=tape)
         open_run = OpenRun(config.mode, config, Redactor(b"key", ()), store, run, tape)
-        open_run.prepare()
+        await open_run.prepare()
         assert open_run.preparing is not None
         await open_run.preparing
         took_ms, found = [], 0
