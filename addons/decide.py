@@ -261,6 +261,7 @@ class Decide:
     async def _look_for_drift(self, pending: PendingExchange, open_run: OpenRun) -> None:
         """Find a recorded model call that differs only in fields that may drift."""
         if open_run.drifts is None:
+            await open_run.read_values()
             made = await asyncio.to_thread(_make_drifts, open_run)
             if open_run.drifts is None:
                 open_run.drifts, open_run.tool_results = made
@@ -379,6 +380,8 @@ class Decide:
             reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
             return None
+        if _lacks_values(pending, open_run):
+            return self._take_later(pending, open_run, fingerprint, seq, needs)
         pending.disagrees = _find_disagreements(pending, open_run, fingerprint)
         if pending.disagrees:
             text = "; ".join(one.what for one in pending.disagrees)
@@ -389,6 +392,25 @@ class Decide:
         open_run.cursor.take(fingerprint, Hit(seq))
         passed = find_passed(open_run, pending, recorded)
         return self._compare_lane(pending, open_run, recorded, passed) if passed else None
+
+    async def _take_later(
+        self,
+        pending: PendingExchange,
+        open_run: OpenRun,
+        fingerprint: Fingerprint,
+        seq: Seq,
+        needs: Dependence | None,
+    ) -> None:
+        """Serve a request with a credential that may be another one of the tape, once the tape's were read."""
+        await open_run.read_values()
+        if open_run.cursor is not None and open_run.cursor.served(
+            seq
+        ):  # another request was answered with it meanwhile
+            looking = self._look_up(pending, open_run, fingerprint)
+        else:
+            looking = self._take(pending, open_run, fingerprint, seq, needs)
+        if looking is not None:
+            await looking
 
     def _repeats(self, pending: PendingExchange) -> bool:
         """Say whether a rule has the last answer to a request served again."""
@@ -426,18 +448,31 @@ class Decide:
         return await asyncio.to_thread(find_needs, open_run, seq, request, pending.redactions)
 
 
+def _lacks_values(pending: PendingExchange, open_run: OpenRun) -> bool:
+    """Say whether the credentials of the tape have to be known before a request is served."""
+    request, recorded = pending.request, _as_asked(pending)
+    if request is None or recorded is None or pending.request_class is RequestClass.TELEMETRY:
+        return False
+    return open_run.agreement.lacks_values(request, recorded)
+
+
+def _as_asked(pending: PendingExchange) -> Exchange | None:
+    """Give what would answer a request, with the class that the request has today: of an effect no profile leaves anything out."""
+    recorded = pending.recorded
+    if recorded is None or recorded.request_class is pending.request_class:
+        return recorded
+    return replace(recorded, request_class=pending.request_class)
+
+
 def _find_disagreements(
     pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint
 ) -> tuple[Drift, ...]:
     """Find where a request has another credential or run id than what would answer it stands for."""
-    request, recorded, cursor = pending.request, pending.recorded, open_run.cursor
+    request, recorded, cursor = pending.request, _as_asked(pending), open_run.cursor
     if request is None or recorded is None or cursor is None:
         return ()
     if pending.request_class is RequestClass.TELEMETRY:
         return ()
-    if recorded.request_class is not pending.request_class:
-        # What may differ goes by what the request is today: of an effect no profile leaves anything out.
-        recorded = replace(recorded, request_class=pending.request_class)
     alike = partial(cursor.uses, fingerprint)
     wrong = open_run.agreement.find_disagreements(request, recorded, alike)
     if open_run.id_rewriting.cancels_another(request, recorded.request):

@@ -4,6 +4,7 @@ Belongs to the event loop, except where a method says otherwise.
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from bisect import bisect_right
@@ -40,6 +41,7 @@ from ...tape.exchange import (
     Seq,
     Tunnel,
 )
+from ...tape.headers.recorded_values import RecordedValues
 from ...tape.headers.shipped_lists import DECISIVE_NAMES
 from ...tape.matching.agreement import Agreement, without_conditions
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Rank, Unknown
@@ -172,6 +174,8 @@ class OpenRun:
         self.preparing: asyncio.Future[Any] | None = None
         """Reads them, from the opening of a playback on."""
         self._reading = threading.Lock()
+        self._values: asyncio.Future[RecordedValues] | None = None
+        """Reads the credentials of the tape, once they are needed."""
         self.effects = Effects()
         """Effects asked for so far."""
         self.gated = AlikeEffects()
@@ -456,6 +460,26 @@ class OpenRun:
             self.answered_before = await asyncio.to_thread(read_order, *asked)
             loop = asyncio.get_running_loop()
             self.preparing = loop.run_in_executor(None, self.find_near)
+
+    async def read_values(self) -> None:
+        """Have the agreement know the credentials of the whole tape. Loop."""
+        if self.tape is None or not self.agreement.same_key:
+            return
+        if self._values is None:
+            self._values = asyncio.ensure_future(asyncio.to_thread(self._read_values, self.tape))
+        self.agreement.take_values(await asyncio.shield(self._values))
+
+    def _read_values(self, tape: RunInfo) -> RecordedValues:
+        values = RecordedValues(self.rules.fields.account)
+        with contextlib.suppress(
+            LogCorrupt
+        ):  # whoever is answered with what cannot be read is told
+            for recorded in self.store.exchanges.all(tape):
+                self.agreement.add_recorded(reclassify(recorded, self.config.classes), values)
+                if recorded.response is not None:
+                    values.give(self.redactor.list_given(recorded.response))
+                time.sleep(0)  # others want the interpreter too
+        return values
 
     def _read_tape(self) -> None:
         with self._reading:

@@ -63,7 +63,7 @@ class LinkedValues:
         unseen, merged, split = list[Pair](), list[Pair](), list[Pair]()
         thens, nows = dict[_Value, bytes](), dict[_Value, bytes]()
         """Of ids of runs that were seen in this request alone."""
-        for old, new in _pairs(recorded, present):
+        for old, new in find_pairs(recorded, present):
             then = self._present.get(_key(new), thens.get(_key(new)))
             now = self._recorded.get(_key(old), nows.get(_key(old)))
             given = self._given.get(_key(new))
@@ -78,7 +78,7 @@ class LinkedValues:
                     else ()
                 )
                 continue
-            if given is not None and (not _is_cookie(new) or self._is_of_another(old, new)):
+            if given is not None and (not is_cookie(new) or self._is_of_another(old, new)):
                 split += [(old, new)] if given != old.value else ()
                 continue
             if given is None and _key(old) in self._came and new.value not in (old.value, now):
@@ -123,6 +123,12 @@ class LinkedValues:
         if given is not None:
             return given == old.value
         return old.value == new.value and self._present.get(_key(new), old.value) == old.value
+
+    def is_settled(self, old: Linked, new: Linked) -> bool:
+        """Say whether it is known by now what a present value stands for, or any of two does."""
+        if _key(new) in self._given or (new.part and _key(old) in self._came):
+            return True
+        return self._present.get(_key(new)) == old.value or self._are_alike(old, new)
 
     def stands_for(self, recorded: bytes, present: bytes) -> bool:
         """Say whether a present credential stands for a recorded one by what was seen so far."""
@@ -170,7 +176,7 @@ class LinkedValues:
         _note(self._given, _key(recorded._replace(value=present)), recorded.value)
         if _key(recorded) not in self._asked:
             _note(self._came, _key(recorded), present)
-        if _is_cookie(recorded):
+        if is_cookie(recorded):
             keys = [_key(recorded._replace(value=one)) for one in (recorded.value, *alike)]
             known = (self._sessions.get(key) for key in keys)
             session = next((one for one in known if one is not None), recorded.value)
@@ -197,19 +203,19 @@ class LinkedValues:
 
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which values stand for which; what is known already stays."""
-        for old, new in _pairs(recorded, present):
+        for old, new in find_pairs(recorded, present):
             alike = self._are_alike(old, new)
             free = new.follows and not alike
             if new.part:
                 continue  # the whole is linked
             if alike and old.value == new.value:
                 continue  # sessions that began alike say the same for a while, of whichever recorded one
-            if not free and (_is_cookie(new) or _key(new) not in self._given):
+            if not free and (is_cookie(new) or _key(new) not in self._given):
                 _note(self._present, _key(new), old.value)
                 _note(self._recorded, _key(old), new.value)
 
 
-def _pairs(recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
+def find_pairs(recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
     """Put the values of the same places together; a cookie that stands twice, in its order."""
     waiting: dict[str, list[Linked]] = {}
     for old in recorded:
@@ -221,14 +227,14 @@ def _pairs(recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
     return found
 
 
-def _is_cookie(linked: Linked) -> bool:
+def is_cookie(linked: Linked) -> bool:
     """Say whether a value is that of a cookie: answers at one time may each set one, and the last to come counts."""
     return linked.place.startswith("cookie ")
 
 
 def _key(linked: Linked) -> _Value:
     # Cookies are full of settings: a `1` in one is no `1` in another.
-    scope = linked.place if _is_cookie(linked) else ""
+    scope = linked.place if is_cookie(linked) else ""
     return linked.space, scope, linked.value
 
 

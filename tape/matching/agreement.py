@@ -19,9 +19,19 @@ from ..canonical.canonical_request import (
 )
 from ..diff.difference import show_difference
 from ..diff.divergence_types import Difference
-from ..exchange import ANOTHER, BODY, HEADER, Exchange, Headers, Request, RequestClass, Seq
+from ..exchange import (
+    ANOTHER,
+    BODY,
+    HEADER,
+    Exchange,
+    Headers,
+    Request,
+    RequestClass,
+    Seq,
+)
 from ..headers.counted_fields import CountedFields, Linked, Space
-from ..headers.linked_values import Comparison, LinkedValues, Pair
+from ..headers.linked_values import Comparison, LinkedValues, Pair, find_pairs
+from ..headers.recorded_values import RecordedValues
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
@@ -81,6 +91,7 @@ _NUMBER = re.compile("[#?]")
 """Begins what tells the places of one field apart."""
 _SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query", "header": "header"}
 _MISTAKEN = "has another secret than the one that is recorded there"
+_MOVED = "has the value that the tape has in another place or request"
 _SPLIT = "has another value than before where the tape has one"
 _INVENTED = "has another value than the one that an answer gave"
 _MERGED = "has one value where the tape has several"
@@ -133,6 +144,10 @@ class Agreement:
         self._read = read
         self._links = LinkedValues(rules.fields.account)
         self._inner = InnerSecrets(self._links)
+        self.same_key = same_key
+        """Whether equal values have equal placeholders."""
+        self._recorded: RecordedValues | None = None
+        """The values of the whole tape, once they were read."""
         self._replaced = ReplacedValues(same_key, self._links.stands_for)
         self._blocks = SentBlocks()
         self._reads: dict[str, deque[tuple[range, bytes]]] = {}
@@ -235,6 +250,10 @@ class Agreement:
         old, new = self._read_beside(recorded), self._read_present(request)
         agrees = self._compare(old.linked, new.linked)
         wrong = self._disagreements(agrees, old, alike)[1]
+        told = {one.place for one, _ in agrees.split}
+        for pair in self._find_moved(request, recorded):
+            if pair[0].place not in told:
+                wrong.append(_drift(pair, _MOVED))
         if old.inner:
             inner = self._find_inner(request).linked
             kind = recorded.request_class
@@ -263,6 +282,67 @@ class Agreement:
             if not self._is_masked(request, recorded.request_class, one.place):
                 yield one
 
+    def lacks_values(self, request: Request, recorded: Exchange) -> bool:
+        """Say whether the values of the whole tape have to be read before a request is compared with the one that would answer it.
+
+        A credential of now is about to be taken for a recorded one, and may be another one of the tape.
+        """
+        if self._recorded is not None or not self.same_key:
+            return False
+        return any(
+            new.part or self._rules.fields.account(new.value)
+            for old, new in self._pair_unsettled(request, recorded)
+            if new.value != old.value and new.space is Space.CREDENTIAL
+        )
+
+    def take_values(self, recorded: RecordedValues) -> None:
+        """Take the values of the whole tape."""
+        self._recorded = recorded
+
+    def add_recorded(self, recorded: Exchange, values: RecordedValues) -> None:
+        """Add the values of a request of the tape to those of all. Any thread."""
+        if recorded.request_class is not RequestClass.TELEMETRY:
+            request = recorded.request
+            inner = read_inner(request, self._find) if request.secrets else Inner((), ())
+            values.add((*fields_of(request, self._rules).linked, *inner.linked))
+
+    def _pair_unsettled(self, request: Request, recorded: Exchange) -> list[Pair]:
+        """Give recorded and present values of one place, where it is not known yet which stands for which."""
+        old, new = self._read_beside(recorded), self._read_present(request)
+        pairs = find_pairs(self._runs.resolve(old.linked), self._runs.resolve(new.linked))
+        found = [pair for pair in pairs if not self._links.is_settled(*pair)]
+        if old.inner:
+            inner = self._find_inner(request).linked
+            found += self._inner.pair_unsettled(old.inner, inner)
+        return found
+
+    def _find_moved(self, request: Request, recorded: Exchange) -> Iterator[Pair]:
+        """Give recorded and present values of one place, where the present one is another one of the tape."""
+        pairs = [
+            (old, new)
+            for old, new in self._pair_unsettled(request, recorded)
+            if old.value != new.value and not (old.space is Space.RUN and " $" in old.place)
+        ]
+        if not pairs:
+            return
+        old, new = self._read_beside(recorded), self._read_present(request)
+        inner = self._find_inner(request).linked if old.inner else ()
+        values = self._recorded or RecordedValues(self._rules.fields.account)
+        moved = set(
+            values.find_moved(
+                self._runs.resolve((*old.linked, *old.inner)),
+                self._runs.resolve((*new.linked, *inner)),
+            )
+        )
+        kind = recorded.request_class
+        for pair in pairs:
+            if pair in moved or values.has(pair[1]):
+                place = pair[0].place
+                if place.partition(" ")[0] not in _SHOWN or not self._is_masked(
+                    request, kind, place
+                ):
+                    yield pair
+
     def compare_message(
         self, recorded: Request, present: Request, request_class: RequestClass, seq: Seq
     ) -> "ComparedMessage":
@@ -273,6 +353,9 @@ class Agreement:
         seq: the answers before it had been given.
         """
         old, new = (read_inner(one, self._find) for one in (recorded, present))
+        values = self._recorded or RecordedValues(self._rules.fields.account)
+        unsettled = self._inner.pair_unsettled(old.linked, new.linked)
+        moved = set(values.find_moved(old.linked, new.linked))
         changed = list(self._replaced.find_changed(old.replaced, new.replaced))
         places = self._inner.find_mistaken(old.linked, new.linked)
         changed += [Changed(place, _MISTAKEN) for place in places]
@@ -287,6 +370,7 @@ class Agreement:
         agrees = self._links.compare(old_ids, new_ids)
         changed += [Changed(pair[0].place, _SPLIT) for pair in agrees.split]
         changed += [Changed(pair[0].place, _MERGED) for pair in agrees.merged]
+        changed += [Changed(pair[0].place, _MOVED) for pair in unsettled if pair in moved]
         told = {one.place: one for one in reversed(changed)}.values()
         changed = [
             one for one in reversed(told) if not self._is_masked(present, request_class, one.place)

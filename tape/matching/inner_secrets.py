@@ -68,6 +68,16 @@ class InnerSecrets:
             and any(one.is_split(old[place], new[place]) for one in (self._own, self._links))
         ]
 
+    def pair_unsettled(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
+        """Give recorded and present values of the places that have one secret, where it is not known yet which stands for which."""
+        old, new = _alone(recorded), _alone(present)
+        pairs = [(old[place], new[place]) for place in new if place in old]
+        return [
+            pair
+            for pair in pairs
+            if not any(one.is_settled(*pair) for one in (self._own, self._links))
+        ]
+
     def find_unseen(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
         """Find the values that nothing explains, each with the recorded one, where a place has one secret."""
         old, new = _alone(recorded), _alone(present)

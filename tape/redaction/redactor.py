@@ -290,6 +290,16 @@ class Redactor:
             found += [("", value, value) for value in values]
         return found
 
+    @staticmethod
+    def list_given(response: Response) -> list[bytes]:
+        """Give what a recorded answer may have given: what was replaced in its body, and the values of header fields and cookies. Any thread."""
+        body = response.body
+        found = [unescape(body[one.at : one.at + one.size]) for one in response.secrets]
+        for name, value in response.headers:
+            cookie = value.partition(b";")[0].partition(b"=")[2]
+            found.append(cookie if name.lower() == b"set-cookie" else value.strip())
+        return found
+
     def keep_exported(
         self,
         request: RawRequest,
