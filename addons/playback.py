@@ -9,7 +9,7 @@ from typing import Any
 from mitmproxy import http
 
 from ..store import LogCorrupt
-from ..tape.canonical.canonical_request import DEFAULT_IGNORE, same_bytes
+from ..tape.canonical.canonical_request import same_bytes
 from ..tape.diff.difference import differences
 from ..tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
 from ..tape.diff.suggest_rule import is_content
@@ -257,11 +257,14 @@ def notes(
 def _rests_on_ignored(open_run: OpenRun, request: Request, recorded: Exchange) -> bool:
     """Say whether what a request is about differs from the tape, where a rule of the configuration has it ignored."""
     rules, kind = open_run.rules, recorded.request_class
-    own = rules.ignore[len(DEFAULT_IGNORE) :]
-    if not own or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
+    if not open_run.has_own_ignore or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
         return False
     if rules.of(request).masks == open_run.shipped_rules.of(request).masks:
         return False
+    if kind is RequestClass.EFFECT and open_run.agreement.have_other_masked(
+        request, recorded, open_run.shipped_rules
+    ):
+        return True
     secret = open_run.redactor.redacted_query
     hidden = secret(request) | secret(recorded.request)
     found = differences(

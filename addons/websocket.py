@@ -54,6 +54,7 @@ from ..tape.playback.websocket import (
     explain_stray,
     explain_unheard,
     find_first,
+    find_ignored,
     is_alike,
 )
 from ..tape.policy.decide import Action
@@ -288,13 +289,19 @@ class WebSocketPlayer(WebSocket):
         self._begun = True
         return self._stray is None
 
-    def _note_profile(self, recorded: bytes, heard: bytes) -> None:
-        """Note what a message owes to the profile of its client."""
-        request = self._pending.request
+    def _note_difference(self, recorded: Message, heard: Message) -> None:
+        """Note what a message that is not the recorded one byte for byte owes to the profile of its client, and to rules of `ignore`."""
+        request, open_run = self._pending.request, self._pending.open_run
         if request is None:
             return
-        rules, kind = self._pending.open_run.rules, self._pending.request_class
-        use = find_message_use(request, recorded, heard, rules, kind)
+        rules, kind = open_run.rules, self._pending.request_class
+        shipped = open_run.shipped_rules if open_run.has_own_ignore else None
+        differs = find_ignored(request, recorded, heard, shipped, kind)
+        if differs is not None:
+            self._told["rematched"] = ["exact", "canonical"]
+        if differs:
+            self._told["ignored_content"] = True
+        use = find_message_use(request, recorded.data, heard.data, rules, kind)
         if use is not None:
             known = self._profile.places if self._profile is not None else ()
             self._profile = use._replace(places=tuple(dict.fromkeys((*known, *use.places))))
@@ -371,7 +378,7 @@ class WebSocketPlayer(WebSocket):
             self._masks,
             self._arrived,
             self._find_changed,
-            self._note_profile,
+            self._note_difference,
         )
 
     def become(self, other: Exchange) -> None:

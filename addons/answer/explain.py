@@ -11,7 +11,14 @@ from functools import partial
 from ...store import LogCorrupt
 from ...tape.canonical.masks import slow
 from ...tape.diff.difference import differences
-from ...tape.diff.divergence_types import Cause, Dependence, Difference, Divergence, DivergenceKind
+from ...tape.diff.divergence_types import (
+    UNKNOWN_OUTCOME,
+    Cause,
+    Dependence,
+    Difference,
+    Divergence,
+    DivergenceKind,
+)
 from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
 from ...tape.exchange import Exchange, Request, Seq, VerdictKind
@@ -66,6 +73,11 @@ def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Di
         text = f"{found.text}; {found.advice}"
         differs = found.differences
         return made(DivergenceKind.DRIFTED, nearest_seq=found.seq, differences=differs, text=text)
+    known = pending.fingerprint
+    unfinished = open_run.find_unfinished(known, request) if known is not None else None
+    if unfinished is not None:
+        text = UNKNOWN_OUTCOME.format(unfinished)
+        return made(DivergenceKind.UNEXPECTED, nearest_seq=unfinished, text=text)
     near = _find_pattern(open_run, pending) or find_nearest(open_run, request)
     if near is not None and near[1].method == request.method:
         return _changed(open_run, pending, request, *near)

@@ -20,6 +20,7 @@ from mitmproxy import connection
 from ...config import Config, Limits, Mode, OnFull, Secrets
 from ...store import LogCorrupt, RunInfo, Store, StoreUnwritable
 from ...tape.canonical.canonical_request import (
+    DEFAULT_IGNORE,
     Canonical,
     Rules,
     canonical,
@@ -52,7 +53,7 @@ from ...tape.policy.decide import Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
-from ...timeline.lookup.endpoints import read_order, read_places
+from ...timeline.lookup.endpoints import Unfinished, read_order, read_places
 from ..order.lanes import Lanes
 from ..order.out_of_order import Order
 from .effect_row import effect_line
@@ -161,6 +162,8 @@ class OpenRun:
         """By the tape's seq: the request that its answer was first given to."""
         self.near: Endpoints | None = None
         """The same for what may be near; read with them."""
+        self.unfinished_recorded: list[Unfinished] = []
+        """What was under way when the recording ended; read with them."""
         self.tool_results: ToolResults | None = None
         """Which model calls of the tape list the same results; made with `drifts`."""
         self.answered_before: dict[Seq, tuple[Seq, ...]] = {}
@@ -226,6 +229,11 @@ class OpenRun:
     def shipped_rules(self) -> Rules:
         """The rules without those of the configuration's `ignore`."""
         return compile_rules((), thread_time, self.rules.fields, self.rules.profiles.all)
+
+    @property
+    def has_own_ignore(self) -> bool:
+        """Whether its configuration has rules of `ignore`."""
+        return len(self.rules.ignore) > len(DEFAULT_IGNORE)
 
     @property
     def named(self) -> bool:
@@ -448,6 +456,17 @@ class OpenRun:
         assert self.near is not None
         return self.near
 
+    def find_unfinished(self, fingerprint: Fingerprint, request: Request) -> Seq | None:
+        """Find a request of the tape that is this one, and was under way when the recording ended. Blocks when first asked."""
+        self.find_near()
+        for one in self.unfinished_recorded:
+            if one.fingerprint == fingerprint or (
+                self.reindexed is not None
+                and (one.method, one.url) == (request.method, request.url)
+            ):
+                return one.seq
+        return None
+
     def find_answered_before(self, seq: Seq) -> tuple[Seq, ...]:
         """Give the exchanges of the tape that overlapped one and were answered before it. Loop."""
         return self.answered_before.get(seq, ())
@@ -489,6 +508,7 @@ class OpenRun:
             classes = self.config.classes
             # Others want the interpreter too: nobody waits for this unless something diverged.
             found = read_places(self.store, self.tape, classes, lambda: time.sleep(_PAUSE_S))
+            self.unfinished_recorded = found.unfinished
             self.near, self.endpoints = found.near, found.asked
 
     def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:

@@ -19,6 +19,9 @@ UNKEPT = "whose answer was not kept whole"
 """In the text of a divergence: the tape cannot say whether the request would be answered as it was."""
 
 
+UNKNOWN_OUTCOME = "seq {} of the tape is this request; its outcome is unknown: the recording ended while it was under way"
+
+
 class DivergenceKind(StrEnum):
     """How a run left its tape."""
 

@@ -89,6 +89,8 @@ class ComparedMessage(NamedTuple):
 
 _NUMBER = re.compile("[#?]")
 """Begins what tells the places of one field apart."""
+_NAME_END = re.compile("[ #]")
+"""Ends the name of a field in the place of a credential in it."""
 _SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query", "header": "header"}
 _MISTAKEN = "has another secret than the one that is recorded there"
 _MOVED = "has the value that the tape has in another place or request"
@@ -456,18 +458,46 @@ class Agreement:
     ) -> list[Pair]:
         return [pair for pair in pairs if not self._is_masked(request, kind, pair[0].place)]
 
-    def _is_masked(self, request: Request, kind: RequestClass, place: str) -> bool:
-        masks = self._rules.of(request, kind).masks
+    def have_other_masked(self, request: Request, recorded: Exchange, shipped: Rules) -> bool:
+        """Say whether a credential is another one in a place that only the configuration has ignored.
+
+        shipped: the rules without those of the configuration.
+        """
+        masks, kind = self._rules.of(request).masks, recorded.request_class
+        names = {one.decode("latin-1") for one in masks.header - shipped.of(request).masks.header}
+        old, new = (
+            sorted(
+                (one.place, one.value) for one in fields if _NAME_END.split(one.place)[0] in names
+            )
+            for fields in (fields_of(each, shipped).linked for each in (recorded.request, request))
+        )
+        if old != new:
+            return True
+        olds = {one.place: one.value for one in self._read_beside(recorded).inner}
+        return any(
+            olds.get(one.place, one.value) != one.value
+            and self._is_masked(request, kind, one.place)
+            and not self._is_masked(request, kind, one.place, shipped)
+            for one in (self._find_inner(request).linked if olds else ())
+        )
+
+    def _is_masked(
+        self, request: Request, kind: RequestClass, place: str, rules: Rules | None = None
+    ) -> bool:
+        rules = rules or self._rules
+        masks = rules.of(request, kind).masks
         part, _, name = place.partition(" ")
         if part == HEADER.strip():
             name = _NUMBER.split(name)[0]
-            return not counts_secrets_of(request, name, self._rules)
+            return not counts_secrets_of(request, name, rules)
         if part in ("body", "form"):
             masked = bool(masks.json or masks.form or masks.regex or masks.placed)
-            return masked and self._is_masked_inside(request, kind, place)
+            return masked and self._is_masked_inside(request, kind, place, rules)
         return name in masks.query
 
-    def _is_masked_inside(self, request: Request, kind: RequestClass, place: str) -> bool:
+    def _is_masked_inside(
+        self, request: Request, kind: RequestClass, place: str, rules: Rules
+    ) -> bool:
         """Say whether a place of a body does not count: the request is the same with something else there."""
         inside = [one for one in request.secrets if one.part == BODY]
         wanted = place.partition("#")[0]
@@ -478,8 +508,7 @@ class Agreement:
             one._replace(kind=ANOTHER) if one in other else one for one in request.secrets
         )
         forms = (
-            canonical(one, kind, self._rules)
-            for one in (request, replace(request, secrets=changed))
+            canonical(one, kind, rules) for one in (request, replace(request, secrets=changed))
         )
         return bool(other) and len(set(forms)) == 1
 

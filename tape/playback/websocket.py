@@ -28,6 +28,7 @@ from ..canonical.canonical_request import MAX_PARSED, NO_MASKS, Masks, Rules, me
 from ..canonical.client_profiles import agent_fields
 from ..diff.difference import differences
 from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
+from ..diff.suggest_rule import is_content
 from ..exchange import (
     Close,
     Exchange,
@@ -50,7 +51,7 @@ FindChanged = Callable[[Message, Message], Sequence[Changed]]
 """Gives the places of a recorded message in which one of now has another replaced value."""
 
 
-NoteMasked = Callable[[bytes, bytes], None]
+NoteMasked = Callable[[Message, Message], None]
 """Told of a recorded message and the one that came for it, where they are the same but for what does not count."""
 
 
@@ -269,7 +270,7 @@ class MessageCursor:
         if changed:
             return stray._replace(changed=changed)
         if recorded.data != heard.data:
-            self._note_masked(recorded.data, heard.data)
+            self._note_masked(recorded, heard)
         return None
 
 
@@ -330,6 +331,27 @@ def message_differences(
         if told := tuple(one for one in found if one.place.startswith("body")):
             return told
     return ()
+
+
+def find_ignored(
+    request: Request, recorded: Message, heard: Message, shipped: Rules | None, kind: RequestClass
+) -> bool | None:
+    """Say whether a message differs from the recorded one in what it is about, where it is the same but for what has no effect on matching.
+
+    None where it does not differ at all, but for values that redaction replaced. Whatever is said in a conversation may have an effect; what a
+    model is asked is known by its place.
+
+    shipped: the rules without those of the configuration; None where it has none.
+    kind: of the handshake.
+    """
+    old, new = mark_message(recorded), mark_message(heard)
+    if old == new:
+        return None
+    if shipped is None or kind is RequestClass.TELEMETRY:
+        return False
+    of = kind if kind is RequestClass.INFERENCE else RequestClass.EFFECT
+    found = message_differences(request, heard.kind, old, new, shipped, kind)
+    return any(is_content(one, of) for one in found)
 
 
 # ---- what diverged -----------------------------------------------------------------------------

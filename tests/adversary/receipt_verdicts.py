@@ -13,6 +13,7 @@ from .receipt_sides import Case, Side
 
 _FIELDS = ("model", "temperature", "top_p", "seed", "tools", "system")
 _WHOLE = ("exit code", "stdout", "files")
+_IGNORED = "ignored content"
 _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "date"}
 
 
@@ -41,6 +42,9 @@ def judge(
 def _judge_changed(case: Case, told: Mapping[str, Any], text: str) -> dict[str, Any]:
     root = told["root"]
     said = _shown(told)
+    if case["cause"] == _IGNORED:
+        right = told["faithful_but_for"] == [_IGNORED] and "exact" not in told["matched"]
+        return {"outcome": "right" if right else "green", "problem": "" if right else said}
     if told["faithful"] is not False or told["exit_code"] not in (121, 122, 123, 125):
         return {"outcome": "green", "problem": f"served: {said}"}
     causes = case["cause"] if isinstance(case["cause"], list) else [case["cause"]]

@@ -179,10 +179,10 @@ async def test_fields_of_one_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [False, True])
 async def test_a_field_that_a_rule_ignores_does_not_count(tmp_path: Path, other: bool) -> None:
-    """It is what the rule says."""
+    """It is what the rule says, and of an effect the receipt says it, too."""
     rule = IgnoreRule(parse_match("POST http://127.0.0.1:*/*"), header=("X-Note",))
     receipt = await _replay(tmp_path, note(FIRST), note(SECOND), other=other, ignore=(rule,))
-    assert receipt.faithful, receipt.to_json()
+    assert receipt.faithful_but_for == ["ignored content"], receipt.to_json()
 
 
 async def test_a_key_that_an_authorization_has_too(tmp_path: Path) -> None:

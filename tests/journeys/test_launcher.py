@@ -1,5 +1,6 @@
 """`playhead record` and `playhead replay` around real commands: exit codes, signals, terminals, receipts."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -64,7 +65,15 @@ def origin() -> Iterator[Origin]:
     async def say(request: web.Request) -> web.Response:
         return web.Response(text=request.path)
 
-    with Origin(dict.fromkeys(("/a", "/b", "/c", "/pay"), say)) as running:
+    async def hold(request: web.Request) -> web.Response:
+        for _ in range(1000):
+            if request.transport is None or request.transport.is_closing():
+                break
+            await asyncio.sleep(0.02)
+        return web.Response()
+
+    pages = dict.fromkeys(("/a", "/b", "/c", "/pay"), say)
+    with Origin({**pages, "/held": hold}) as running:
         yield running
 
 
@@ -212,6 +221,20 @@ def test_a_command_may_ignore_a_signal(env: dict[str, str], store: Path) -> None
         out, err = process.communicate("go on\n", timeout=10)
     assert (process.returncode, out) == (0, "")
     assert "sealed: 2 exchanges" in err
+
+
+def test_what_was_under_way_when_the_launcher_was_killed_is_told(
+    env: dict[str, str], store: Path, origin: Origin
+) -> None:
+    """An unchanged client is refused with the seq whose outcome nobody knows."""
+    code = child("ready(); ask('/held', b'1')")
+    with launched(env, "record", "--run", "held", "--store", store, *code) as process:
+        wait_until(lambda: any("/held" in line for line in origin.requests))
+        process.kill()
+        process.communicate(timeout=10)
+    done = playhead("replay", "held", "--store", store, *code, env=env)
+    assert done.returncode == 121
+    assert "seq 2 of the tape is this request; its outcome is unknown" in done.stderr
 
 
 def test_a_run_whose_launcher_was_killed_is_recovered(env: dict[str, str], store: Path) -> None:

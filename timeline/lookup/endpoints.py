@@ -19,6 +19,15 @@ _PAGE = 500
 """Events read at a time."""
 
 
+class Unfinished(NamedTuple):
+    """A request of a tape that was under way when the recording ended: its outcome is unknown."""
+
+    seq: Seq
+    method: str
+    url: str
+    fingerprint: bytes
+
+
 class Places(NamedTuple):
     """The endpoints of a tape."""
 
@@ -26,6 +35,7 @@ class Places(NamedTuple):
     """Seqs by method, and URL without its query."""
     near: Endpoints
     """What may be near a request: what has ended, telemetry aside, which nobody wrote."""
+    unfinished: list[Unfinished]
 
 
 def read_places(
@@ -36,7 +46,8 @@ def read_places(
     pause: called between pages, by whom others should not have to wait for.
     Raises: LogCorrupt.
     """
-    places = Places({}, Endpoints())
+    places = Places({}, Endpoints(), [])
+    unfinished: dict[Seq, Unfinished] = {}
     begun: dict[Seq, tuple[str, str]] = {}
     for count, event in enumerate(store.events.all(tape, _PAGE), 1):
         data = event.data
@@ -47,12 +58,16 @@ def read_places(
                 pass
             elif event.kind is EventKind.INTENT:
                 begun[event.seq] = key
+                told = data["method"], data["url"], bytes(data["fingerprint"])
+                unfinished[event.seq] = Unfinished(event.seq, *told)
             else:  # a gate or a limit refused it
                 places.near.add(event.seq, *key, 0)
         elif event.kind is EventKind.OUTCOME and event.seq in begun:
             places.near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
+            del unfinished[event.seq]
         if count % _PAGE == 0:
             pause()
+    places.unfinished.extend(unfinished.values())
     return places
 
 

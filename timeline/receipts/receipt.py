@@ -30,6 +30,7 @@ from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.divergence_types import (
     ABSENT,
     UNKEPT,
+    UNKNOWN_OUTCOME,
     Difference,
     Divergence,
     DivergenceKind,
@@ -626,6 +627,8 @@ class _Fold:
                 if (was := receipt.profiles.noted(data)) and receipt.matched[was]:
                     receipt.matched[was] -= 1
                     receipt.matched["profile"] += 1
+                if data.get("ignored_content"):  # in a message of a WebSocket
+                    _bounded(receipt.ignored_content, data["seq"])
                 if "rematched" in data:  # a WebSocket, once its messages were compared
                     before, now = data["rematched"]
                     receipt.matched[now] += 1
@@ -903,6 +906,12 @@ class _Fold:
                 self._add_unused(event.seq, data, unused)
             elif event.kind is EventKind.VERDICT:  # a gate or a limit refused it
                 self._add_unused(event.seq, event.data, unused)
+        asked = {row.get("nearest_seq") for row in self.receipt.divergences if _is_unfinished(row)}
+        for seq, data in begun.items():
+            effect = data["request_class"] == RequestClass.EFFECT.value
+            if effect and data["method"] != "CONNECT" and seq not in asked:
+                # It may have happened, so a replay that leaves it out is another run.
+                self._add_unused(Seq(seq), data, unused, outcome="unknown")
         self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
         self._spare_background(tape, last)
         if any(gap.exchanges != 0 for gap in gaps):
@@ -981,10 +990,12 @@ class _Fold:
                     return False
         return bool(about)
 
-    def _add_unused(self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]]) -> None:
+    def _add_unused(
+        self, seq: Seq, data: Mapping[str, Any], unused: list[dict[str, Any]], **more: str
+    ) -> None:
         if seq not in self.served and not self._spared(data):
             self.receipt.counts["unused"] += 1
-            _bounded(unused, {"seq": seq, "method": data["method"], "url": data["url"]})
+            _bounded(unused, {"seq": seq, "method": data["method"], "url": data["url"], **more})
 
     def _spared(self, data: Mapping[str, Any]) -> bool:
         """Say whether a recorded exchange need not be used: telemetry, and what goes live instead."""
@@ -1042,8 +1053,16 @@ def _is_answer_of(found: BackgroundRead, exchange: Exchange) -> bool:
     return found.refused_by in (0, status)
 
 
+def _is_unfinished(row: Mapping[str, Any]) -> bool:
+    """Say whether a divergence is that the recording ended before the outcome of its request was known."""
+    seq = row.get("nearest_seq")
+    return bool(seq) and row["text"] == UNKNOWN_OUTCOME.format(seq)
+
+
 def _unused(row: Mapping[str, Any]) -> Mapping[str, Any]:
     text = "on the tape, and never asked for"
+    if "outcome" in row:
+        text = "under way when the recording ended, so its outcome is unknown, and never asked for"
     kind, seq = DivergenceKind.UNUSED, Seq(row["seq"])
     return Divergence(kind, seq, row["method"], row["url"], seq, (), text).to_json()
 

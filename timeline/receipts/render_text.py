@@ -355,7 +355,11 @@ def render_receipt(receipt: Receipt) -> str:
     )
     lines += _rows(
         "left on the tape, never asked for",
-        [f"seq {row['seq']}  {row['method']} {row['url']}" for row in receipt.unused],
+        [
+            f"seq {row['seq']}  {row['method']} {row['url']}"
+            + (" (outcome unknown)" if "outcome" in row else "")
+            for row in receipt.unused
+        ],
         counts["unused"],
     )
     lines += _rows(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Owner, RunInfo, Store
-from playhead.tape.diff.divergence_types import Divergence, DivergenceKind
+from playhead.tape.diff.divergence_types import UNKNOWN_OUTCOME, Divergence, DivergenceKind
 from playhead.tape.exchange import (
     Chunk,
     Exchange,
@@ -278,6 +278,21 @@ async def test_what_is_left_on_the_tape_is_listed_by_seq(store: Store) -> None:
     receipt = build(store, await play(store, tape, "served 2"))
     assert [row["seq"] for row in receipt.unused] == [1, 3]
     assert receipt.unused[0] == {"seq": 1, "method": "GET", "url": "https://docs.test/page?q=1"}
+
+
+async def test_an_effect_under_way_at_the_end_of_the_tape_is_unused_unless_it_was_asked_for(
+    store: Store,
+) -> None:
+    """It may have happened: a replay that leaves it out is another run, and one that asks for it cannot be answered."""
+    tape = await record(store, TAPE[0], unfinished=(replace(TAPE[1], seq=Seq(2)),))
+    left_out = build(store, await play(store, tape, "served 1"))
+    assert [(row["seq"], row["outcome"]) for row in left_out.unused] == [(2, "unknown")]
+    assert exit_code(left_out) == 122
+    assert "(outcome unknown)" in render_receipt(left_out)
+    text = UNKNOWN_OUTCOME.format(2)
+    told = Divergence(DivergenceKind.UNEXPECTED, Seq(2), "POST", "https://x/", Seq(2), (), text)
+    event = Event(EventKind.DIVERGED, 3, {"seq": 2, "divergence": told.to_json()})
+    assert not build(store, await play(store, tape, "served 1", "refused 9", event)).unused
 
 
 @pytest.mark.parametrize(
