@@ -40,13 +40,12 @@ from ..document import Faults, Fields, Value, parse_document, parse_shipped
 from ..match_pattern import Match, parse_match
 from ..values import (
     check_json_path,
-    check_regex,
-    compile_regex,
     parse_header_name,
     parse_json_path,
     parse_pattern,
 )
 from ..values import show as shown
+from .narrow import check_narrow, find_wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +115,6 @@ class Profile:
 PROFILE_NAME = "a name of lower-case letters, digits and hyphens, as claude-code"
 _MOST_VERSION = 999_999
 _NO_MATCH = parse_match("GET http://none.invalid/")
-_PROSE = (
-    "Refund order 4711 of alice@example.com: 250.00 EUR, and delete /srv/data/report-2026.csv!",
-    "rm -rf build && git commit -m 'fix the parser' # see issue 12",
-    '{"amount": 120, "currency": "usd", "note": "paid twice"}',
-    "true",
-    "gpt-5-mini",
-    "42",
-)
-"""Content: what finds anything in it is too wide. Each stands alone, and as a line among others."""
 _DECIDING = ("_method", "idempotency", "clienttoken", "clientrequesttoken", "creatorrequestid")
 """Beginnings of names of members that decide what a request does, in lower case without signs."""
 _DECIDING_FIELDS = (
@@ -234,6 +224,11 @@ def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
         header=fields.parsed("header", parse_field, ""),
         linked=fields.parsed("linked", _parse_flag, False),
     )
+    wide = (
+        find_wide(place.regex) if place.json and place.regex and parse_regex is check_narrow else ""
+    )
+    if wide:
+        fields.given["regex"].fault(wide)
     if value.is_mapping and ("json" in fields.given) is ("header" in fields.given):
         value.fault("expected exactly one of json, header")
     return place
@@ -346,24 +341,3 @@ def parse_field(text: str) -> str:
             f"{shown(text)} may decide what a request does, which live, gate and effect rules go by; remove it"
         )
     return name
-
-
-def check_narrow(text: str) -> str:
-    """Give a pattern as written if it has one group, and finds nothing in content.
-
-    Raises: ValueError, whose text says what would be right.
-    """
-    compiled = compile_regex(check_regex(text))
-    if compiled.groups != 1:
-        count = "no group" if not compiled.groups else f"{compiled.groups} groups"
-        raise ValueError(
-            f"{shown(text)} has {count}; expected one, around what is new each time: the rest counts"
-        )
-    for prose in (*_PROSE, "\n".join(_PROSE)):
-        found = compiled.search(prose.encode())
-        if found is not None:
-            raise ValueError(
-                f"{shown(text)} would hide content: it finds {shown(found[1].decode())} in plain text; expected the"
-                " form of the value, or the text around it"
-            )
-    return text

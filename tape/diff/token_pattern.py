@@ -10,7 +10,7 @@ A duration that its text names as one (`Wall time 0.2 seconds`) may be the same 
 import re
 from collections.abc import Iterable, Sequence
 
-from ...config.profiles.profile import check_narrow
+from ...config.profiles.narrow import OWN_LETTERS, check_narrow
 from ..canonical.masks import Pattern, what_is_left
 
 _STAMP = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -58,7 +58,7 @@ def find_token_patterns(pairs: Texts) -> tuple[str, ...]:
                 form = _form((old, new))
                 if form is None:
                     return ()
-                values.setdefault((_beside(olds, news, at), form), []).extend((old, new))
+                values.setdefault((_beside(olds, news, at, form), form), []).extend((old, new))
     made = [_pattern(beside, words) for (beside, _), words in values.items()]
     found = tuple(dict.fromkeys(one for one in made if one is not None))
     if len(found) < len(set(made)) or not _are_enough(found, different):
@@ -80,11 +80,15 @@ def find_durations(texts: Iterable[str], found: Sequence[str] = ()) -> tuple[str
     return tuple(made)
 
 
-def _beside(olds: Sequence[str], news: Sequence[str], at: int) -> tuple[str, str]:
+def _beside(olds: Sequence[str], news: Sequence[str], at: int, form: str) -> tuple[str, str]:
     """Give the pattern of what stands before and behind a piece, as far as it is the same in both."""
     before = ""
-    for place in range(at - 1, max(-1, at - 1 - _BESIDE), -1):
-        if olds[place] != news[place]:
+    least = OWN_LETTERS if form == _NUMBER else 0
+    for place in range(at - 1, -1, -1):
+        enough = (
+            place < at - _BESIDE and sum(map(str.isalpha, "".join(olds[place + 1 : at]))) >= least
+        )
+        if olds[place] != news[place] or enough:
             break
         before = re.escape(olds[place].rpartition("\n")[2]) + before
         if "\n" in olds[place]:

@@ -323,7 +323,8 @@ class Agreement:
         pairs = [
             (old, new)
             for old, new in self._pair_unsettled(request, recorded)
-            if old.value != new.value and not (old.space is Space.RUN and " $" in old.place)
+            if old.value != new.value
+            and not (old.space is Space.RUN and old.place.startswith("body "))
         ]
         if not pairs:
             return

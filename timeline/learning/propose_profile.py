@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...config import Config, parse_match
 from ...config.profiles.command_programs import find_program
+from ...config.profiles.narrow import find_wide
 from ...config.profiles.profile import parse_field, parse_path, parse_profile
 from ...config.profiles.profile_file import ProfileFile
 from ...config.values import parse_json_path
@@ -80,11 +81,13 @@ def propose_profile(
         if not _where(place):
             return ()
         both = [value for pair in mine for value in _values(store, (first, second), pair, place)]
-        return find_token_patterns(pair for pair in both if pair[0] != pair[1])
+        patterns = find_token_patterns(pair for pair in both if pair[0] != pair[1])
+        return () if any(_is_wide(place, one) for one in patterns) else patterns
 
     def find_more(place: Place, patterns: tuple[str, ...]) -> tuple[str, ...]:
         both = [value for pair in mine for value in _values(store, (first, second), pair, place)]
-        return find_durations((text for pair in both for text in pair), patterns)
+        found = find_durations((text for pair in both for text in pair), patterns)
+        return tuple(one for one in found if not _is_wide(place, one))
 
     entries, left = list[str](), list[str]()
     for wide, places_there in _with_all_items(places).items():
@@ -130,6 +133,11 @@ def _with_all_items(places: Iterable[Place]) -> dict[Place, list[Place]]:
 def with_profile(config: Config, file: ProfileFile) -> Config:
     """Give a configuration with one more profile."""
     return replace(config, profiles=(*config.profiles, file))
+
+
+def _is_wide(place: Place, pattern: str) -> bool:
+    """Say whether a profile with a pattern would not load: what does not is not proposed."""
+    return place.place.startswith("body") and bool(find_wide(pattern))
 
 
 def _where(place: Place) -> str:

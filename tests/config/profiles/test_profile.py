@@ -97,6 +97,15 @@ FAULTS = [
     (place(regex="([0-9]+)"), "would hide content: it finds '4711'"),
     (place(regex=r"(\S+)$"), "would hide content"),
     (place(regex="([a-z]+)"), "would hide content"),
+    *(
+        (place(regex=regex), "would hide content")
+        for regex in (
+            *("([a-z ]{30,})", "(.{200,})", "^(delete everything.*)$", "^([0-9]{2,}) EUR"),
+            *("customer ([A-Z][a-z]{5,})", '"amount":([0-9]{1,})', '"amount_in_cents":([0-9]{2,})'),
+            *("^refund ([0-9]{2,})$", "^pay ([^ ]{9,}) now", "^(?:please )?([^0-9]{60,})$"),
+            *("(?i)^X([A-Z ]{40,})", r"^then ((?:\pL+ )+)", "^to ([a-z0-9.]+@[a-z.]+)$"),
+        )
+    ),
     # what live, gate and effect rules go by
     (place(json="$._method"), "which live, gate and effect rules go by"),
     (place(json="$['_METHOD']"), "which live, gate and effect rules go by"),

@@ -31,11 +31,11 @@ FOUND = [
     ),
     (
         [("Output: x\nProcess PGID: 30316\n</c>", "Output: x\nProcess PGID: 31302\n</c>")],
-        (r"PGID:\ ([0-9]+(?:\.[0-9]+)?)\n",),
+        (r"Process\ PGID:\ ([0-9]+(?:\.[0-9]+)?)\n",),
     ),
     (
         [("Wall time 0.1 seconds", "Wall time 12 seconds")],
-        (r"time\ ([0-9]+(?:\.[0-9]+)?)\ ",),
+        (r"Wall\ time\ ([0-9]+(?:\.[0-9]+)?)\ ",),
     ),
     (
         [("ses_df2a1c9a6ffeucV11kG1opkaH7", "ses_df2a17531ffeIosfLEP9Ev2PCy")],
@@ -43,7 +43,7 @@ FOUND = [
     ),
     (
         [("Read=71;Bash=147", "Read=18;Bash=86")],
-        ("Read=([0-9]+(?:\\.[0-9]+)?);", "Bash=([0-9]+(?:\\.[0-9]+)?)$"),
+        ("Read=([0-9]+(?:\\.[0-9]+)?);", ";Bash=([0-9]+(?:\\.[0-9]+)?)$"),
     ),
     (
         [("<at>2026-11-24T11:55:24.123Z</at>", "<at>2026-11-25T09:00:01.000+01:00</at>")],
