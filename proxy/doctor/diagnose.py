@@ -147,7 +147,7 @@ def diagnose(
     no_sandbox: why `sandboxed` was in none.
     """
     if unsandboxed is None or (
-        _missing(unsandboxed) and (sandboxed is None or _missing(sandboxed))
+        _missing(unsandboxed) and (sandboxed is None or sandboxed.seen == Seen())
     ):
         detail = "" if unsandboxed is None else _last_words(unsandboxed.outcome.output)
         cells = (_UNKNOWN,) * 5

@@ -217,6 +217,8 @@ def test_absent_client_is_no_failure() -> None:
     shim = result(127, Seen(), "pyenv: client: command not found")
     finding = diagnose(PROBE, shim, shim, CLOCKS)
     assert (finding.status, finding.detail) == (Status.ABSENT, "pyenv: client: command not found")
+    late = ProbeResult(Outcome(None, "", out_of_time=True), Seen())
+    assert diagnose(PROBE, shim, late, CLOCKS).status is Status.ABSENT
 
 
 def test_clock_that_no_preload_reaches_is_told_with_the_reason() -> None:
