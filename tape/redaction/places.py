@@ -7,10 +7,10 @@ Google pages on signing URLs, and the names that the providers' own pages give.
 """
 
 import re
-from functools import lru_cache
 from urllib.parse import unquote
 
 from .acceptance import is_shaped
+from .harmless import is_paging
 
 AUTHORIZATION = "authorization"
 COOKIE = "cookie"
@@ -207,9 +207,6 @@ AMBIGUOUS = frozenset(("key", "token", "secret", "sig", "signature", "hmac", "au
 
 LIKE_A_SECRET = re.compile(r"(?:^|[-_])(?:api-?key|token|secret|password|credentials?)$", re.ASCII)
 """How further request headers that hold a secret end."""
-HARMLESS = re.compile(r"page|next|continuation|cursor|sync|request|count|limit", re.ASCII)
-"""What stands in the name of a header that ends in `-token` and is none."""
-
 CREDENTIAL = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_.~+/=-]{16,}", re.ASCII)
 GOOGLE = re.compile(r"(?:^|\.)(?:googleapis|google)\.com$", re.IGNORECASE)
 
@@ -273,63 +270,6 @@ OPEN_PARAMETERS = frozenset(
 )
 """Parameters of these that are no secret, and say what is asked of whom."""
 
-FIELDS: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            *("password", "passwd", "passphrase", "userpassword", "newpassword", "oldpassword"),
-            *("currentpassword", "passwordconfirmation", "confirmpassword", "dbpassword"),
-            *(
-                "apikey",
-                "xapikey",
-                "secretkey",
-                "secretaccesskey",
-                "awssecretaccesskey",
-                "privatekey",
-            ),
-            *("signingkey", "encryptionkey", "masterkey", "accountkey", "serviceaccountkey"),
-            *("clientsecret", "consumersecret", "appsecret", "apisecret", "webhooksecret"),
-            *("signingsecret", "sharedsecret", "codeverifier"),
-        ),
-        KEY,
-    ),
-    **dict.fromkeys(
-        (
-            *("accesstoken", "refreshtoken", "idtoken", "authtoken", "apitoken", "bearertoken"),
-            *("sessiontoken", "oauthtoken", "privatetoken", "personalaccesstoken", "bottoken"),
-            *(
-                "oauthtokensecret",
-                "tokensecret",
-                "clientassertion",
-                "devicecode",
-                "registrationaccesstoken",
-            ),
-        ),
-        TOKEN,
-    ),
-}
-"""Fields of JSON, forms and multipart bodies whose text is a secret, by name in lower case without `_`, `-` and
-spaces; and what kind."""
-
-_LOOKED_AT = {
-    "token": TOKEN,
-    "secret": KEY,
-    "pwd": KEY,
-    "jwt": TOKEN,
-    "assertion": TOKEN,
-    "auth": TOKEN,
-}
-"""Fields that hold a secret where what they hold reads like one."""
-_ENDS = (("token", TOKEN), ("secret", KEY), ("password", KEY), ("passwd", KEY), ("apikey", KEY))
-_ENDS_IN_KEY = re.compile(
-    r"(?:access|secret|private|auth|signing|encryption|master|license|api)key$"
-)
-_OTHERWISE = re.compile(
-    r"page|next|prev|continu|cursor|sync|request|count|limit|max|min|num|total|eos|bos|pad|unk|sep|cls|mask|"
-    r"special|idempot|public|publish|partition|sort|primary|foreign|cache|position|resume|upload"
-)
-"""What stands in the name of a field that ends so and holds no secret."""
-_SEPARATORS = str.maketrans("", "", "_- .[]")
-
 _WHITE = re.compile(rb"\s")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
@@ -358,29 +298,10 @@ def kind_of_header(name: str) -> str | None:
         found is not None
         or name in _NO_SECRETS
         or not LIKE_A_SECRET.search(name)
-        or HARMLESS.search(name)
+        or is_paging(name.split("-"))
     ):
         return found
     return KEY if name.endswith("key") else TOKEN
-
-
-@lru_cache(maxsize=4096)
-def field_kind(name: str) -> tuple[str, int] | None:
-    """Find what kind of secret a field of this name holds, and the length from which its value is one.
-
-    A length of 1 stands for a declared name: whatever is there is a secret. None: it holds none.
-    """
-    plain = name.lower().translate(_SEPARATORS)
-    if plain in FIELDS:
-        return FIELDS[plain], 1
-    if plain in _LOOKED_AT:
-        return _LOOKED_AT[plain], _MIN_SECRET if plain in ("secret", "pwd") else _MIN_TOKEN
-    if _OTHERWISE.search(plain):
-        return None
-    for end, kind in _ENDS:
-        if plain.endswith(end):
-            return kind, _MIN_SECRET if kind is KEY else _MIN_TOKEN
-    return (KEY, _MIN_TOKEN) if _ENDS_IN_KEY.search(plain) else None
 
 
 def is_query_secret(name: str, value: str) -> bool:

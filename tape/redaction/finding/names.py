@@ -23,6 +23,7 @@ from ..acceptance import (
     is_random,
     is_strong,
 )
+from ..harmless import is_harmless
 from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from .commands import COMMAND, find_in_command
 from .context import MAX_VALUE, Context, Found, Strings
@@ -89,17 +90,10 @@ _KEYS = tuple(
     f"{word}key"
     for word in (
         *("api", "access", "private", "auth", "signing", "encryption", "account", "shared"),
-        *("master", "app", "session", "service"),
+        *("master", "app", "session", "service", "secret"),
     )
 )
 """Names of keys that are one word, too."""
-_HARMLESS = re.compile(
-    r"page|next|prev|continu|cursor|sync|request|count|limit|max|min|num|total|eos|bos|pad|unk|sep|cls|mask|special|idempot|"
-    r"publi[cs]|partition|sort|primary|foreign|cache|position|resume|upload|card|device|payment|lock|change|update|client(?:token|key$)|starting|output|action|"
-    r"skip|marker|digestalg|authtype|keyname|token(?:id|type|count|s$|name|url|endpoint|address)|version|policy|algorithm|encrypted|"
-    r"websocketkey|thought|content|object|storage|index|lookup|hash(?!ed)|author|monkey|hotkey|keyboard|compass|bypass|pass(?:ed|ing|age|ive|port|enger)|"
-    r"tokeniz|delimiter|etag|nextauth$"
-)
 _ENDS = (
     *_PASSWORDS,
     *("secret", "secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier"),
@@ -130,9 +124,9 @@ class Place(NamedTuple):
 @lru_cache(maxsize=4096)
 def read_name(name: bytes) -> Place | None:
     """Say what a name names, or None where it names no secret."""
-    text = name.decode("latin-1").lower().rstrip(".")
-    last = _LAST.split(text)[-1]
-    plain = _SEPARATED.sub("", last)
+    written = _LAST.split(name.decode("latin-1").rstrip("."))[-1]
+    text = written.lower()
+    plain = _SEPARATED.sub("", text)
     for suffix in ("base64", "b64", "value", "1", "2"):
         if plain.endswith(suffix) and len(plain) > len(suffix):
             plain = plain[: -len(suffix)]
@@ -140,7 +134,7 @@ def read_name(name: bytes) -> Place | None:
         plain = plain[:-1]
     if own := _OWN.get(plain):
         return Place(plain, own, password=False, declared=True)
-    if _HARMLESS.search(plain) or not plain.endswith(_ENDS):
+    if not plain.endswith(_ENDS) or is_harmless(written, plain):
         return None
     if plain in _BARE:
         return Place(plain, KEY, password=False, declared=False)
