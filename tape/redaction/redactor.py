@@ -70,6 +70,16 @@ __all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
 _NONE: frozenset[str] = frozenset()
 _FORM = b"application/x-www-form-urlencoded"
 _STREAM = b"text/event-stream"
+_LINES = frozenset(
+    b"application/" + name
+    for name in (
+        *(b"x-ndjson", b"ndjson", b"jsonl", b"x-jsonl", b"jsonlines", b"x-jsonlines"),
+        *(b"json-lines", b"json-seq", b"stream+json", b"x-json-stream"),
+    )
+)
+"""What has a document of JSON in each line."""
+_UNDECLARED = (b"application/json", b"text/plain", b"")
+"""What may have, and may be a list whose items come one by one."""
 _CODING = b"content-encoding"
 _PLAIN = Kind()
 _PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
@@ -224,6 +234,8 @@ class Redactor:
         # What is not what it says it is is searched as it came.
         body = kept.body if plain is None else plain
         kind = _kind(headers)._replace(answer=True, final=kept.complete)
+        if not kind.stream and _may_come_in_pieces(headers):
+            kind = kind._replace(lines=True)
         searched = self._search.search(body, kind)
         if codings and plain is None:
             searched = self._find_coded(body, codings, kind) or searched
@@ -459,7 +471,19 @@ def _kind(headers: Headers) -> Kind:
 @lru_cache(maxsize=256)
 def _kind_of(content_type: bytes) -> Kind:
     media = content_type.partition(b";")[0].strip().lower()
-    return Kind(form=media == _FORM, stream=media == _STREAM)
+    return Kind(form=media == _FORM, stream=media == _STREAM, lines=media in _LINES)
+
+
+def _may_come_in_pieces(headers: Headers) -> bool:
+    """Say whether an answer may be a stream of lines or items that is not declared as one: JSON or text of no known length."""
+    media = b""
+    for name, value in headers:
+        lower = name.lower()
+        if lower == b"content-length":
+            return False
+        if lower == b"content-type":
+            media = value.partition(b";")[0].strip().lower()
+    return media in _UNDECLARED
 
 
 def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:

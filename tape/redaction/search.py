@@ -15,7 +15,7 @@ Rules:
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
@@ -26,11 +26,12 @@ from ..exchange import UNSEARCHED
 from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
-from .finding.context import STRING, Context, Found
+from .finding.context import Context, Found
 from .finding.finder import Finding, apart, finder
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .finding.personal import PersonalData
+from .finding.spelled import Spelled, find_spelled
 from .learned import Learned, Match, write_match
 from .placeholders.placeholder import Placeholders, rewrite, unescape
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
@@ -44,11 +45,6 @@ _TRIPLET = re.compile(rb"%[2-7][0-9A-Fa-f]")
 _BACKSLASHED = re.compile(rb"\\(?<!\\\\)\\*+(?:u00[2-7][0-9A-Fa-f]|/)")
 """With a triplet, what can stand in a secret, which is ASCII. A text is passed quickly for the one byte each begins with."""
 _ANY_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
-_DELTA_NAMES = (
-    *("content", "text", "delta", "partial_json", "arguments", "thinking", "transcript"),
-)
-_DELTAS = tuple(f'"{name}":{blank}"'.encode() for blank in ("", " ") for name in _DELTA_NAMES)
-"""Where strings of a stream of events begin that are read as one text, piece by piece."""
 _MOST_LEARNED = 128
 """Secrets of one text that are looked for elsewhere: a text with more is a list of them."""
 _AROUND = 512
@@ -76,6 +72,9 @@ class Kind(NamedTuple):
 
     form: bool = False
     stream: bool = False
+    """Whether it is a stream of events."""
+    lines: bool = False
+    """Whether it may be a stream of lines of JSON, or of the items of a list."""
     answer: bool = False
     final: bool = True
     """False where it was cut, or goes on."""
@@ -176,12 +175,8 @@ class Search:
             clean_views = self._are_clean(views)
             if not clean_views or not context.final:
                 self._find_in_views(data, views, context, edits, cut_only=clean_views)
-        if kind.stream:
-            for view in _streams(data):
-                views.append(view)
-                joined = context._replace(data=view.data, document=True)
-                for found in self._finder.find(joined).found + self._find_personal(view.data):
-                    self._spread(view, data, found, edits)
+        if kind.stream or kind.lines:
+            views += self._find_spelled(data, context, edits, events=kind.stream)
         searched = len(data)
         if self._learned:
             known_clean = clean is not None and clean is self._learned.values
@@ -237,6 +232,19 @@ class Search:
                 spread = view.spread(found.start, found.end)
                 start, end = spread[0][0], spread[-1][1]
                 self._take(data, found._replace(start=start, end=end), edits)
+
+    def _find_spelled(
+        self, data: bytes, context: Context, edits: list[_Edit], *, events: bool
+    ) -> list["_View"]:
+        """Find what a stream says piece by piece; give what it says."""
+        views = _spelled(data, events=events)
+        if not views or (context.final and self._are_clean(views)):
+            return views
+        for view in views:
+            joined = context._replace(data=view.data, document=True)
+            for found in self._finder.find(joined).found + self._find_personal(view.data):
+                self._spread(view, data, found, edits)
+        return views
 
     def _leave_out(self, data: bytes, at: int, edits: list[_Edit]) -> _Edit:
         """Replace what was not searched: nobody knows what it has."""
@@ -455,11 +463,6 @@ def _escape_heads() -> HeadSet:
     return compile_heads([Head("%[2-7][0-9A-Fa-f]"), Head(r"\\(?:u00[2-7]|/)")])
 
 
-@cache
-def _delta_heads() -> HeadSet:
-    return compile_heads([Head(re.escape(mark.decode()), once=True) for mark in _DELTAS])
-
-
 def _windows(data: bytes) -> list[_View]:
     """Give what is around escapes with the escapes undone: a secret may be written with them."""
     few = _escape_heads().find(data, _FEW_ESCAPES)
@@ -535,69 +538,15 @@ def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> _Pieces:
     return pieces
 
 
-def _streams(data: bytes) -> Iterator[_View]:
-    """Put together what a stream of events says piece by piece, by the name of the member it says it in."""
-    hits = _delta_heads().find(data)
-    named: dict[bytes, list[bytes]] = {}
-    for _, which in hits.found if hits is not None else ():
-        mark = _DELTAS[which]
-        named.setdefault(mark.rstrip(b' "'), []).append(mark)
-    for marks in named.values():
-        joined = _joined_behind(data, marks[0]) if len(marks) == 1 else None
-        if joined is None:
-            places = _places_behind(data, marks)
-            joined = b"".join([data[start:end] for start, end in places]) if places[1:] else b""
-        if joined:
-            yield _View(joined, partial(_pieces_behind, data, marks))
+def _spelled(data: bytes, *, events: bool) -> list[_View]:
+    """Put together what a stream says piece by piece."""
+    return [_View(one.data, partial(_pieces_of, one)) for one in find_spelled(data, events=events)]
 
 
-def _joined_behind(data: bytes, mark: bytes) -> bytes | None:
-    """Give the strings whose first quote ends a mark as one, nothing where there is only one; None where one has no end."""
-    parts = data.split(mark)
-    del parts[0]
-    try:
-        pieces = [part[: part.index(b'"')] for part in parts]
-    except ValueError:
-        return None
-    if len(pieces) - pieces.count(b"") < 2:
-        return b""
-    quoted = b'"'.join(pieces) + b'"'
-    at = before = number = 0
-    while (at := quoted.find(b'\\"', at)) >= 0:  # perhaps an escaped quote
-        at += 1
-        number += quoted.count(b'"', before, at)
-        before = at
-        pieces[number] = _string(parts[number])
-    return b"".join(pieces) if before else quoted.replace(b'"', b"")
-
-
-def _string(part: bytes) -> bytes:
-    found = STRING.match(part)
-    assert found is not None
-    return found[0]
-
-
-def _places_behind(data: bytes, marks: list[bytes]) -> list[tuple[int, int]]:
-    """Give where the strings are whose first quote ends a mark, in order."""
-    places = []
-    for mark in marks:
-        first, *parts = data.split(mark)
-        at = len(first)
-        for part in parts:
-            at += len(mark)
-            size = part.find(b'"')
-            if size > 0:
-                if part[size - 1] == 92:  # perhaps an escaped quote
-                    size = len(_string(part))
-                places.append((at, at + size))
-            at += len(part)
-    return sorted(places)
-
-
-def _pieces_behind(data: bytes, marks: list[bytes]) -> _Pieces:
+def _pieces_of(spelled: Spelled) -> _Pieces:
     pieces: _Pieces = []
     size = 0
-    for start, end in _places_behind(data, marks):
+    for start, end in spelled.places():
         pieces.append((size, start, end - start))
         size += end - start
     return pieces

@@ -9,32 +9,51 @@ from hypothesis import strategies as st
 from playhead.tape.redaction import search as search_of
 from playhead.tape.redaction.finding import finder as finder_of
 from playhead.tape.redaction.finding import heads as heads_of
+from playhead.tape.redaction.finding import spelled
 from playhead.tape.redaction.finding.finder import Looked, finder
 from playhead.tape.redaction.finding.heads import Head, Hits, HyperscanHeads, Re2Heads
 
-MARK = b'"content":"'
 HEADS = [Head("b[0-9]"), Head("%[2-7]", once=True), Head("a")]
 _ENGINES = [HyperscanHeads, Re2Heads] if heads_of.hyperscan is not None else [Re2Heads]
 
 
-@given(st.lists(st.sampled_from([b'"', b"\\", b"\\\\", b"x", MARK, b'"}\n']), max_size=30))
-def test_strings_of_a_stream_are_joined_as_by_their_places(parts: list[bytes]) -> None:
-    """Also where quotes are escaped, and where strings have no end."""
-    data = b"".join(parts)
-    places = search_of._places_behind(data, [MARK])
-    long = b"".join([data[start:end] for start, end in places]) if places[1:] else b""
-    short = search_of._joined_behind(data, MARK)
-    assert short is None or short == long
+def _spelled(data: bytes, *, events: bool, quick: bool) -> set[bytes]:
+    """Give what a stream says at each place; each piece is where it is said to be."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not quick:
+            patch.setattr(spelled, "_find_glue", lambda *_: None)
+        found = list(spelled.find_spelled(data, events=events))
+    for one in found:
+        assert b"".join([data[start:end] for start, end in one.places()]) == one.data
+    return {one.data for one in found}
 
 
-def test_strings_of_most_streams_are_joined_at_once() -> None:
-    """Quotes in them too."""
-    said = ['he said "', "", "a\\", '"b"', "\n"]
-    data = b"".join(
-        b"data: " + json.dumps({"content": one}, separators=(",", ":")).encode() + b"\n\n"
-        for one in said
-    )
-    assert search_of._joined_behind(data, MARK) == json.dumps("".join(said))[1:-1].encode()
+@given(
+    st.lists(st.sampled_from(["a", 'b"', "", "\\", 'c\\"', "\n", "x y"]), max_size=12),
+    st.sampled_from(['{"content": %s}', '{"n": 1, "d": [{"index": 0, "t": %s}], "e": "f"}', "%s"]),
+    st.sampled_from([("data: ", "\n\n"), ("event: a\r\ndata: ", "\r\n\r\n"), ("", "\n")]),
+    st.sampled_from(["", ": ping\n\n", 'data: {"role": "a", "content": "b"}\n\n']),
+)
+def test_events_that_are_alike_are_joined_as_by_their_quotes(
+    said: list[str], form: str, around: tuple[str, str], odd: str
+) -> None:
+    """Also where quotes are escaped, and where another event is among them."""
+    events = [around[0] + form % json.dumps(one) + around[1] for one in said]
+    if around[0]:
+        events.insert(len(events) // 2, odd.replace("\n", around[1][: len(around[1]) // 2]))
+    data = "".join(events).encode()
+    quick = _spelled(data, events=bool(around[0]), quick=True)
+    assert quick == _spelled(data, events=bool(around[0]), quick=False)
+    if len({one for one in said if one}) > 1 and "role" not in odd:
+        assert json.dumps("".join(said))[1:-1].encode() in quick
+
+
+@given(
+    st.lists(st.sampled_from([b'"', b"\\", b"x", b'data: {"a":"', b'"}\n\n', b"\n\n"]), max_size=30)
+)
+def test_pieces_of_any_stream_are_where_they_are_said_to_be(parts: list[bytes]) -> None:
+    """However odd it is."""
+    _spelled(b"".join(parts), events=True, quick=True)
 
 
 @pytest.mark.parametrize("engine", _ENGINES)
