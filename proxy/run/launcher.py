@@ -210,7 +210,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         else:
             info = await _begun(open_run)
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
-        ended = {"child_exit": code, "command": [redactor.redact_text(word) for word in command]}
+        ended = {"child_exit": code, "command": redactor.redact_command(command)}
         made = await asyncio.to_thread(_find_made, runtime, info, stdout, folder)
         if config.mode is Mode.PLAYBACK and config.playback.compare:
             made["compare"] = list(config.playback.compare)

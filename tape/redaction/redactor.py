@@ -428,6 +428,19 @@ class Redactor:
         data = self.text(text.encode("utf-8", "surrogatepass"))
         return RedactedText(data.decode("utf-8", "surrogatepass"))
 
+    def redact_command(self, words: Sequence[str]) -> list[RedactedText]:
+        """Give the words of a command without its secrets: what a word is may be said by the one before it."""
+        said = [word.encode("utf-8", "surrogatepass") for word in words]
+        line, at = self.text(b" ".join(said)), 0
+        found: list[RedactedText] = []
+        for word, raw in zip(words, said, strict=True):
+            part = line[at : at + len(raw)]
+            at += len(raw) + 1
+            same = part == raw
+            text = part.decode("utf-8", "surrogatepass")
+            found.append(self.redact_text(word) if same else RedactedText(text))
+        return found
+
     def redacted_query(self, request: HttpRequest) -> frozenset[str]:
         """Give the lower-case names of a request's query keys whose values count by their kind alone.
 

@@ -11,9 +11,11 @@ from playhead.tape.redaction.finding.format_table import FORMATS, Format
 def row(number: int, one: Format) -> str:
     """Give one row of Markdown."""
     begins = " ".join(f"`{_broken(prefix)}`" for prefix in one.begins) or "(in the middle)"
-    then = one.then.replace("|", "\\|")
+    then = "`" + one.then.replace("|", "\\|") + "`"
     names = one.name if one.family in ("", one.name) else f"{one.name} (`{one.family}`)"
-    return f"| {number} | {names} | {begins} | `{then}` | {one.test} |"
+    if one.near:
+        then += f"; `{one.near[0]}` or the like is near"
+    return f"| {number} | {names} | {begins} | {then} | {one.test} |"
 
 
 def _broken(prefix: str) -> str:

@@ -49,6 +49,8 @@ class Format(NamedTuple):
     """Characters of the secret before the head: each number is tried."""
     family: str = ""
     """Older name, under which `redact_off` may name the row too."""
+    near: tuple[str, ...] = ()
+    """Words of which one has to be shortly before it, where ids have the same form."""
 
 
 def _row(name: str, begins: str, then: str, test: str = "random", family: str = "") -> Format:
@@ -222,17 +224,25 @@ FORMATS: tuple[Format, ...] = (
     _row("facebook", "EAAM EAAC EAAG EAAB", "A{90,300}"),
     _middle(
         "twitter-bearer",
-        "[A]{21,23}[A-Za-z0-9%]{60,120}",
+        "[A]{21,26}[A-Za-z0-9%]{60,120}",
         # Base64 of zeros is all `A`: hyperscan is ten times slower where all that may follow it is one class (2026-11).
         "[A]{21}[B-Z][A-Za-z0-9%]{16} [A]{21}[a-z][A-Za-z0-9%]{16} [A]{21}[0-9][A-Za-z0-9%]{16} [A]{21}[%][A-Za-z0-9%]{16}",
-        1,
-        0,
-        2,
+        *(1, 0, 2, 3, 4, 5),
         test="padded",
     ),
     _row("mapbox", "sk.eyJ", r"B{40,200}\.B{22}"),
     _row("typeform", "tfp_", "[A-Za-z0-9_.=-]{40,60}"),
-    _row("launchdarkly", "sdk- api-", _UUID, "hex"),
+    _row("launchdarkly", "sdk- api-", _UUID, "hex")._replace(
+        near=(
+            "launchdarkly",
+            "launch_darkly",
+            "launch-darkly",
+            "ld_",
+            "sdk_key",
+            "sdk-key",
+            "sdkkey",
+        )
+    ),
     _row("newrelic", "NRAK- NRII- NRRA-", "[A-Za-z0-9-]{27,42}"),
     _row("grafana", "glc_ glsa_", "[A-Za-z0-9+/_]{32,400}={0,2}"),
     _row("grafana-old", "eyJrIjoi", "A{60,400}={0,2}", "none"),

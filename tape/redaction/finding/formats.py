@@ -24,6 +24,15 @@ _BEGIN = re.compile(rb"BEGIN[A-Z0-9 ]{1,24}\Z")
 _PUTTY = re.compile(rb"Private-Lines: \d+((?:\\+[nrt]|[\s>|\d]|[A-Za-z0-9+/=])*)")
 
 
+_NEAR = 96
+
+
+def _is_near(words: tuple[str, ...], data: bytes, start: int) -> bool:
+    """Say whether one of some words is in what is before a value."""
+    before = data[max(0, start - _NEAR) : start].lower()
+    return any(word.encode() in before for word in words)
+
+
 class _Way(NamedTuple):
     """One head of a row: a prefix, or its mark in the middle."""
 
@@ -59,7 +68,7 @@ class Formats:
                     head = f"{prefix}{least[1]}{{{count}}}"
                 else:
                     count = 6
-                    head = prefix + "[A-Za-z0-9%+/_-]{6}"
+                    head = prefix + "[A-Za-z0-9%+/_.$-]{6}"
                 pattern = re.compile(f"{prefix}({then})".encode())
                 self._add(row, head, pattern, (len(begins) + count,), behind)
         self.heads.append(Head("PRIVATE KEY"))
@@ -104,6 +113,8 @@ class Formats:
             if found is None:
                 continue
             last = found.end()
+            if row.near and not _is_near(row.near, data, start):
+                continue
             keys.look(found[1])
             if TESTS[row.test](found[0] if row.test == "header" else found[1]):
                 return Found(found.start(1) if way.behind else start, last, SECRET, learn=True)

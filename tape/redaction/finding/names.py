@@ -74,13 +74,14 @@ _BACK = re.compile(
 )
 """What precedes a value, backwards."""
 _LINE = re.compile(
-    rb"(?:^|\n|\\n|\\r|[\"'`])[ \t]*(?:[-+>#]{1,3}[ \t]?|\d{1,6}(?:\\t|\t|:)[ \t]*)?(?:export |set |- |-e |declare -x |env |local )?[ \t]*(?:\$env:)?\Z"
+    rb"(?:^|\n|\\n|\\r|[\"'`])[ \t]*(?:[-+>#$]{1,3}[ \t]?|\d{1,6}(?:\\t|\t|:|\xe2\x86\x92|\\u2192|\|)[ \t]*)?(?:export |set |- |-e |declare -x |env |local )?[ \t]*(?:\$env:)?\Z"
 )
 _COMMAND_ENV = re.compile(
-    rb"(?:-e |--env |Environment=[\"']?|\benv |;|&& |ENV |\n|\\n|^|[\"'`]|-- )[ \t]*\Z"
+    rb"(?:-e |--env |Environment=[\"']?|\benv |;|&& |ENV |\n|\\n|^|[\"'`]|-- |[$#%] )[ \t]*\Z"
 )
 _LISTED = (b";", b"&", b"?", b"#", b" ", b",", b'"', b":")
 """What precedes a name in a list of settings on one line."""
+_UNICODE = re.compile(rb"u[0-9a-fA-F]{4}")
 _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SEPARATED = re.compile(r"[^a-z0-9]")
 _LAST = re.compile(r"[.\s:]")
@@ -289,6 +290,10 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     first = start - read.end("name")
     if data[first - 1 : first] == b"\\" and name[:1] in (b"n", b"r", b"t"):
         name, first = name[1:], first + 1
+    elif data[first - 1 : first] == b"\\" and (sign := _UNICODE.match(name)) is not None:
+        name, first = name[sign.end() :], first + sign.end()
+        if not name:
+            return None
     if data[first - 2 : first] == b"::" or data[max(0, first - 24) : first].rpartition(b"urn:")[1]:
         return None  # a class of a schema, a name of a namespace
     place = read_name(name)
@@ -492,12 +497,23 @@ def _find_xml(context: Context, end: int, strings: Strings) -> Found | None:
 _NETRC = re.compile(
     rb"login(?:\s|\\+[nt])+\S{1,64}?(?:\s|\\+[nt])+password(?:\s|\\+[nt])+([^\s\"\\]{6,256})"
 )
+_ENTRY = re.compile(
+    rb"(?:\bmachine(?:\s|\\+[nt])+([^\s\\]{1,255})|\bdefault|(?:^|\n|\\n)[ \t]*)(?:(?:\s|\\+[nt])+|(?<=[\sn]))\Z"
+)
+"""What precedes the login of an entry: its machine, or the end of a line."""
 
 
 def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
     data = context.data
     at = data.rfind(b"login", max(0, end - 110), end)
-    return _first(_NETRC.match(data, at, end + 300) if at >= 0 else None, is_loose)
+    entry = _ENTRY.search(data, max(0, at - 300), at) if at >= 0 else None
+    if entry is None:
+        return None
+    # Without a dot the name of a machine may be a word of a sentence.
+    words = entry[1] is not None and not any(
+        sign in entry[1] for sign in (b".", b":", b"localhost")
+    )
+    return _first(_NETRC.match(data, at, end + 300), is_strong if words else is_loose)
 
 
 _CURL_USER = re.compile(
@@ -530,7 +546,10 @@ def _find_curl(context: Context, end: int, _strings: Strings) -> Found | None:
     return None
 
 
-_USERINFO = re.compile(rb"""://(?:[^\s/?#"'<>@\\:]*:([^\s/?#"'<>\\]+)|([A-Za-z0-9_.~%-]{16,}))@""")
+_LEAST_USER = 16
+_USERINFO = re.compile(
+    rb"""://(?:(?P<user>[^\s/?#"'<>@\\:]*):(?P<password>[^\s/?#"'<>\\]*)|(?P<alone>[A-Za-z0-9_.~%-]{16,}))@"""
+)
 
 
 def _find_userinfo(context: Context, end: int, _strings: Strings) -> Found | None:
@@ -540,16 +559,16 @@ def _find_userinfo(context: Context, end: int, _strings: Strings) -> Found | Non
         return None
     at = data.rfind(b"://", max(0, end - 300), end)
     found = _USERINFO.match(data, at, end + 300) if at >= 0 else None
-    if found is None or not found.lastindex:
+    if found is None:
         return None
-    value = unquote_to_bytes(found[found.lastindex])
-    if b" " in value or (found.lastindex == 2 and b"%" in found[2]):
+    value = unquote_to_bytes(found["password"] or b"")
+    if value and b" " not in value and (is_loose(value) or is_middle(value) or is_strong(value)):
+        return Found(*found.span("password"), SECRET, True)
+    # A token as the user: alone, or with a password that says nothing (`x-oauth-basic`), or none.
+    name = "user" if found["alone"] is None else "alone"
+    if len(found[name]) < _LEAST_USER or b"%" in found[name] or not is_strong(found[name]):
         return None
-    if found.lastindex == 1:
-        accepted = is_loose(value) or is_middle(value) or is_strong(value)
-    else:
-        accepted = is_strong(value)
-    return Found(*found.span(found.lastindex), SECRET, True) if accepted else None
+    return Found(*found.span(name), SECRET, True)
 
 
 def _find_bearer(context: Context, end: int, _strings: Strings) -> Found | None:
@@ -629,6 +648,20 @@ def _find_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
     data = context.data
     at = data.rfind(b":5432:", max(0, end - 8), end)
     return _first(_PGPASS.match(data, at, at + 500) if at >= 0 else None, is_loose)
+
+
+_WILD_PGPASS = re.compile(
+    rb"(?:^|[\s\"'>]|\\n)[A-Za-z0-9_.*/-]{1,255}:\*:[^:\s\"]{1,64}:[^:\s\"]{1,64}:([^\s\"\\:]{8,256})(?=[\s\"\\]|\Z)"
+)
+
+
+def _find_wild_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
+    """Look at a line of .pgpass for all ports."""
+    data, start = context.data, end - 8
+    for found in _WILD_PGPASS.finditer(data, max(0, start - 400), end + 300):
+        if found.start(1) == start:
+            return _first(found, is_middle)
+    return None
 
 
 _SPACED = re.compile(rb"(?:ENV|set -[xgU]+|setenv) ([A-Z][A-Z0-9_]*) (?:\\*[\"'])?\Z")
@@ -731,6 +764,10 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     ),
     (Head("signature=[A-Za-z0-9%+/=_~-]{32}", caseless=True), _find_signature),
     (Head(":5432:"), _find_pgpass),
+    (
+        Head(':[*]:[A-Za-z0-9_.*-]{1,64}:[A-Za-z0-9_.*@-]{1,64}:[^\\s"\\\\:]{8}'),
+        _find_wild_pgpass,
+    ),
     (
         Head(
             "(?:ENV|set -[xgU]{1,3}|setenv) [A-Z][A-Z0-9_]{0,60}(?:PASS|PASSWORD|PASSWD|PWD|SECRET|TOKEN|KEY) [\"']?"
