@@ -23,7 +23,8 @@ BYTES_AN_EVENT = 64
 
 _AMID = 4096
 """Bytes amid a stream in which two events are compared."""
-_LONGEST_MARK = 24
+_QUOTE = 34
+_LONGEST_MARK = 32
 _MOST_SHAPES = 512
 _MOST_ITEMS = 64
 """Items of events of one shape that are told apart."""
@@ -94,7 +95,7 @@ def _join(said: list[_Said], *, hidden: bool) -> Iterator[Spelled]:
         starts = partial(_firsts, both)
     # What is the same again spells nothing.
     one = next(filter(None, pieces), b"")
-    if pieces.count(one) + (bool(one) and pieces.count(b"")) == len(pieces):
+    if not any(piece != one for piece in filter(None, pieces)):
         return
     text = b"".join(pieces)
     if hidden:
@@ -167,7 +168,11 @@ def _take_apart(data: bytes, begin: int, between: bytes, shapes: "_Shapes") -> N
     text = b'"'.join(pieces)
     odd = []
     if text.count(b'"') > len(pieces) - 1 and not _has_escaped_alone(text, len(pieces) - 1):
-        odd = [number for number, part in enumerate(pieces) if not STRING.fullmatch(part)]
+        odd = [
+            number
+            for number, part in enumerate(pieces)
+            if _QUOTE in part and not STRING.fullmatch(part)
+        ]
     if odd:
         offsets = list(accumulate((len(part) + len(whole) for part in pieces), initial=at))
         for number in odd:
