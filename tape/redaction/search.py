@@ -142,7 +142,8 @@ class Search:
 
         goes_on: whether it may begin as an earlier text did, as the requests of a conversation do.
         """
-        plain = kind in _PLAINEST and not self.configured
+        coloured = (b"\x1b" in data or b"u001b[" in data) and _COLOUR.search(data) is not None
+        plain = kind in _PLAINEST and not self.configured and not coloured
         clean = None
         if goes_on and plain and len(data) >= LEAST:
             looked, clean = self._resumed.look(data)
@@ -150,7 +151,7 @@ class Search:
             looked = self._finder.look(data)
             if looked is None and plain and self._learned.is_clean(data):
                 return None
-        if looked is None and clean is not None:
+        if looked is None and clean is not None and not coloured:
             return None
         edits: list[_Edit] = []
         context = Context(
@@ -174,7 +175,7 @@ class Search:
         views = _windows(spaced) if escaped else []
         if spaced is not data and spaced != data:
             views.append(_View(spaced, lambda: [(0, 0, len(spaced))]))
-        if escaped and _COLOUR.search(data):
+        if coloured:
             views.append(_without_colours(data))
         if views:
             clean_views = self._are_clean(views)

@@ -64,9 +64,8 @@ class Looked(NamedTuple):
 _ESCAPES = (
     Head("%[2-7][0-9A-Fa-f]", once=True),
     Head(r"\\(?:u00[2-7]|/)", once=True),
-    Head(r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033)\[[0-9;]{0,12}m", once=True),
 )
-"""What a secret may be written with, percent-encoded, in JSON and among codes of colours; marks, as a text may have thousands."""
+"""What a secret may be written with, percent-encoded and in JSON; marks, as a text may have thousands."""
 
 
 class Finder:

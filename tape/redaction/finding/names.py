@@ -657,11 +657,10 @@ _WILD_PGPASS = re.compile(
 
 def _find_wild_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
     """Look at a line of .pgpass for all ports."""
-    data, start = context.data, end - 8
-    for found in _WILD_PGPASS.finditer(data, max(0, start - 400), end + 300):
-        if found.start(1) == start:
-            return _first(found, is_middle)
-    return None
+    data = context.data
+    signs = (b"\n", b"\\n", b'"', b"'", b" ")
+    at = max(data.rfind(sign, max(0, end - 260), end) for sign in signs)
+    return _first(_WILD_PGPASS.match(data, max(at, 0), end + 400), is_middle)
 
 
 _SPACED = re.compile(rb"(?:ENV|set -[xgU]+|setenv) ([A-Z][A-Z0-9_]*) (?:\\*[\"'])?\Z")
@@ -764,10 +763,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     ),
     (Head("signature=[A-Za-z0-9%+/=_~-]{32}", caseless=True), _find_signature),
     (Head(":5432:"), _find_pgpass),
-    (
-        Head(':[*]:[A-Za-z0-9_.*-]{1,64}:[A-Za-z0-9_.*@-]{1,64}:[^\\s"\\\\:]{8}'),
-        _find_wild_pgpass,
-    ),
+    (Head(":[*]:"), _find_wild_pgpass),
     (
         Head(
             "(?:ENV|set -[xgU]{1,3}|setenv) [A-Z][A-Z0-9_]{0,60}(?:PASS|PASSWORD|PASSWD|PWD|SECRET|TOKEN|KEY) [\"']?"
