@@ -79,14 +79,18 @@ class Resumed:
         before = text.looked
         places = [hit for hit in before.places if hit[0] <= same] if before is not None else []
         escaped = before is not None and before.escaped
+        coloured = before is not None and before.coloured
         if more is not None:
             if more.searched < len(data) - start:
                 return self._finder.look(data)
             places += [(end + start, which) for end, which in more.places if end + start > same]
             escaped = escaped or more.escaped
+            coloured = coloured or more.coloured
         if len(places) > MOST_PLACES:
             return self._finder.look(data)
-        return Looked(places, len(data), escaped) if places or escaped else None
+        if not (places or escaped or coloured):
+            return None
+        return Looked(places, len(data), escaped, coloured)
 
 
 def _common(one: bytes, other: bytes, probed: int) -> int:

@@ -142,7 +142,9 @@ class Search:
 
         goes_on: whether it may begin as an earlier text did, as the requests of a conversation do.
         """
-        coloured = (b"\x1b" in data or b"u001b[" in data) and _COLOUR.search(data) is not None
+        sign = data.find(b"\x1b")
+        # The first one says whether they are codes of colours: to look for all of them takes as long as the rest.
+        coloured = sign >= 0 and data[sign + 1 : sign + 2] == b"["
         plain = kind in _PLAINEST and not self.configured and not coloured
         clean = None
         if goes_on and plain and len(data) >= LEAST:
@@ -175,7 +177,7 @@ class Search:
         views = _windows(spaced) if escaped else []
         if spaced is not data and spaced != data:
             views.append(_View(spaced, lambda: [(0, 0, len(spaced))]))
-        if coloured:
+        if coloured or (looked is not None and looked.coloured):
             views.append(_without_colours(data))
         if views:
             clean_views = self._are_clean(views)

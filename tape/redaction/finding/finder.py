@@ -59,12 +59,15 @@ class Looked(NamedTuple):
     """Bytes of the text that were searched."""
     escaped: bool
     """Whether a secret may be written with escapes in what was searched."""
+    coloured: bool = False
+    """Whether a string of JSON in it has codes of colours."""
 
 
 _ESCAPES = (
     Head("%[2-7][0-9A-Fa-f]", once=True),
     Head(r"\\(?:u00[2-7]|/)", once=True),
 )
+_COLOUR = Head(r"\\u001[bB]\[", once=True)
 """What a secret may be written with, percent-encoded and in JSON; marks, as a text may have thousands."""
 
 
@@ -90,7 +93,7 @@ class Finder:
         if self._set is None:
             words = [Head(re.escape(word.text).decode()) for word in self._words]
             named = [head for head, _ in names.NAMED]
-            heads = [*self._formats.heads, *named, *words, *_ESCAPES]
+            heads = [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR]
             self._set = self._engine(heads)
         return self._set
 
@@ -108,12 +111,14 @@ class Finder:
         places.sort()  # of those that end together each engine gives another one first
         if len(places) == len(hits.found):
             return Looked(places, hits.searched, escaped=False)
-        escaped = any(which >= marks for _, which in hits.found)
+        colour = marks + len(_ESCAPES)
+        escaped = any(marks <= which < colour for _, which in hits.found)
+        looked = Looked(places, hits.searched, escaped, any(hit[1] == colour for hit in hits.found))
         if any(which == reversed_at for _, which in hits.found):
             more = self._reversed_set().find(data)
             if more is not None:
-                return self._with_reversed(Looked(places, hits.searched, escaped), more, len(data))
-        return Looked(places, hits.searched, escaped)
+                return self._with_reversed(looked, more, len(data))
+        return looked
 
     def _with_reversed(self, looked: Looked, more: Hits, size: int) -> Looked:
         """Add places as if they had been found in the same pass."""
@@ -123,7 +128,7 @@ class Finder:
         most = most_places(size)
         if len(places) > most:
             places, searched = places[:most], places[most][0]
-        return Looked(places, searched, looked.escaped)
+        return looked._replace(places=places, searched=searched)
 
     def _reversed_set(self) -> HeadSet:
         found = self._second
