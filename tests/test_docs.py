@@ -314,6 +314,7 @@ def _receipt() -> Receipt:
         "pipes_unsearched": [],
         "pipes_open": [],
         "pipes_used": [],
+        "landlock": True,
         "sockets_watched": True,
         "sockets_used": [{"path": "/x", "process": "x", "count": 1}],
     }

@@ -105,8 +105,8 @@ class _SidecarPlace:
     def make_sandbox(self, services: Sequence[Service]) -> "SidecarSandbox":
         return SidecarSandbox(*self._given, services)
 
-    def used_pipes(self) -> tuple[str, ...]:
-        return ()
+    def look_for_pipes(self, _: object) -> tuple[list[str], list[str]]:
+        return [], []
 
     def reachable_sockets(self) -> tuple[str, ...]:
         return ()
@@ -130,6 +130,7 @@ class SidecarSandbox:
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
         self.read_only: list[str] = []
+        self.landlocked = False
         self._link = Link(link, services)
         self._agent = agent
         self._public = public

@@ -125,8 +125,9 @@ class _Containers:
         self.summary["image"] = sandbox.image
         return sandbox
 
-    def used_pipes(self) -> tuple[str, ...]:
-        return ()
+    def look_for_pipes(self, _: object) -> tuple[list[str], list[str]]:
+        # Those that a program has open are closed; nobody looked for others.
+        return [], [volume.partition(":")[0] for volume in self._volumes]
 
     def reachable_sockets(self) -> list[str]:
         # Of the machine's files it sees none but ours, and what somebody mounted; there without sockets of its own.
@@ -160,6 +161,7 @@ class DockerSandbox:
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
         self.read_only: list[str] = []
+        self.landlocked = False
         guarded = guard(wanted.volumes, depended)
         self._volumes = [word for volume in wanted.volumes for word in ("--volume", volume)]
         self._volumes += guarded

@@ -37,7 +37,7 @@ from ..processes.own_ports import MachinePorts
 from ..processes.proc import Process, find_process
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
-from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
+from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search, Where
 from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
@@ -295,7 +295,9 @@ def _begin_search(
     """Have named pipes be looked for while the proxy starts; None where nothing is hidden from the command."""
     if wanted.container_host is not None or _kind_of_sandbox(config) == "none":
         return None
-    search = Search(os.environ, find_unsearched(config.store), config.sandbox.pipe_search_s)
+    closed = find_unsearched(config.store)
+    where = Where.of(os.environ, closed, working_only=config.sandbox.files)
+    search = Search(where, config.sandbox.pipe_search_s)
     stack.callback(search.close)
     return search
 

@@ -11,7 +11,14 @@ from typing import Any, Protocol
 from ...config import Config
 from ..sandbox.filesystem.bubblewrap import Files, make_files
 from ..sandbox.filesystem.masking import make_plan
-from ..sandbox.filesystem.named_pipes import NOTHING, Found, find_used, is_used
+from ..sandbox.filesystem.named_pipes import (
+    MOST_AGAIN_S,
+    NOTHING,
+    Found,
+    Where,
+    find_used,
+    is_used,
+)
 from ..sandbox.filesystem.protection import find_unsearched
 from ..sandbox.filesystem.socket_reachability import find_reachable
 from ..sandbox.network.dns_answers import Names
@@ -41,6 +48,7 @@ class AnySandbox(Protocol):
     counters: dict[str, int]
     sockets: SocketUse
     read_only: list[str]
+    landlocked: bool
 
     async def open(self) -> SandboxListeners:
         """Make it. Raises: EngineError."""
@@ -70,8 +78,8 @@ class Place(Protocol):
     def reachable_sockets(self) -> Iterable[str]:
         """List the path sockets of programs outside that can be connected to now."""
 
-    def used_pipes(self) -> Iterable[str]:
-        """List named pipes that were made, or written to, while the command ran. Blocks."""
+    def look_for_pipes(self, sandbox: "AnySandbox") -> tuple[list[str], list[str]]:
+        """Give the named pipes that were made, or written to, while the command ran, and the folders that were not searched. Blocks."""
 
 
 class OwnNamespaces:
@@ -102,6 +110,12 @@ class OwnNamespaces:
         self._environ = environ
         self._strict = strict
         sockets = [rule.socket for rule in config.live if rule.socket is not None]
+        self._files: Files | None = None
+        if config.sandbox.files:
+            public = config.public_ca_dir
+            self._files = make_files(
+                environ, command, public=public, shared=shared, sockets=sockets
+            )
         self._plan = make_plan(
             environ,
             command[0],
@@ -114,23 +128,22 @@ class OwnNamespaces:
             fixed=fixed,
             let_in=sockets,
             pipes=pipes.pipes,
+            copied=self._files.read_only() if self._files is not None else (),
         )
-        self._files: Files | None = None
-        if config.sandbox.files:
-            public = config.public_ca_dir
-            self._files = make_files(
-                environ, command, public=public, shared=shared, sockets=sockets
-            )
         self.summary: dict[str, Any] = {
             "strict": strict,
             "files": asdict(self._files) if self._files is not None else None,
             "image": "",
             "copied": self._plan.protection.overlaid,
-            "pipes_unsearched": [path for path in pipes.left if self._sees(path)],
+            "pipes_unsearched": [path for path in pipes.left if self._is_real(path)],
             "pipes_open": pipes.too_many,
         }
         self._since_ns = time.time_ns() - _COARSE_NS
-        self._unsearched = find_unsearched(config.store)
+        where = Where.of(environ, find_unsearched(config.store), working_only=config.sandbox.files)
+        self._where = where._replace(roots=[*where.roots, *(str(one.resolve()) for one in shared)])
+        # A search that was whole is repeated whole.
+        again_s = MOST_AGAIN_S if self.summary["pipes_unsearched"] else config.sandbox.pipe_search_s
+        self._again_s = again_s
 
     def make_sandbox(self, services: Sequence[Service]) -> Sandbox:
         """Prepare a sandbox that lets these in."""
@@ -156,11 +169,30 @@ class OwnNamespaces:
         """Say whether the command sees a path at all."""
         return self._files is None or self._files.sees(path)
 
-    def used_pipes(self) -> Iterable[str]:
-        """List named pipes that the command made, or that were written to meanwhile, and that were not closed to it."""
-        found = find_used(self._environ, self._unsearched, self._plan.masked, self._since_ns)
+    def _is_real(self, path: str) -> bool:
+        """Say whether a named pipe at a path of the machine would be the machine's own to the command."""
+        if self._files is not None:
+            return self._files.is_real(path)
+        folders = (*self._plan.hidden, *self._plan.protection.overlaid)
+        return not any(path == one or path.startswith(f"{one}/") for one in folders)
+
+    def look_for_pipes(self, sandbox: AnySandbox) -> tuple[list[str], list[str]]:
+        """Give the named pipes that the command made, or that were written to meanwhile, and that were not closed to it.
+
+        And the folders in which nobody looked for some.
+        """
+        found, left = find_used(self._where, self._plan.masked, self._since_ns, self._again_s)
         found += [path for path in self.summary["pipes_open"] if is_used(path, self._since_ns)]
-        return list(dict.fromkeys(found))
+        left = [*self.summary["pipes_unsearched"], *filter(self._is_real, left)]
+        # Of these no copy could be made: their pipes are those of the machine, and nobody looked for them.
+        left += filter(
+            self._is_within_reach if sandbox.landlocked else self._sees, sandbox.read_only
+        )
+        return list(dict.fromkeys(found)), list(dict.fromkeys(left))
+
+    def _is_within_reach(self, path: str) -> bool:
+        """Say whether a command that Landlock limits can write to a named pipe in a folder that is no copy."""
+        return self._sees(path) and (self._files is None or self._files.is_in_memory(path))
 
 
 class SandboxedRun:
@@ -247,11 +279,11 @@ class SandboxedRun:
         if leaving is not None:
             leaving.close()
         refused = _refused(self._refused)
-        used = list(await asyncio.to_thread(self._place.used_pipes))
+        used, unsearched = await asyncio.to_thread(self._place.look_for_pipes, self.sandbox)
         summary = {
             **self._place.summary,
-            # Of these no copy could be made: their pipes are those of the machine, and nobody looked for them.
-            "pipes_unsearched": [*self._place.summary["pipes_unsearched"], *self.sandbox.read_only],
+            "pipes_unsearched": unsearched[:_MOST_PIPES],
+            "landlock": self.sandbox.landlocked,
             "read_only": self.sandbox.read_only,
             "counters": self.sandbox.counters,
             "tapped": leaving is not None,

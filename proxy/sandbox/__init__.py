@@ -19,6 +19,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               connects.py                       the watcher process, which makes the command's connections
               kernel/namespaces.py              user, network, mount, process, IPC and host name namespaces
               kernel/seccomp.py                 the system calls that are refused
+              kernel/landlock.py                files are opened for writing in named folders alone
               kernel/notifications.py           system calls that wait for the watcher's answer
               kernel/syscalls.py                system calls that Python lacks
               network/netlink.py                makes every address local

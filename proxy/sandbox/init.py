@@ -9,21 +9,23 @@ When the command has ended the first process ends, and with it, by the kernel, e
 launcher dies the kernel ends the helper, and so on down. Only modules that are quick to import are used here.
 
 Messages to the launcher: `listeners` with sockets; `arranged`, when the file system is there; `command` from the command's own process, so that its number is
-seen; `running`; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
+seen; `running`, and whether Landlock limits what it writes to; `stopped`, a signal; `sole`, the command's name if it was the only process; `ended`, an exit code; `failed`, what could not be done, with an error number.
 """
 
 import contextlib
+import json
 import os
 import resource
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from .channel import Channel, read_variables
 from .connects import Watcher
-from .filesystem import mounts
-from .kernel import namespaces, seccomp, syscalls
+from .filesystem import mountinfo, mounts
+from .kernel import landlock, namespaces, seccomp, syscalls
 from .network import listeners, netlink, own_ports_process
 from .network.packet_counters import PLACE, read_counters
 
@@ -50,7 +52,8 @@ def main(arguments: list[str]) -> int:
     """Become a sandbox and run a command in it; give its exit code as a shell would.
 
     arguments: `-c`, the folder of the package, descriptors of the channel and of the command's variables, then the
-    command; where bubblewrap has made the file system, before the descriptors `within`, or `within-strict`.
+    command; where bubblewrap has made the file system, `within`, or `within-strict`, and the places that a live rule names
+    before the descriptors.
     """
     if arguments[2].startswith(_WITHIN):
         _be_first_within(arguments)
@@ -150,23 +153,33 @@ def _wrap(
     for descriptor in held:
         os.set_inheritable(descriptor, True)
     within = _WITHIN_STRICT if plan["strict"] else _WITHIN
-    passed = (sys.argv[1], within, *map(str, held))
+    passed = (sys.argv[1], within, json.dumps(plan["let_in"]), *map(str, held))
     start = [sys.executable, *START, *passed]
     os.execv(plan["wrapper"][0], [*plan["wrapper"], *start, *command.words])
 
 
 def _be_first_within(arguments: list[str]) -> NoReturn:
     """Be the first process in the file system that bubblewrap has made."""
-    command = Command(tuple(arguments[6:]), int(arguments[5]))
-    channel = Channel(socket.socket(fileno=int(arguments[3])))
-    there = socket.socket(fileno=int(arguments[4]))
+    command = Command(tuple(arguments[7:]), int(arguments[6]))
+    channel = Channel(socket.socket(fileno=int(arguments[4])))
+    there = socket.socket(fileno=int(arguments[5]))
     for descriptor in (channel.socket.fileno(), there.fileno(), command.variables):
         os.set_inheritable(descriptor, False)
     try:
+        syscalls.forbid_new_privileges()
+        # While our own entries in /proc may be read.
+        landlocked = landlock.restrict_writing([*_writable(), *json.loads(arguments[3])])
         _give_up_rights(there, strict=arguments[2] == _WITHIN_STRICT)
     except OSError as error:
         os._exit(_fail(channel, "the sandbox", error))
-    _run_and_reap(channel, command)
+    _run_and_reap(channel, command, landlocked=landlocked)
+
+
+def _writable() -> Iterator[str]:
+    """Yield where something is mounted that can be written to."""
+    for mounted in mountinfo.read_mounts():
+        if "rw" in mounted.options.split(",") and mountinfo.is_in_reach(mounted):
+            yield mounted.point
 
 
 def _give_up_rights(there: socket.socket, *, strict: bool) -> None:
@@ -197,7 +210,7 @@ def _limit_dumps() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
 
 
-def _run_and_reap(channel: Channel, command: Command) -> NoReturn:
+def _run_and_reap(channel: Channel, command: Command, *, landlocked: bool = False) -> NoReturn:
     started, failing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -206,7 +219,7 @@ def _run_and_reap(channel: Channel, command: Command) -> NoReturn:
     if os.read(started, 1):
         os._exit(127)
     os.close(started)
-    channel.send(running=True)
+    channel.send(running=True, landlocked=landlocked)
     os._exit(_reap(channel, child))
 
 

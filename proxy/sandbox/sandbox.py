@@ -88,6 +88,8 @@ class Sandbox:
         """Name of the command's process if it was the only one, once it has ended; else empty."""
         self.read_only: list[str] = []
         """Folders of the proxy's environment of which there is no copy to write to."""
+        self.landlocked = False
+        """Whether Landlock has it open files for writing only where something can be written: no named pipe elsewhere."""
         self.counters: dict[str, int] = {}
         """What the kernel had counted when the command had ended."""
         self.sockets = SocketUse()
@@ -153,7 +155,7 @@ class Sandbox:
         self._channel.send(go=True)
         self.read_only = (await self._next(_SETUP_S)).data["read_only"]
         self.pid = (await self._next(_SETUP_S)).pid
-        await self._next(_SETUP_S)
+        self.landlocked = (await self._next(_SETUP_S)).data["landlocked"]
         self._running = True
         return self.pid
 

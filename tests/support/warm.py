@@ -1,7 +1,5 @@
 """What a process of ours makes with its first request: where they are forked this is imported, and it is made once."""
 
-from collections.abc import Iterable, Mapping
-
 from playhead.config import Config
 from playhead.proxy.run import launcher
 from playhead.proxy.sandbox.filesystem import named_pipes
@@ -16,12 +14,8 @@ Redactor.prepare()
 _SEARCH_S, _AGAIN_S = 0.01, 0.01
 
 
-def _search_briefly(
-    environ: Mapping[str, str], closed: Iterable[str], most_s: float
-) -> named_pipes.Search:
-    return named_pipes.Search(
-        environ, closed, _SEARCH_S if most_s == named_pipes.MOST_S else most_s
-    )
+def _search_briefly(where: named_pipes.Where, most_s: float) -> named_pipes.Search:
+    return named_pipes.Search(where, _SEARCH_S if most_s == named_pipes.MOST_S else most_s)
 
 
 # What is near is looked at first. In a home folder the search would take all of its time, in each of some hundred

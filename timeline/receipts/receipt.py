@@ -65,6 +65,7 @@ _OPEN_PIPES = "named pipes that could not be closed"
 _LEFT_OPEN = (
     ("pipes_open", _OPEN_PIPES),
     ("pipes_unsearched", "folders that were not searched for named pipes"),
+    ("pipes_used", "named pipes that were made or written to while the command ran"),
     ("sockets", "path sockets within reach"),
 )
 """Keys of `sandbox` under which ways out are listed, and their names."""

@@ -1,7 +1,7 @@
 """The part of the file system that a command sees and may write to, built by bubblewrap (`--sandbox-files`).
 
 1. The root folder is one of our own, in which nothing is but what is named here. It can be read only.
-2. The system can be read only (`root_folders`), and devices are those that any program needs.
+2. The system can be read only (`root_folders`). What is seen of it is a copy (`protection`), whose named pipes lead nowhere, and devices are those that any program needs.
 3. Homes and folders for temporary files are empty; they can be written to, and are gone afterwards.
 4. The working folder is the real one.
 5. What a program needs elsewhere can be read only: the command itself and its interpreter, the folders of `PATH`, environments of
@@ -27,6 +27,7 @@ from .mounts import find_settings
 from .root_folders import find_links, find_programs, find_system, is_partly_seen
 
 _ROOT = Path("/")
+_OF_THE_KERNEL = Path("/sys")
 _TEMPORARY = ("/tmp", "/var/tmp")
 _HOMES = ("/home", "/root")
 _MADE = ("/dev", "/proc")
@@ -56,8 +57,24 @@ class Files:
 
     def sees(self, path: str) -> bool:
         """Say whether a path of the machine leads to the same place inside."""
-        shown = (*self.system, *self.visible, *self.writable)
+        shown = self._seen()
         return _find_holder(path, (*shown, *self.empty)) in shown
+
+    def read_only(self) -> list[Path]:
+        """Give the folders that can be read only, but for the kernel's own: those in which a named pipe may be."""
+        places = {Path(place).resolve() for place in (*self.system, *self.visible)}
+        return sorted(place for place in places - {_ROOT, _OF_THE_KERNEL} if place.is_dir())
+
+    def is_real(self, path: str) -> bool:
+        """Say whether what is written to a path of the machine stays there."""
+        return _find_holder(path, (*self._seen(), *self.empty)) in self.writable
+
+    def is_in_memory(self, path: str) -> bool:
+        """Say whether a path, seen or not, is in a folder that is otherwise in memory."""
+        return _find_holder(path, self.empty) is not None
+
+    def _seen(self) -> tuple[str, ...]:
+        return (*self.system, *self.visible, *self.writable)
 
     def words(self) -> list[str]:
         """Write the command line of bubblewrap, up to the command that it is to run."""

@@ -97,6 +97,7 @@ def make_plan(
     fixed: Iterable[Path] = (),
     let_in: Iterable[str] = (),
     pipes: Iterable[str] = (),
+    copied: Iterable[Path] = (),
 ) -> Plan:
     """Decide what to hide from a command that is run with these variables, and what to protect from it.
 
@@ -108,6 +109,7 @@ def make_plan(
     fixed: folders that may be written to, and have to stay where they are.
     let_in: path sockets that a live rule names.
     pipes: named pipes that a program outside may open, besides those that one has open.
+    copied: folders that it is to see as copies, and cannot write to.
     """
     let_in = tuple(dict.fromkeys(map(os.path.realpath, let_in)))
     used = [public, bundle, *_used(environ, command)]
@@ -129,7 +131,7 @@ def make_plan(
     masked += _everywhere(map(Path, {*pipes, *map(os.path.realpath, find_pipes())}))
     working = [*shared, *_working(environ)]
     folders = [store, public, *archives]
-    protection = make_protection(working, files=files, folders=folders, fixed=fixed)
+    protection = make_protection(working, files=files, folders=folders, fixed=fixed, copied=copied)
     return Plan(
         hidden=tuple(map(str, hidden)),
         shown=(str(public.resolve()),) if os.path.isdir(public) else (),

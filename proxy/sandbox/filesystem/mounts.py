@@ -58,10 +58,11 @@ def rearrange(plan: dict[str, Any]) -> list[str]:
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     protection = plan["protection"]
     pin(protection["pinned"])
-    kept, shown = hold(protection["kept"]), hold(plan["shown"])
+    kept = hold(protection["kept"])
     let_in = hold(filter(os.path.exists, plan["let_in"]))
     make_devices()
     locked = cover(protection["overlaid"], kept)
+    shown = hold(plan["shown"])
     for path in protection["locked"]:
         mount(path, path, flags=MS_BIND | MS_REC)
         lock_all(path)

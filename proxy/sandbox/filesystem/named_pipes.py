@@ -4,7 +4,6 @@ Run as a program, by its path, so that it looks while the proxy starts: JSON on 
 standard output. Imports what every interpreter has, and nothing of Playhead.
 """
 
-import contextlib
 import json
 import os
 import stat
@@ -27,20 +26,25 @@ MOST_BYTES = 60_000
 _MOST_TOLD = 20
 _LONGEST = 4
 """Times as long as it may take while others use the processor."""
-_ELSEWHERE = (
-    "nfs",
-    "cifs",
-    "smb",
-    "fuse",
-    "9p",
-    "ceph",
-    "afs",
-    "autofs",
-    "lustre",
-    "proc",
-    "sysfs",
+_ELSEWHERE = ("nfs", "cifs", "smb", "fuse", "9p", "ceph", "afs", "autofs", "lustre")
+"""Beginnings of the names of file systems that are on other machines, or may not answer: they are not searched."""
+_WITHOUT = (
+    *(
+        "proc",
+        "sysfs",
+        "cgroup",
+        "debugfs",
+        "tracefs",
+        "securityfs",
+        "configfs",
+        "bpf",
+        "binfmt_misc",
+    ),
+    *("fusectl", "pstore", "efivarfs", "selinuxfs", "devpts", "mqueue"),
 )
-"""Beginnings of the names of file systems that are on other machines, may not answer, or have no pipes."""
+"""The same of those in which there are no pipes."""
+_FAR = ("/", "/usr", "/etc")
+"""What is searched after the folders that a command works in, in this order: in the last ones are many files and few pipes."""
 _PATIENCE_S = 10.0
 
 
@@ -48,6 +52,7 @@ def search(
     roots: Iterable[str],
     closed: Iterable[str],
     *,
+    far: Iterable[str] = (),
     most_entries: int = MOST_ENTRIES,
     most_s: float = MOST_S,
 ) -> tuple[list[str], list[str]]:
@@ -55,17 +60,19 @@ def search(
 
     roots: folders, absolute; what is near them is looked at first.
     closed: folders that are left out.
+    far: folders that are looked through one after another once there is nothing left in the others.
     """
-    left = deque(dict.fromkeys(roots))
+    left, later = deque(dict.fromkeys(roots)), deque(far)
     seen = {*closed} - {*left}
     ends, ends_at_last = time.process_time() + most_s, time.monotonic() + _LONGEST * most_s
     pipes: list[str] = []
+    kept_from_us: list[str] = []
     entries = 0
-    while left and entries < most_entries and len(pipes) <= MOST_PIPES:
+    while (left or later) and entries < most_entries and len(pipes) <= MOST_PIPES:
         if time.process_time() > ends or time.monotonic() > ends_at_last:
             break
-        folder = left.popleft()
-        if folder in seen:
+        folder = left.popleft() if left else later.popleft()
+        if folder in seen or folder in later:
             continue
         seen.add(folder)
         try:
@@ -78,9 +85,22 @@ def search(
                         left.append(entry.path)
                     elif _is_usable_pipe(entry.path):
                         pipes.append(entry.path)
-        except OSError:  # closed to this user, or gone
+        except PermissionError:
+            if _is_passable(folder):
+                kept_from_us.append(folder)
+        except OSError:  # it is gone
             continue
-    return pipes, [folder for folder in left if folder not in seen]
+    unsearched = [*kept_from_us, *(folder for folder in (*later, *left) if folder not in seen)]
+    # What holds most is named first.
+    return pipes, sorted(unsearched, key=lambda folder: folder.rstrip("/").count("/"))
+
+
+def _is_passable(folder: str) -> bool:
+    """Say whether what is in a folder that cannot be listed can be opened by whoever knows its name."""
+    try:
+        return os.stat(folder).st_uid == os.geteuid() or os.access(folder, os.X_OK)
+    except OSError:
+        return False
 
 
 def _is_usable_pipe(path: str) -> bool:
@@ -94,17 +114,20 @@ def _is_usable_pipe(path: str) -> bool:
 
 
 def find_used(
-    environ: Mapping[str, str], closed: Iterable[str], known: Iterable[str], since_ns: int
-) -> list[str]:
-    """Give the named pipes where a command works that were made, or written to, since a time: what is near first.
+    where: "Where", known: Iterable[str], since_ns: int, most_s: float = MOST_AGAIN_S
+) -> tuple[list[str], list[str]]:
+    """Give the named pipes that were made, or written to, since a time, what is near first; and the folders not looked through.
 
-    closed: folders that the command does not see as they are.
-    known: pipes that were closed to it.
+    known: pipes that were closed to the command.
     since_ns: nanoseconds since the epoch.
+    most_s: of a processor's time.
     """
-    pipes, _ = search(_roots(environ), [*closed, *_mounted_elsewhere()], most_s=MOST_AGAIN_S)
+    pipes, left = search(
+        where.roots, where.closed, far=where.far, most_entries=_most_entries(most_s), most_s=most_s
+    )
     left_out = frozenset(known)
-    return [path for path in pipes if path not in left_out and is_used(path, since_ns)]
+    used = [path for path in pipes if path not in left_out and is_used(path, since_ns)]
+    return used, [*where.elsewhere, *left][:_MOST_TOLD]
 
 
 def is_used(path: str, since_ns: int) -> bool:
@@ -119,9 +142,54 @@ def is_used(path: str, since_ns: int) -> bool:
 def _roots(environ: Mapping[str, str]) -> list[str]:
     home = environ.get("HOME") or "/root"
     roots = [home, environ.get("TMPDIR") or "/tmp", tempfile.gettempdir(), "/tmp", "/var/tmp"]
-    with contextlib.suppress(FileNotFoundError):  # it was removed
-        roots.insert(0, os.getcwd())
-    return [os.path.realpath(root) for root in roots]
+    return [os.path.realpath(root) for root in (*_working(), *roots)]
+
+
+def _working() -> list[str]:
+    try:
+        return [os.path.realpath(os.getcwd())]
+    except FileNotFoundError:  # it was removed
+        return []
+
+
+class Where(NamedTuple):
+    """Where named pipes of the machine are within a command's reach."""
+
+    roots: list[str]
+    """What is searched first."""
+    far: tuple[str, ...]
+    """What is searched afterwards."""
+    closed: list[str]
+    """What is left out."""
+    elsewhere: list[str]
+    """What of that nobody has looked through."""
+
+    @classmethod
+    def of(
+        cls, environ: Mapping[str, str], closed: Iterable[str], *, working_only: bool = False
+    ) -> "Where":
+        """Decide it for a command that is run with these variables.
+
+        closed: folders that the command does not see as they are.
+        working_only: whether it sees none as it is but its working folder.
+        """
+        elsewhere, without = _mounts(_ELSEWHERE), _mounts(_WITHOUT)
+        left_out = [*map(os.path.realpath, closed), *without]
+        roots = _working() if working_only else _roots(environ)
+        reached = [
+            path
+            for path in elsewhere
+            if not _is_in(path, left_out) and (not working_only or _is_in(path, roots))
+        ]
+        return cls(roots, () if working_only else _FAR, [*left_out, *elsewhere], reached)
+
+
+def _is_in(path: str, folders: Iterable[str]) -> bool:
+    return any(path == one or path.startswith(f"{one.rstrip('/')}/") for one in folders)
+
+
+def _most_entries(most_s: float) -> int:
+    return int(MOST_ENTRIES * max(1.0, most_s / MOST_S))
 
 
 class Found(NamedTuple):
@@ -141,21 +209,18 @@ NOTHING = Found([], [], [])
 class Search:
     """A search in a process of its own."""
 
-    def __init__(
-        self, environ: Mapping[str, str], closed: Iterable[str], most_s: float = MOST_S
-    ) -> None:
-        """Begin to look through the folders that the command works in.
+    def __init__(self, where: Where, most_s: float = MOST_S) -> None:
+        """Begin to look through the folders within a command's reach.
 
-        closed: folders that the command does not see as they are.
         most_s: of a processor's time.
         """
+        self.where = where
         self._most_s = most_s
         given = {
-            "roots": _roots(environ),
-            "closed": [*map(os.path.realpath, closed), *_mounted_elsewhere()],
+            **where._asdict(),
             "most_s": most_s,
             # Who gives it more time has more files.
-            "most_entries": int(MOST_ENTRIES * max(1.0, most_s / MOST_S)),
+            "most_entries": _most_entries(most_s),
         }
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__],
@@ -199,13 +264,14 @@ def cut(pipes: list[str], left: list[str], most_bytes: int = MOST_BYTES) -> Foun
     return Found(pipes[:kept], [*folders, *left][:_MOST_TOLD], pipes[kept:][:_MOST_TOLD])
 
 
-def _mounted_elsewhere() -> list[str]:
+def _mounts(kinds: tuple[str, ...]) -> list[str]:
+    """List where file systems are mounted whose names begin like this."""
     try:
         with open("/proc/self/mountinfo", errors="surrogateescape") as file:
             fields = [line.split() for line in file]
     except OSError:
         return []
-    return [one[4] for one in fields if one[one.index("-") + 1].startswith(_ELSEWHERE)]
+    return [one[4] for one in fields if one[one.index("-") + 1].startswith(kinds)]
 
 
 if __name__ == "__main__":
@@ -213,7 +279,8 @@ if __name__ == "__main__":
     pipes, left = search(
         given["roots"],
         given["closed"],
+        far=given["far"],
         most_entries=given["most_entries"],
         most_s=given["most_s"],
     )
-    print(json.dumps(cut(pipes, left)))
+    print(json.dumps(cut(pipes, [*given["elsewhere"], *left])))

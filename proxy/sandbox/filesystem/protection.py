@@ -4,7 +4,7 @@ The proxy runs outside and goes on loading files while the command runs: modules
 and of anybody whose environment Playhead was installed into, the command may write all of them. So each is one of:
 
 1. *overlaid*: the environment that Playhead runs from, and of root the system. The command sees it as it is and writes
-   to a copy in memory, so `pip install` works, and what it wrote is gone afterwards.
+   to a copy in memory, so `pip install` works, and what it wrote is gone afterwards. So is what is given as `copied`.
 2. *locked*: the configuration and what it names can be read only, with their folder where the command does not work in it; so can
    the files by which the next proxy trusts its upstreams, without their folder.
 3. *pinned*: a folder above the store, the configuration or one of the above. It is a mount point, which nobody can
@@ -24,6 +24,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 
 from .... import __path__ as package_path
@@ -63,6 +64,7 @@ def make_protection(
     files: Iterable[Path],
     folders: Iterable[Path],
     fixed: Iterable[Path] = (),
+    copied: Iterable[Path] = (),
 ) -> Protection:
     """Decide what to protect from a command of this user.
 
@@ -70,12 +72,15 @@ def make_protection(
     files: files and folders of the configuration, to be locked.
     folders: those that are hidden or closed by somebody else, above which all is to be pinned, as the store.
     fixed: folders to be pinned themselves.
+    copied: further folders to be overlaid, whoever can write to them: a named pipe in a copy leads to nobody outside.
     """
     mounts = read_mounts()
     loaded = _resolved(_loaded_from())
     broad = _resolved(map(Path, (*_prefixes(), *SYSTEM, *_of_lists(os.environ), *_caches())))
     exact, single = _split_files(loaded, broad, _resolved(working))
     overlaid = _outermost([one for one in {*exact, *broad} if one != Path("/") and _writable(one)])
+    also = _resolved(copied)
+    overlaid = _outermost([*overlaid, *also - {*overlaid}])
     kept = [
         one
         for one in sorted(_resolved(working))
@@ -83,8 +88,8 @@ def make_protection(
         and not any(one == place or _is_below(one, place) for place in exact)
     ]
     # What is loaded from a folder that stays real is a copy once more.
-    inner = [one for one in exact if any(_is_below(one, place) for place in kept)]
-    overlaid = sorted({*overlaid, *filter(_writable, inner)})
+    inner = [one for one in exact if _writable(one)] + [*also]
+    overlaid = sorted({*overlaid, *(one for one in inner if _is_in_any(one, kept))})
     given = _resolved(files)
     alone = [one.parent for one in given if _is_apart(one.parent, _resolved(working))]
     roots = [
@@ -110,7 +115,8 @@ def make_protection(
         pinned |= {
             one for one in _folders_in_root() if one not in anchors and str(one) not in points
         }
-    aliases = _aliases({*overlaid, *locked}, mounts)
+    # What is copied for its pipes alone may be the command's own at another place.
+    aliases = _aliases({*overlaid, *locked} - {*filterfalse(_writable, also)}, mounts)
     return Protection(
         pinned=tuple(map(str, sorted(pinned - {Path("/")}))),
         overlaid=tuple(map(str, overlaid)),
@@ -331,6 +337,10 @@ def _outermost(paths: list[Path]) -> list[Path]:
 
 def _is_below(path: Path, folder: Path) -> bool:
     return folder in path.parents
+
+
+def _is_in_any(path: Path, folders: Iterable[Path]) -> bool:
+    return any(_is_below(path, folder) for folder in folders)
 
 
 def _is_covered(path: Path, overlaid: list[Path], kept: list[Path]) -> bool:

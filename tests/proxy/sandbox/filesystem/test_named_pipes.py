@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from playhead.proxy.sandbox.filesystem import named_pipes
-from playhead.proxy.sandbox.filesystem.named_pipes import Search, find_used, is_used, search
+from playhead.proxy.sandbox.filesystem.named_pipes import (
+    Search,
+    Where,
+    find_used,
+    is_used,
+    search,
+)
 from playhead.store import Store
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
@@ -65,7 +71,7 @@ def test_a_search_runs_beside_the_proxy(folder: Path, monkeypatch: pytest.Monkey
     """In a process of its own, from the working folder on."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(folder))
-    begun = Search({"HOME": str(folder), "TMPDIR": str(folder)}, ["/tmp/x"])
+    begun = Search(Where.of({"HOME": str(folder), "TMPDIR": str(folder)}, ["/tmp/x"]))
     found = begun.result()
     begun.close()
     assert str(folder / "pipe") in found.pipes
@@ -84,7 +90,7 @@ def test_pipes_that_were_made_or_written_to_are_found_afterwards(
     since_ns = os.stat(pipe).st_ctime_ns + 1
 
     def used(*known: str) -> set[str]:
-        found = find_used(environ, ["/tmp", "/var/tmp"], known, since_ns)
+        found, _ = find_used(Where.of(environ, ["/tmp", "/var/tmp"]), known, since_ns)
         return {path for path in found if path.startswith(str(folder))}
 
     assert used() == set()
