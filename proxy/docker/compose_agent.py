@@ -115,6 +115,8 @@ class _SidecarPlace:
 class SidecarSandbox:
     """The network of an agent that runs in a container of somebody else's."""
 
+    landlocked = False
+
     def __init__(
         self,
         link: Path,
@@ -130,7 +132,6 @@ class SidecarSandbox:
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
         self.read_only: list[str] = []
-        self.landlocked = False
         self._link = Link(link, services)
         self._agent = agent
         self._public = public

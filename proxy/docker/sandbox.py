@@ -137,6 +137,8 @@ class _Containers:
 class DockerSandbox:
     """One container for the network and one for the command. Open it, take its listeners, start the command, wait."""
 
+    landlocked = False
+
     def __init__(
         self,
         wanted: Wanted,
@@ -161,7 +163,6 @@ class DockerSandbox:
         self.counters: dict[str, int] = {}
         self.sockets = SocketUse()
         self.read_only: list[str] = []
-        self.landlocked = False
         guarded = guard(wanted.volumes, depended)
         self._volumes = [word for volume in wanted.volumes for word in ("--volume", volume)]
         self._volumes += guarded
