@@ -519,7 +519,7 @@ async def _raw(
 
 
 async def _recorded(running: Running) -> Exchange:
-    open_run = running.open_run("tape")
+    open_run = await running.opened("tape")
     assert await open_run.settled(_LONG_S)
     await running.end("tape")
     (exchange,) = running.store.exchanges.all(running.store.runs.get("tape"))

@@ -113,7 +113,7 @@ class Story:
 
     async def gone(self) -> None:
         """Wait until it is known that the client left."""
-        open_run = self.running.open_run("tape")
+        open_run = await self.running.opened("tape")
         async with asyncio.timeout(_LONG_S):
             while not all(pending.gone for pending in open_run.pending_exchanges):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)

@@ -43,6 +43,13 @@ class Running:
         """The open session of a run."""
         return next(found for found in self.registry.open if found.info and found.info.id == run)
 
+    async def opened(self, run: str) -> OpenRun:
+        """The same once it is open: a client may have left before that."""
+        async with asyncio.timeout(20):
+            while not any(one.info and one.info.id == run for one in self.registry.open):  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.005)
+        return self.open_run(run)
+
     async def end(self, run: str) -> None:
         """Seal a run."""
         task = self.registry.end(self.open_run(run), "the test asked for it")

@@ -30,7 +30,7 @@ PENDING = ("addons/run/pending_exchange.py", ("pending",))
 INSIDE = {
     "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load watch",
     "tape": "exit_codes exchange records redaction headers canonical classify dialects diff matching playback policy faults contracts stubs",
-    "tape.redaction": "acceptance places finding placeholders learned configured resumed search compare_placeholders"
+    "tape.redaction": "harmless acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
