@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from mitmproxy import http
 
-from ..config import Mode
 from ..tape.canonical.canonical_request import Canonical, canonical, same_head
 from ..tape.diff.difference import common_prefix, show_difference
 from ..tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
@@ -25,6 +24,7 @@ from .answer.cut_request import note_cut_request
 from .faults.inject import note_injected
 from .playback import find_raw, notes, play
 from .run.pending_exchange import Early, PendingExchange, find_pending, note_verdict
+from .run.playback_state import PlaybackState
 from .run.run_state import OpenRun
 from .wire.http import read_request
 
@@ -48,8 +48,12 @@ class Bidirectional:
         """Compare what has come; begin to play where the recorded answer had begun."""
         if pending.early is not None:
             _compare(pending, pending.early)
-        elif pending.open_run.tape is not None and pending.upload is None and pending.sent:
-            _find(pending, pending.open_run)
+        elif (
+            (playback := pending.open_run.playback) is not None
+            and pending.upload is None
+            and pending.sent
+        ):
+            _find(pending, playback)
 
     def error(self, flow: http.HTTPFlow) -> None:
         """Account for a request of a playback that its client gave up before it had ended."""
@@ -59,32 +63,32 @@ class Bidirectional:
         if not pending.bidirectional:
             note_cut_request(pending)
             return
-        open_run = pending.open_run
-        if pending.finished or open_run.mode is not Mode.PLAYBACK or open_run.tape is None:
+        playback = pending.open_run.playback
+        if pending.finished or playback is None:
             return
         request = _read_head(pending)
-        recorded = _find_alike(pending, request, _given_up)
+        recorded = _find_alike(pending, playback, request, _given_up)
         if recorded is not None:
-            _take(pending, open_run, recorded, "on tape: its client gave up there, too")
+            _take(pending, playback, request, recorded, "on tape: its client gave up there, too")
             return
         reason = "its client gave up before it had ended; the tape has no such request"
         note_verdict(pending, request, VerdictKind.REFUSED, reason)
 
 
-def _find(pending: PendingExchange, open_run: OpenRun) -> None:
+def _find(pending: PendingExchange, playback: PlaybackState) -> None:
     """Find the recorded request that this one has been so far."""
     request, came = _read_head(pending), pending.sent[0]
-    recorded = _find_alike(pending, request, _began_within)
-    first = _find_alike(pending, request, _awaits_more) if recorded is not None else None
+    recorded = _find_alike(pending, playback, request, _began_within)
+    first = _find_alike(pending, playback, request, _awaits_more) if recorded is not None else None
     if recorded is not None and first is not None and first.seq < recorded.seq:
         # Which of the two it is, its next message tells, or that none comes.
         pending.undecided = pending.quiet_at != len(came)
         if pending.undecided:
             return
-    if recorded is None and _find_alike(pending, request, _awaits_more) is None:
-        recorded = _find_alike(pending, request, _began)
+    if recorded is None and _find_alike(pending, playback, request, _awaits_more) is None:
+        recorded = _find_alike(pending, playback, request, _began)
     if recorded is not None:
-        _begin(pending, open_run, recorded)
+        _begin(pending, playback, request, recorded)
 
 
 def _read_head(pending: PendingExchange) -> Request:
@@ -95,19 +99,20 @@ def _read_head(pending: PendingExchange) -> Request:
 
 
 def _find_alike(
-    pending: PendingExchange, request: Request, fits: Callable[[Exchange, bytes], bool]
+    pending: PendingExchange,
+    playback: PlaybackState,
+    request: Request,
+    fits: Callable[[Exchange, bytes], bool],
 ) -> Exchange | None:
     """Find the first recorded exchange with the same head that was not served and fits what has come of the body."""
     open_run = pending.open_run
-    assert open_run.cursor is not None
-    assert open_run.tape is not None
     key = (request.method, request.url.partition("?")[0])
     came = pending.sent[0] if pending.sent else b""
     form = _head_form(open_run, request, pending.request_class)
-    for seq in open_run.find_endpoints().get(key, ()):
-        if open_run.cursor.served(seq):
+    for seq in playback.find_endpoints().get(key, ()):
+        if playback.cursor.served(seq):
             continue
-        recorded = open_run.store.exchanges.find(open_run.tape, seq)
+        recorded = open_run.store.exchanges.find(playback.tape, seq)
         if recorded is None or not fits(recorded, came):
             continue
         if _head_form(open_run, recorded.request, recorded.request_class) == form:
@@ -148,49 +153,49 @@ def _awaits_more(recorded: Exchange, came: bytes) -> bool:
     return len(came) <= len(asked.body) and not _differs(asked, 0, came)
 
 
-def _begin(pending: PendingExchange, open_run: OpenRun, recorded: Exchange) -> None:
+def _begin(
+    pending: PendingExchange, playback: PlaybackState, request: Request, recorded: Exchange
+) -> None:
     pending.early = Early(recorded, len(pending.sent[0]))
     pending.sent = []  # compared by now
-    _take(pending, open_run, recorded, "on tape: its request is the same so far", play)
+    _take(pending, playback, request, recorded, "on tape: its request is the same so far", play)
 
 
 def _take(
     pending: PendingExchange,
-    open_run: OpenRun,
+    playback: PlaybackState,
+    request: Request,
     recorded: Exchange,
     reason: str,
-    start: Callable[[PendingExchange, Exchange, RawAnswer | None], None] | None = None,
+    start: Callable[[PendingExchange, PlaybackState, Exchange, RawAnswer | None], None]
+    | None = None,
 ) -> None:
     """Serve a recorded exchange, and say so.
 
     start: begins the answer; None where nobody waits for one.
     """
-    assert open_run.cursor is not None
-    pending.fingerprint = open_run.fingerprint_of(recorded)
-    pending.effect_key = open_run.effect_key_of(recorded)
+    open_run = pending.open_run
+    pending.fingerprint = playback.fingerprint_of(recorded)
+    pending.effect_key = playback.effect_key_of(recorded)
     pending.found = Hit(recorded.seq)
-    open_run.cursor.take(pending.fingerprint, pending.found)
+    playback.cursor.take(pending.fingerprint, pending.found)
     pending.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
     if pending.injection is not None:
-        note_injected(pending)
-        reason = pending.decision.reason
+        reason = note_injected(pending, pending.injection, pending.decision).reason
     raw = None
     if start is not None:
         if recorded.has_replaced_answer and open_run.keeps_originals:
-            raw = find_raw(open_run, recorded)
-        start(pending, recorded, raw)
+            raw = find_raw(open_run, playback, recorded)
+        start(pending, playback, recorded, raw)
     if open_run.sink_queue is not None:
         pending.answered = recorded
-    assert pending.request is not None
-    more = notes(pending, pending.request, recorded, raw)
+    more = notes(pending, playback, request, recorded, raw)
     served = VerdictKind.SERVED
-    version = pending.request.http_version
-    same = same_head(recorded.request, pending.request) and recorded.request.http_version == version
-    same = same and open_run.agreement.has_same_secrets(pending.request, recorded)
+    version = request.http_version
+    same = same_head(recorded.request, request) and recorded.request.http_version == version
+    same = same and playback.agreement.has_same_secrets(request, recorded)
     match = "exact" if same else "canonical"
-    note_verdict(
-        pending, pending.request, served, reason, tape_seq=recorded.seq, match=match, **more
-    )
+    note_verdict(pending, request, served, reason, tape_seq=recorded.seq, match=match, **more)
 
 
 def _compare(pending: PendingExchange, early: Early) -> None:

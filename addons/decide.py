@@ -50,7 +50,6 @@ from ..tape.policy.decide import (
 )
 from ..tape.records.events import EventKind
 from .answer.order import (
-    find_earlier,
     find_needs,
     find_overlaps,
     find_passed,
@@ -63,6 +62,7 @@ from .attempts.own_ports import passes
 from .bidirectional_streaming import is_bidirectional
 from .failed_tunnels import find_missed, take_missed
 from .run.pending_exchange import HELD_BYTES, PendingExchange, attach, find_pending
+from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
 from .run.request_constraints import (
     add_violation,
@@ -76,7 +76,6 @@ from .wire.http import announced_length, note, read_names, read_request
 
 if TYPE_CHECKING:
     from .order.tool_results import ToolResults
-    from .run.drift_search import Drifts
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
@@ -186,20 +185,21 @@ class Decide:
             pending.facts = pending.facts._replace(request_class=now, by_body=True)
         if recording:
             return self._decide_leaving(pending, open_run)
-        if open_run.tape is None:
+        playback = open_run.playback
+        if playback is None:
             pending.decision = decide_on(pending, _NO_RULES, None)
             return None
         pending.raw = raw_key(request, pending.request_class)
-        known = open_run.find_known(pending.raw)
+        known = playback.find_known(pending.raw)
         # Of an effect its effect key is needed even so.
         effect = pending.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
-            return self._decide_off_loop(pending, open_run)
+            return self._decide_off_loop(pending, playback, request)
         if known is None:
-            known, pending.effect_key = open_run.identify(request, pending.request_class)
+            known, pending.effect_key = open_run.identifier.identify(request, pending.request_class)
         elif effect:
-            pending.effect_key = open_run.effect_key(request)
-        return self._look_up(pending, open_run, known)
+            pending.effect_key = open_run.identifier.effect_key(request)
+        return self._look_up(pending, playback, request, known)
 
     def _decide_leaving(
         self, pending: PendingExchange, open_run: OpenRun
@@ -226,118 +226,139 @@ class Decide:
         pending.forms = await asyncio.to_thread(find_forms, pending, request, found)
         self._let_out(pending, pending.open_run)
 
-    async def _decide_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
-        assert pending.request is not None
+    async def _decide_off_loop(
+        self, pending: PendingExchange, playback: PlaybackState, request: Request
+    ) -> None:
         found, pending.effect_key = await asyncio.to_thread(
-            open_run.identify, pending.request, pending.request_class
+            playback.identifier.identify, request, pending.request_class
         )
-        looking = self._look_up(pending, open_run, found)
+        looking = self._look_up(pending, playback, request, found)
         if looking is not None:
             await looking
 
     def _look_up(
-        self, pending: PendingExchange, open_run: OpenRun, found: Fingerprint
+        self,
+        pending: PendingExchange,
+        playback: PlaybackState,
+        request: Request,
+        found: Fingerprint,
     ) -> Awaitable[None] | None:
-        found, hit = open_run.find_recorded(pending, found, repeat=self._repeats(pending))
+        open_run = pending.open_run
+        found, hit = playback.find_recorded(
+            request, pending.request_class, found, repeat=self._repeats(pending)
+        )
         pending.fingerprint = found
         if open_run.policy.find_live(pending.facts) is not None:
             pending.found = hit
-            if pending.request is None or not _counts_repeats(pending):
+            if not _counts_repeats(pending):
                 self._let_out(pending, open_run)
                 return None
-            return self._let_out_counted(pending, pending.request, found)
+            return self._let_out_counted(pending, request, found)
         if isinstance(hit, Unknown) and pending.request_class is RequestClass.INFERENCE:
-            return self._look_for_drift(pending, open_run)
+            return self._look_for_drift(pending, playback, request)
         if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
-            return self._settle_stub(pending, open_run, hit)
-        return self._decide(pending, open_run, found, hit)
+            return self._settle_stub(pending, playback, request, hit)
+        return self._decide(pending, playback, request, found, hit)
 
-    async def _settle_stub(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> None:
+    async def _settle_stub(
+        self, pending: PendingExchange, playback: PlaybackState, request: Request, found: Found
+    ) -> None:
         """Decide on an effect that is not on the tape, once the tape was asked for a pattern."""
         pending.found = found
-        pending.made = await asyncio.to_thread(imitate_tape, pending)
-        self._settle(pending, open_run, found)
+        pending.made = await asyncio.to_thread(imitate_tape, pending, playback, request)
+        self._settle(pending, playback, request, found)
 
-    async def _look_for_drift(self, pending: PendingExchange, open_run: OpenRun) -> None:
+    async def _look_for_drift(
+        self, pending: PendingExchange, playback: PlaybackState, request: Request
+    ) -> None:
         """Find a recorded model call that differs only in fields that may drift."""
-        if open_run.drifts is None:
-            await open_run.read_values()
-            made = await asyncio.to_thread(_make_drifts, open_run)
-            if open_run.drifts is None:
-                open_run.drifts, open_run.tool_results = made
-        assert pending.request is not None
-        async with open_run.drifts.lock:
-            if await self._serve_reordered(pending, open_run, pending.request):
+        await playback.read_values()
+        drifts, tool_results = await playback.find_miss_search()
+        allowed = pending.open_run.policy.drift
+        async with drifts.lock:
+            if await self._serve_reordered(pending, playback, request, tool_results):
                 return
-            near, needs = await open_run.drifts.find(pending.request), None
+            near, needs = await drifts.find(request, allowed), None
             while near is not None and near.found.allowed:
-                needs = await self._find_needs(pending, open_run, near.found.seq)
-                if not open_run.drifts.is_served(near):
+                needs = await self._find_needs(pending, playback, request, near.found.seq)
+                if not drifts.is_served(near):
                     break
                 # Somebody has asked for it meanwhile just as it was recorded.
-                near, needs = await open_run.drifts.find(pending.request), None
+                near, needs = await drifts.find(request, allowed), None
             if near is None:
-                self._settle(pending, open_run, Unknown())
-            elif self._settle(pending, open_run, near.found):
-                comparing = self._take(pending, open_run, near.fingerprint, near.found.seq, needs)
+                self._settle(pending, playback, request, Unknown())
+            elif self._settle(pending, playback, request, near.found):
+                comparing = self._take(
+                    pending, playback, request, near.fingerprint, near.found.seq, needs
+                )
                 if comparing is not None:
                     await comparing
 
     async def _serve_reordered(
-        self, pending: PendingExchange, open_run: OpenRun, request: Request
+        self,
+        pending: PendingExchange,
+        playback: PlaybackState,
+        request: Request,
+        tool_results: "ToolResults",
     ) -> bool:
         """Serve a model call that lists the results of tools in another order than on the tape, if these ran side by side."""
-        tool_results = open_run.tool_results
-        if tool_results is None or open_run.config.playback.order == "strict":
+        if pending.open_run.config.playback.order == "strict":
             return False
         found = await asyncio.to_thread(tool_results.find, request)
-        if found is None or (open_run.cursor is not None and open_run.cursor.served(found.seq)):
+        if found is None or playback.cursor.served(found.seq):
             return False
-        needs = await self._find_needs(pending, open_run, found.seq)
-        if self._settle(pending, open_run, Hit(found.seq)):
+        needs = await self._find_needs(pending, playback, request, found.seq)
+        if self._settle(pending, playback, request, Hit(found.seq)):
             pending.reordered_results = True
-            comparing = self._take(pending, open_run, found.fingerprint, found.seq, needs)
+            comparing = self._take(pending, playback, request, found.fingerprint, found.seq, needs)
             if comparing is not None:
                 await comparing
         return True
 
     def _decide(
-        self, pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint, found: Found
+        self,
+        pending: PendingExchange,
+        playback: PlaybackState,
+        request: Request,
+        fingerprint: Fingerprint,
+        found: Found,
     ) -> Awaitable[None] | None:
         """Decide, and move the cursor past what is about to be served.
 
         fingerprint: under which the cursor has what was found.
         """
-        if self._settle(pending, open_run, found):
+        if self._settle(pending, playback, request, found):
             assert isinstance(found, Hit)
-            if not found.repeated and find_earlier(open_run, found.seq) != ():
-                return self._check_order(pending, open_run, fingerprint)
-            return self._take(pending, open_run, fingerprint, found.seq, None)
+            if not found.repeated and playback.order.find_earlier(found.seq) != ():
+                return self._check_order(pending, playback, request, fingerprint)
+            return self._take(pending, playback, request, fingerprint, found.seq, None)
         return None
 
     async def _compare_lane(
         self,
         pending: PendingExchange,
-        open_run: OpenRun,
+        playback: PlaybackState,
+        request: Request,
         recorded: Exchange,
         passed: tuple[Seq, ...],
     ) -> None:
-        found = await note_reordered(open_run, pending, recorded, passed)
+        found = await note_reordered(playback, pending, request, recorded, passed)
         if found is not None:
-            open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json())
+            pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json())
 
-    def _settle(self, pending: PendingExchange, open_run: OpenRun, found: Found) -> bool:
+    def _settle(
+        self, pending: PendingExchange, playback: PlaybackState, request: Request, found: Found
+    ) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
         now = add_violation(pending, Constraints(model=pending.made is not None))
-        pending.decision = decide_on(pending, open_run.policy, found, now)
+        pending.decision = decide_on(pending, pending.open_run.policy, found, now)
         pending.found = found
         if pending.decision.action is not Action.SERVE:
             return False
         assert isinstance(found, Hit | Drifted)
-        assert pending.request is not None
-        missed = find_missed(open_run, pending.request, found.seq) if open_run.failing else None
+        missed = find_missed(pending.open_run, playback, request, found.seq)
         if missed is not None:
-            take_missed(open_run, missed)
+            take_missed(pending.open_run, playback, missed)
             reason = "on tape: the tunnel that failed before this request"
             pending.decision = Decision(Action.SERVE, reason, "tape", missed.seq)
             return False
@@ -346,7 +367,8 @@ class Decide:
     def _take(
         self,
         pending: PendingExchange,
-        open_run: OpenRun,
+        playback: PlaybackState,
+        request: Request,
         fingerprint: Fingerprint,
         seq: Seq,
         needs: Dependence | None,
@@ -355,17 +377,16 @@ class Decide:
 
         Gives what is still to be compared where others of its lane that the tape has behind it came first.
         """
-        assert open_run.cursor is not None
-        if needs is not None and not open_run.cursor.served(needs.tape_seq):
+        open_run = pending.open_run
+        if needs is not None and not playback.cursor.served(needs.tape_seq):
             pending.needs = needs
             pending.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
             return None
-        assert open_run.tape is not None
         recorded, problem = None, "it is missing"
         try:
-            recorded = pending.recorded = open_run.store.exchanges.find(open_run.tape, seq)
+            recorded = pending.recorded = open_run.store.exchanges.find(playback.tape, seq)
             if recorded is not None and open_run.keeps_originals:
-                open_run.store.originals.find(open_run.tape, recorded)
+                open_run.store.originals.find(playback.tape, recorded)
         except LogCorrupt as error:
             recorded = pending.recorded = None
             problem = str(error)
@@ -380,35 +401,37 @@ class Decide:
             reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"
             pending.decision = Decision(Action.REFUSE, reason, "tape")
             return None
-        if _lacks_values(pending, open_run):
-            return self._take_later(pending, open_run, fingerprint, seq, needs)
-        pending.disagrees = _find_disagreements(pending, open_run, fingerprint)
+        recorded_so = _as_asked(pending, recorded)
+        if _lacks_values(pending, playback, request, recorded_so):
+            return self._take_later(pending, playback, request, fingerprint, seq, needs)
+        pending.disagrees = _find_disagreements(
+            pending, playback, request, recorded_so, fingerprint
+        )
         if pending.disagrees:
             text = "; ".join(one.what for one in pending.disagrees)
             pending.decision = Decision(
                 Action.REFUSE, f"on the tape as seq {seq}, but {text}", "tape"
             )
             return None
-        open_run.cursor.take(fingerprint, Hit(seq))
+        playback.cursor.take(fingerprint, Hit(seq))
         passed = find_passed(open_run, pending, recorded)
-        return self._compare_lane(pending, open_run, recorded, passed) if passed else None
+        return self._compare_lane(pending, playback, request, recorded, passed) if passed else None
 
     async def _take_later(
         self,
         pending: PendingExchange,
-        open_run: OpenRun,
+        playback: PlaybackState,
+        request: Request,
         fingerprint: Fingerprint,
         seq: Seq,
         needs: Dependence | None,
     ) -> None:
         """Serve a request with a credential that may be another one of the tape, once the tape's were read."""
-        await open_run.read_values()
-        if open_run.cursor is not None and open_run.cursor.served(
-            seq
-        ):  # another request was answered with it meanwhile
-            looking = self._look_up(pending, open_run, fingerprint)
+        await playback.read_values()
+        if playback.cursor.served(seq):  # another request was answered with it meanwhile
+            looking = self._look_up(pending, playback, request, fingerprint)
         else:
-            looking = self._take(pending, open_run, fingerprint, seq, needs)
+            looking = self._take(pending, playback, request, fingerprint, seq, needs)
         if looking is not None:
             await looking
 
@@ -417,65 +440,70 @@ class Decide:
         return pending.open_run.policy.find_repeat(pending.facts) is not None
 
     async def _check_order(
-        self, pending: PendingExchange, open_run: OpenRun, found: Fingerprint
+        self,
+        pending: PendingExchange,
+        playback: PlaybackState,
+        request: Request,
+        found: Fingerprint,
     ) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""
         hit = pending.found
         while isinstance(hit, Hit):
-            needs = await self._find_needs(pending, open_run, hit.seq)
-            found, again = open_run.find_recorded(pending, found, repeat=self._repeats(pending))
+            needs = await self._find_needs(pending, playback, request, hit.seq)
+            found, again = playback.find_recorded(
+                request, pending.request_class, found, repeat=self._repeats(pending)
+            )
             if again == hit:
-                comparing = self._take(pending, open_run, found, hit.seq, needs)
+                comparing = self._take(pending, playback, request, found, hit.seq, needs)
                 if comparing is not None:
                     await comparing
                 return
             # Another request with the same fingerprint was served meanwhile.
             hit = pending.found = again
-            if not isinstance(hit, Hit) and open_run.policy.imitates(pending.facts):
-                await self._settle_stub(pending, open_run, hit)
+            if not isinstance(hit, Hit) and pending.open_run.policy.imitates(pending.facts):
+                await self._settle_stub(pending, playback, request, hit)
             else:
                 now = add_violation(pending, UNCONSTRAINED)
-                pending.decision = decide_on(pending, open_run.policy, hit, now)
+                pending.decision = decide_on(pending, pending.open_run.policy, hit, now)
 
     async def _find_needs(
-        self, pending: PendingExchange, open_run: OpenRun, seq: Seq
+        self, pending: PendingExchange, playback: PlaybackState, request: Request, seq: Seq
     ) -> Dependence | None:
         """Find what a request depends on that has not been served, if it is answered by exchange `seq`."""
-        if find_earlier(open_run, seq) == ():
+        if playback.order.find_earlier(seq) == ():
             return None
-        request = pending.request
-        assert request is not None
-        return await asyncio.to_thread(find_needs, open_run, seq, request, pending.redactions)
+        return await asyncio.to_thread(find_needs, playback, seq, request, pending.redactions)
 
 
-def _lacks_values(pending: PendingExchange, open_run: OpenRun) -> bool:
+def _lacks_values(
+    pending: PendingExchange, playback: PlaybackState, request: Request, recorded: Exchange
+) -> bool:
     """Say whether the credentials of the tape have to be known before a request is served."""
-    request, recorded = pending.request, _as_asked(pending)
-    if request is None or recorded is None or pending.request_class is RequestClass.TELEMETRY:
+    if pending.request_class is RequestClass.TELEMETRY:
         return False
-    return open_run.agreement.lacks_values(request, recorded)
+    return playback.agreement.lacks_values(request, recorded)
 
 
-def _as_asked(pending: PendingExchange) -> Exchange | None:
+def _as_asked(pending: PendingExchange, recorded: Exchange) -> Exchange:
     """Give what would answer a request, with the class that the request has today: of an effect no profile leaves anything out."""
-    recorded = pending.recorded
-    if recorded is None or recorded.request_class is pending.request_class:
+    if recorded.request_class is pending.request_class:
         return recorded
     return replace(recorded, request_class=pending.request_class)
 
 
 def _find_disagreements(
-    pending: PendingExchange, open_run: OpenRun, fingerprint: Fingerprint
+    pending: PendingExchange,
+    playback: PlaybackState,
+    request: Request,
+    recorded: Exchange,
+    fingerprint: Fingerprint,
 ) -> tuple[Drift, ...]:
     """Find where a request has another credential or run id than what would answer it stands for."""
-    request, recorded, cursor = pending.request, _as_asked(pending), open_run.cursor
-    if request is None or recorded is None or cursor is None:
-        return ()
     if pending.request_class is RequestClass.TELEMETRY:
         return ()
-    alike = partial(cursor.uses, fingerprint)
-    wrong = open_run.agreement.find_disagreements(request, recorded, alike)
-    if open_run.id_rewriting.cancels_another(request, recorded.request):
+    alike = partial(playback.cursor.uses, fingerprint)
+    wrong = playback.agreement.find_disagreements(request, recorded, alike)
+    if playback.id_rewriting.cancels_another(request, recorded.request):
         place = Difference("body $.params.requestId", "(of one call)", "(of another)")
         wrong.append(Drift("it cancels another call than the recorded one", place))
     return tuple(wrong)
@@ -568,22 +596,10 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     request = pending.with_body()
     counted = _counts_repeats(pending)
     if counted or asks_for_repeats(pending):
-        found = open_run.identify(request, pending.request_class)
+        found = open_run.identifier.identify(request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
         if counted:
             pending.forms = find_forms(pending, request, found[0])
-
-
-def _make_drifts(open_run: OpenRun) -> "tuple[Drifts, ToolResults]":
-    # They read every dialect: for a miss, not for a start.
-    from .order.tool_results import ToolResults
-    from .run.drift_search import Drifts
-
-    drifts = Drifts(open_run)
-    results = ToolResults(
-        drifts.find_candidates, drifts.load, drifts.arrange, open_run.fingerprint_of
-    )
-    return drifts, results
 
 
 def _has_no_room(pending: PendingExchange) -> bool:

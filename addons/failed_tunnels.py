@@ -38,6 +38,7 @@ from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import CONTROL_HOST
 from ..tape.records.events import EventKind
 from .run.exchange_events import outcome_event
+from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
 from .run.run_state import OpenRun
 from .wire.upstream_failure import find_fault
@@ -94,10 +95,10 @@ class Tunnels:
         )
         if open_run.mode is Mode.RECORD:
             self._begin(client, opening)
-        elif open_run.tape is not None and host != CONTROL_HOST:
-            missed = find_due(open_run, host, port)
+        elif open_run.playback is not None and host != CONTROL_HOST:
+            missed = find_due(open_run, open_run.playback, host, port)
             if missed is not None and tunnel.number >= missed.tunnel.number:
-                return self._play(client, opening, missed)
+                return self._play(client, opening, open_run.playback, missed)
         return None
 
     def _begin(self, client: connection.Client, opening: _OpenTunnel) -> None:
@@ -155,7 +156,7 @@ class Tunnels:
             request=request,
             started_ns=opening.started_ns,
             end_us=end_us,
-            fingerprint=open_run.fingerprint(request, kind),
+            fingerprint=open_run.identifier.fingerprint(request, kind),
             fault=_fault(open_run, attempt, end_us) if attempt is not None else None,
             gone=Gone(end_us, 0, head=False) if attempt is None else None,
             tunnel=opening.tunnel,
@@ -178,12 +179,16 @@ class Tunnels:
     # ---- playing -------------------------------------------------------------------------------
 
     async def _play(
-        self, client: connection.Client, opening: _OpenTunnel, recorded: Exchange
+        self,
+        client: connection.Client,
+        opening: _OpenTunnel,
+        playback: PlaybackState,
+        recorded: Exchange,
     ) -> None:
         open_run = opening.open_run
         self._begin(client, opening)
         client.fails_as_recorded = True  # type: ignore[attr-defined]  # read where TLS that fails is noted
-        take_missed(open_run, recorded)
+        take_missed(open_run, playback, recorded)
         seq = open_run.next_seq()
         open_run.note(
             EventKind.VERDICT,
@@ -208,54 +213,52 @@ class Tunnels:
                 self._registry.on_reset(client)
 
 
-def find_due(open_run: OpenRun, host: str, port: int) -> Exchange | None:
+def find_due(open_run: OpenRun, playback: PlaybackState, host: str, port: int) -> Exchange | None:
     """Find the failed tunnel to an origin that is to fail next, if all that came before it has been asked."""
-    assert open_run.tape is not None
-    assert open_run.cursor is not None
     asked = _request(host, port)
-    found = open_run.fingerprint(asked, _class_of(open_run, asked))
-    hit = open_run.cursor.find(
+    found = open_run.identifier.fingerprint(asked, _class_of(open_run, asked))
+    hit = playback.cursor.find(
         found, RequestClass.READ
     )  # telemetry fails as often as then, and not for ever
     if not isinstance(hit, Hit):
-        open_run.failing.discard((host, port))
+        playback.failing.discard((host, port))
         return None
-    open_run.failing.add((host, port))
-    recorded = open_run.store.exchanges.find(open_run.tape, hit.seq)
+    playback.failing.add((host, port))
+    recorded = open_run.store.exchanges.find(playback.tape, hit.seq)
     if recorded is None:
         return None
     origin = f"{_request(host, port).url}/"
     before = (
         seq
-        for (_, url), seqs in open_run.find_endpoints().items()
+        for (_, url), seqs in playback.find_endpoints().items()
         if f"{url}/".startswith(origin)
         for seq in seqs
         if seq <= recorded.tunnel.after
     )
-    return recorded if all(open_run.cursor.served(seq) for seq in before) else None
+    return recorded if all(playback.cursor.served(seq) for seq in before) else None
 
 
-def find_missed(open_run: OpenRun, request: Request, seq: Seq) -> Exchange | None:
+def find_missed(
+    open_run: OpenRun, playback: PlaybackState, request: Request, seq: Seq
+) -> Exchange | None:
     """Find the failed tunnel that should have come before a request which is about to be served.
 
     seq: of the recorded exchange that would answer it; it came through a later tunnel.
     """
-    assert open_run.tape is not None
-    if (request.host, request.port) not in open_run.failing:
+    if (request.host, request.port) not in playback.failing:
         return None
-    missed = find_due(open_run, request.host, request.port)
+    missed = find_due(open_run, playback, request.host, request.port)
     if missed is None:
         return None
-    recorded = open_run.store.exchanges.find(open_run.tape, seq)
+    recorded = open_run.store.exchanges.find(playback.tape, seq)
     later = recorded is not None and recorded.tunnel.number > missed.tunnel.number
     return missed if later else None
 
 
-def take_missed(open_run: OpenRun, recorded: Exchange) -> None:
+def take_missed(open_run: OpenRun, playback: PlaybackState, recorded: Exchange) -> None:
     """Move past a failed tunnel that is about to fail again."""
-    assert open_run.cursor is not None
-    found = open_run.fingerprint(recorded.request, _class_of(open_run, recorded.request))
-    open_run.cursor.take(found, Hit(recorded.seq))
+    found = open_run.identifier.fingerprint(recorded.request, _class_of(open_run, recorded.request))
+    playback.cursor.take(found, Hit(recorded.seq))
 
 
 def _class_of(open_run: OpenRun, tunnel: Request) -> RequestClass:

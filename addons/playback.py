@@ -28,7 +28,7 @@ from ..tape.matching.agreement import Drift
 from ..tape.matching.profile_use import ProfileUse, find_profile_use, have_other_conditions
 from ..tape.playback.delivery import is_terminal
 from ..tape.playback.script import Steps, script
-from ..tape.policy.decide import Action
+from ..tape.policy.decide import Action, Decision
 from ..tape.records.events import EventKind
 from ..tape.records.originals import answer_of, put_back
 from . import websocket
@@ -37,6 +37,7 @@ from .contract import check_recorded, lay_refusal
 from .faults.inject import lay_fault, note_injected
 from .run.exchange_events import idempotency_key
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
+from .run.playback_state import PlaybackState
 from .run.run_state import OpenRun
 from .wire.http import make_head, needs_http2
 
@@ -57,58 +58,60 @@ class Playback:
         decision, open_run = pending.decision, pending.open_run
         if decision.action is not Action.SERVE:
             return None
-        assert open_run.tape is not None
-        assert decision.seq is not None
-        exchange = pending.recorded or open_run.store.exchanges.find(open_run.tape, decision.seq)
+        playback, seq = open_run.playback, decision.seq
+        if playback is None or seq is None or pending.request is None:
+            raise TypeError("what is served comes from a tape")
+        exchange = pending.recorded or open_run.store.exchanges.find(playback.tape, seq)
         pending.recorded = None  # its body need not be there for as long as the answer takes
         if exchange is None:
-            raise LogCorrupt(
-                f"run {open_run.tape.id}: exchange {decision.seq} is indexed but missing"
-            )
+            raise LogCorrupt(f"run {playback.tape.id}: exchange {seq} is indexed but missing")
         checked = pending.contract_state is not None and pending.contract_state.applicable.answers
         restored = exchange.has_replaced_answer and open_run.keeps_originals
         if checked or restored or (exchange.websocket is not None and open_run.keeps_originals):
-            return self._serve_later(flow, pending, exchange)
-        self._serve(flow, pending, exchange)
+            return self._serve_later(pending, playback, decision, pending.request, exchange)
+        self._serve(pending, playback, decision, pending.request, exchange)
         return None
 
     async def _serve_later(
-        self, flow: http.HTTPFlow, pending: PendingExchange, exchange: Exchange
+        self,
+        pending: PendingExchange,
+        playback: PlaybackState,
+        decision: Decision,
+        request: Request,
+        exchange: Exchange,
     ) -> None:
         """Serve an exchange whose answer is held to a contract, or is given as it came."""
         contract_state, raw = pending.contract_state, None
         if pending.open_run.keeps_originals:
-            raw = await asyncio.to_thread(find_raw, pending.open_run, exchange)
+            raw = await asyncio.to_thread(find_raw, pending.open_run, playback, exchange)
         if contract_state is not None and contract_state.applicable.answers:
             await asyncio.to_thread(check_recorded, pending, contract_state, exchange)
         else:
             contract_state = None
         if pending.finished:  # its client has left, or its run has ended
             return
-        self._serve(flow, pending, exchange, raw)
+        self._serve(pending, playback, decision, request, exchange, raw)
         if contract_state is not None:
             contract_state.report(pending, recorded=bool(exchange.withheld))
 
     def _serve(
         self,
-        flow: http.HTTPFlow,
         pending: PendingExchange,
+        playback: PlaybackState,
+        decision: Decision,
+        request: Request,
         exchange: Exchange,
         raw: RawAnswer | None = None,
     ) -> None:
-        decision, open_run, request = pending.decision, pending.open_run, pending.request
-        assert decision is not None
-        assert request is not None
+        open_run, flow = pending.open_run, pending.flow
         if open_run.sink_queue is not None:
             pending.answered = exchange
         response = exchange.response
         if pending.injection is not None:
-            note_injected(pending)
-            decision = pending.decision
-            assert decision is not None
+            decision = note_injected(pending, pending.injection, decision)
         verdict, reason = VerdictKind.SERVED, decision.reason
         if response is not None and response.status == 101 and pending.injection is None:
-            wrong = websocket.serve(pending, flow, exchange, raw)
+            wrong = websocket.serve(pending, playback, request, exchange, raw)
             if wrong:
                 flow.response = refusal(request, None, wrong)
                 verdict, reason = VerdictKind.REFUSED, wrong
@@ -116,7 +119,7 @@ class Playback:
             flow.response = refusal(request, None, wrong)
             verdict, reason = VerdictKind.REFUSED, wrong
         else:
-            play(pending, exchange, raw)
+            play(pending, playback, exchange, raw)
             withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
             if (withheld or exchange.withheld) and pending.injection is None:
                 lay_refusal(pending, exchange, withheld or exchange.withheld)
@@ -127,7 +130,7 @@ class Playback:
             if recorded.method == "CONNECT" or (
                 same_bytes(recorded, request)
                 and recorded.http_version == request.http_version
-                and open_run.agreement.has_same_secrets(request, exchange)
+                and playback.agreement.has_same_secrets(request, exchange)
             ):
                 match = "exact"
         more: dict[str, Any] = {}
@@ -138,44 +141,48 @@ class Playback:
         if pending.reordered_results:
             more["reordered_results"] = True
         if verdict is VerdictKind.SERVED:
-            more |= notes(pending, request, exchange, raw)
+            more |= notes(pending, playback, request, exchange, raw)
         note_verdict(pending, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
 
 
-def find_raw(open_run: OpenRun, exchange: Exchange) -> RawAnswer | None:
+def find_raw(open_run: OpenRun, playback: PlaybackState, exchange: Exchange) -> RawAnswer | None:
     """Find an answer of the tape as it came, and learn what is secret in it: the agent it is given to sends it back."""
-    assert open_run.tape is not None
-    raw = open_run.store.originals.find(open_run.tape, exchange)
+    raw = open_run.store.originals.find(playback.tape, exchange)
     if raw is not None:
         open_run.redactor.learn_originals(raw)
     return raw
 
 
-def play(pending: PendingExchange, exchange: Exchange, raw: RawAnswer | None = None) -> None:
+def play(
+    pending: PendingExchange,
+    playback: PlaybackState,
+    exchange: Exchange,
+    raw: RawAnswer | None = None,
+) -> None:
     """Have a recorded outcome played by the pending exchange's stream.
 
     raw: its answer as it came, where the store kept that.
     """
     open_run, flow = pending.open_run, pending.flow
     spelling = None
-    open_run.agreement.open_session(exchange)
+    playback.agreement.open_session(exchange)
     if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
-        open_run.agreement.give(exchange, given)
+        playback.agreement.give(exchange, given)
     answer = answer_of(exchange, raw)
     if pending.request is not None:
-        answer, spelling = open_run.id_rewriting.rewrite(pending.request, exchange, answer)
+        answer, spelling = playback.id_rewriting.rewrite(pending.request, exchange, answer)
     head = answer or Response(0, b"", "HTTP/1.1", (), b"", 0)
     flow.response = make_head(head, flow.request)
     answer, pieces = _read_pieces(pending, answer, raw)
-    playback = open_run.config.playback
-    held = playback.late == "held" and pending.injection is None
-    late_wait_us = int(playback.late_wait * 1e6) if held else None
+    asked = open_run.config.playback
+    held = asked.late == "held" and pending.injection is None
+    late_wait_us = int(asked.late_wait * 1e6) if held else None
     interim = exchange.interim if raw is None else raw.interim
     # Whoever listens to events reads them as they come, and may leave before an end that waits for others.
     listens = b"event-stream" in (exchange.request.header(b"accept") or b"")
-    ordered = not listens and playback.order != "free"
+    ordered = not listens and asked.order != "free"
     played = (answer, interim)
-    steps = script(exchange, playback.pace, pieces, late_wait_us, played, ordered=ordered)
+    steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
     change = spelling.take if spelling is not None else None
     pending.steps = Steps(steps, change, exchange.gone)
     pending.ragged = head.ragged
@@ -202,7 +209,11 @@ def _read_pieces(
 
 
 def notes(
-    pending: PendingExchange, request: Request, recorded: Exchange, raw: RawAnswer | None = None
+    pending: PendingExchange,
+    playback: PlaybackState,
+    request: Request,
+    recorded: Exchange,
+    raw: RawAnswer | None = None,
 ) -> dict[str, Any]:
     """Give what the log says of a recorded exchange that is served: a key that drifted, a client that gave up.
 
@@ -213,13 +224,13 @@ def notes(
     drifts: list[Drift] = []
     if pending.request_class is RequestClass.EFFECT:
         asked, had = idempotency_key(request), idempotency_key(recorded.request)
-        differs = open_run.agreement.keys.compare(pending.seq, asked, recorded.seq, had)
+        differs = playback.agreement.keys.compare(pending.seq, asked, recorded.seq, had)
         if differs:
             now = ABSENT if asked is None else "(present)" if had is None else "(another)"
             then = ABSENT if had is None else "(present)"
             drifts.append(Drift(differs, Difference("header idempotency-key", then, now)))
     if pending.request_class is not RequestClass.TELEMETRY and recorded.request.method != "CONNECT":
-        noted = open_run.agreement.note(request, recorded, partial(_alike, pending))
+        noted = playback.agreement.note(request, recorded, partial(_alike, pending, playback))
         if noted.headers:
             found["headers"] = list(noted.headers)
         if noted.merged:
@@ -231,7 +242,7 @@ def notes(
         found["replaced" if raw is None else "as_recorded"] = True
         if raw is None and recorded.has_unloadable_key:
             found["unloadable_key"] = True
-    if _rests_on_ignored(open_run, request, recorded):
+    if _rests_on_ignored(playback, request, recorded):
         found["ignored_content"] = True
     if drifts:
         text = "; ".join(one.what for one in drifts)
@@ -254,21 +265,21 @@ def notes(
     return found
 
 
-def _rests_on_ignored(open_run: OpenRun, request: Request, recorded: Exchange) -> bool:
+def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Exchange) -> bool:
     """Say whether what a request is about differs from the tape, where a rule of the configuration has it ignored."""
-    rules, kind = open_run.rules, recorded.request_class
-    if not open_run.has_own_ignore or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
+    rules, kind = playback.rules, recorded.request_class
+    if not playback.has_own_ignore or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
         return False
-    if rules.of(request).masks == open_run.shipped_rules.of(request).masks:
+    if rules.of(request).masks == playback.shipped_rules.of(request).masks:
         return False
-    if kind is RequestClass.EFFECT and open_run.agreement.have_other_masked(
-        request, recorded, open_run.shipped_rules
+    if kind is RequestClass.EFFECT and playback.agreement.have_other_masked(
+        request, recorded, playback.shipped_rules
     ):
         return True
-    secret = open_run.redactor.redacted_query
+    secret = playback.identifier.redacted_query
     hidden = secret(request) | secret(recorded.request)
     found = differences(
-        recorded.request, request, open_run.shipped_rules, kind, hidden, _MOST_IGNORED
+        recorded.request, request, playback.shipped_rules, kind, hidden, _MOST_IGNORED
     )
     return any(is_content(one, kind) for one in found)
 
@@ -290,10 +301,9 @@ def _find_profile(
     return None
 
 
-def _alike(pending: PendingExchange) -> Iterator[Seq]:
+def _alike(pending: PendingExchange, playback: PlaybackState) -> Iterator[Seq]:
     """Give the recorded requests that are the same in all that counts."""
-    cursor, fingerprint = pending.open_run.cursor, pending.fingerprint
-    return iter(()) if cursor is None or fingerprint is None else cursor.uses(fingerprint)
+    return iter(()) if pending.fingerprint is None else playback.cursor.uses(pending.fingerprint)
 
 
 def _gave_up(exchange: Exchange) -> bool:

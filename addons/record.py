@@ -439,7 +439,7 @@ def _intent(pending: PendingExchange) -> Event:
 def _identified(pending: PendingExchange) -> Request:
     request = pending.with_body()
     if pending.fingerprint is None:
-        found = pending.open_run.identify(request, pending.request_class)
+        found = pending.open_run.identifier.identify(request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
     if pending.effect is None and pending.effect_key is not None:
         pending.effect = Effect(pending.seq, idempotency_key(request))

@@ -17,7 +17,7 @@ from typing import Any
 
 from mitmproxy import connection, http
 
-from ..store import RunInfo, StoreError, StoreUnwritable
+from ..store import StoreError, StoreUnwritable
 from ..tape.canonical.client_profiles import find_product
 from ..tape.diff.divergence_types import Divergence
 from ..tape.exchange import (
@@ -62,6 +62,7 @@ from ..tape.policy.refusal import websocket_refusal
 from ..tape.records.events import EventKind
 from ..tape.records.originals import answer_of, restore_close
 from .run.pending_exchange import PendingExchange, WebSocket, find_pending, note_verdict
+from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
 from .wire.http import make_head
 from .wire.websocket_handshake import EXTENSIONS, answer_again, is_upgrade, known_offers
@@ -188,8 +189,9 @@ class WebSocketPlayer(WebSocket):
     def __init__(
         self,
         pending: PendingExchange,
+        playback: PlaybackState,
+        request: Request,
         exchange: Exchange,
-        tape: RunInfo,
         raw: RawAnswer | None = None,
     ) -> None:
         """Begin before the handshake is answered.
@@ -197,11 +199,11 @@ class WebSocketPlayer(WebSocket):
         raw: its answer as it came, where the store kept that.
         """
         open_run = pending.open_run
-        assert pending.request is not None
         self._pending = pending
+        self._playback = playback
+        self._request = request
         self._pace = open_run.config.playback.pace
-        self._masks = open_run.rules.of(pending.request, pending.request_class).masks
-        self._tape = tape
+        self._masks = open_run.rules.of(request, pending.request_class).masks
         self._raw = raw
         self._set(exchange)
         self._begun = False
@@ -261,12 +263,12 @@ class WebSocketPlayer(WebSocket):
         open_run = self._pending.open_run
         if not message.secrets or not isinstance(message, Message):
             return message
-        open_run.agreement.give_message(open_run.redactor.learn_message(message))
+        self._playback.agreement.give_message(open_run.redactor.learn_message(message))
         raw = None
         if open_run.keeps_originals:
             number = self._cursor.passed - 1
             raw = open_run.store.originals.find_message(
-                self._tape, self.exchange.seq, number, message
+                self._playback.tape, self.exchange.seq, number, message
             )
         if raw is None:
             self._told["replaced"] = True
@@ -291,11 +293,9 @@ class WebSocketPlayer(WebSocket):
 
     def _note_difference(self, recorded: Message, heard: Message) -> None:
         """Note what a message that is not the recorded one byte for byte owes to the profile of its client, and to rules of `ignore`."""
-        request, open_run = self._pending.request, self._pending.open_run
-        if request is None:
-            return
-        rules, kind = open_run.rules, self._pending.request_class
-        shipped = open_run.shipped_rules if open_run.has_own_ignore else None
+        request, playback = self._request, self._playback
+        rules, kind = playback.rules, self._pending.request_class
+        shipped = playback.shipped_rules if playback.has_own_ignore else None
         differs = find_ignored(request, recorded, heard, shipped, kind)
         if differs is not None:
             self._told["rematched"] = ["exact", "canonical"]
@@ -309,16 +309,14 @@ class WebSocketPlayer(WebSocket):
 
     def _find_changed(self, recorded: Message, heard: Message) -> Sequence[Changed]:
         """Find the replaced values of a message that are not those of the recorded one."""
-        request = self._pending.request
-        if request is None:
-            return ()
+        request = self._request
         if not (recorded.secrets or any(one.linked for one in self._masks.placed)):
             return ()
         old, new = (
             replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)
         )
         after = Seq(max(recorded.after, self.exchange.seq) + 1)
-        compared = self._pending.open_run.agreement.compare_message(
+        compared = self._playback.agreement.compare_message(
             old, new, self._pending.request_class, after
         )
         if compared.kind_alone:
@@ -330,8 +328,8 @@ class WebSocketPlayer(WebSocket):
     def _choose(self, heard: Message) -> bool:
         """Go on as another WebSocket of the tape to the same URL, one that begins with this message; False where there is none."""
         pending = self._pending
-        cursor, fingerprint = pending.open_run.cursor, pending.fingerprint
-        if cursor is None or fingerprint is None:
+        cursor, fingerprint = self._playback.cursor, pending.fingerprint
+        if fingerprint is None:
             return False
         holders = {
             one.websocket.exchange.seq: one.websocket
@@ -344,7 +342,7 @@ class WebSocketPlayer(WebSocket):
                 continue
             if holder is not None and holder._begun:
                 continue
-            other = pending.open_run.read_recorded(seq)
+            other = self._playback.read_recorded(seq)
             if other is None or not self._may_become(other, heard):
                 continue
             mine = self.exchange
@@ -360,7 +358,9 @@ class WebSocketPlayer(WebSocket):
         """Say whether another WebSocket of the tape has the same handshake and begins with this message of the client."""
         if other.websocket is None or _handshake(other) != _handshake(self.exchange):
             return False
-        first = find_first(self._pending.open_run.store.messages.all(self._tape, other.seq, -1))
+        first = find_first(
+            self._pending.open_run.store.messages.all(self._playback.tape, other.seq, -1)
+        )
         return (
             first is not None
             and is_alike(first, heard, self._masks)
@@ -370,7 +370,7 @@ class WebSocketPlayer(WebSocket):
     def _set(self, exchange: Exchange) -> None:
         """Play an exchange from its beginning."""
         self.exchange = exchange
-        read = partial(self._pending.open_run.store.messages.all, self._tape, exchange.seq)
+        read = partial(self._pending.open_run.store.messages.all, self._playback.tape, exchange.seq)
         self._cursor = MessageCursor(
             read,
             exchange,
@@ -385,17 +385,15 @@ class WebSocketPlayer(WebSocket):
         """Play another exchange of the tape from its beginning, in the place of this one."""
         self._raw = None  # both have the same handshake, and its answer was given
         if self._pending.open_run.keeps_originals:
-            self._raw = self._pending.open_run.store.originals.find(self._tape, other)
+            self._raw = self._pending.open_run.store.originals.find(self._playback.tape, other)
         self._set(other)
         self.begin()
         pending = self._pending
-        logged, request = pending.logged or {}, pending.request
-        if request is not None:
-            reason = "on tape: the WebSocket to this URL that begins with this message"
-            match = logged.get("match", "canonical")
-            note_verdict(
-                pending, request, VerdictKind.SERVED, reason, tape_seq=other.seq, match=match
-            )
+        reason = "on tape: the WebSocket to this URL that begins with this message"
+        match = (pending.logged or {}).get("match", "canonical")
+        note_verdict(
+            pending, self._request, VerdictKind.SERVED, reason, tape_seq=other.seq, match=match
+        )
 
     def crossed(self) -> Iterator[WebSocketMessage]:
         """Give what the server said across the client's closing frame, once that has come.
@@ -447,17 +445,17 @@ class WebSocketPlayer(WebSocket):
     def _note_unprofiled(self) -> None:
         """Note the client of a model call that diverged, where it has no profile."""
         pending = self._pending
-        if pending.request is None or pending.request_class is not RequestClass.INFERENCE:
+        if pending.request_class is not RequestClass.INFERENCE:
             return
-        fields = pending.request.headers
+        fields = self._request.headers
         product = find_product(fields).decode("ascii", "replace")
         if product and pending.open_run.rules.profiles.find(fields) is None:
             self._told["unprofiled"] = product
 
     def refuse(self) -> bytes | None:
         """Give the message in which the protocol says that the client's last message is refused; None where it has none."""
-        request, stray = self._pending.request, self._stray
-        if request is None or stray is None or len(stray.data) > _MOST_EXPLAINED:
+        request, stray = self._request, self._stray
+        if stray is None or len(stray.data) > _MOST_EXPLAINED:
             return None
         self._strayed = self._explain_stray(request, stray)
         return websocket_refusal(request, self._strayed)
@@ -467,8 +465,7 @@ class WebSocketPlayer(WebSocket):
         return explain_stray(self._pending.seq, self.exchange.seq, request, stray, rules)
 
     def _explain(self) -> Divergence | None:
-        seq, tape_seq, request = self._pending.seq, self.exchange.seq, self._pending.request
-        assert request is not None
+        seq, tape_seq, request = self._pending.seq, self.exchange.seq, self._request
         if self._stray is not None:
             return self._strayed or self._explain_stray(request, self._stray)
         if self._broken and not self._was_broken:
@@ -494,10 +491,9 @@ class WebSocketPlayer(WebSocket):
 
     def _arrived(self, seqs: range) -> bool:
         open_run = self._pending.open_run
-        assert open_run.cursor is not None
-        served, holds = open_run.cursor.served, open_run.store.exchanges.holds
+        served, holds = self._playback.cursor.served, open_run.store.exchanges.holds
         # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
-        return all(served(Seq(seq)) or not holds(self._tape, seq) for seq in seqs)
+        return all(served(Seq(seq)) or not holds(self._playback.tape, seq) for seq in seqs)
 
     async def answer(self) -> None:
         """Wait until the handshake's answer is due."""
@@ -525,16 +521,19 @@ def _now_us() -> int:
 
 
 def serve(
-    pending: PendingExchange, flow: http.HTTPFlow, exchange: Exchange, raw: RawAnswer | None = None
+    pending: PendingExchange,
+    playback: PlaybackState,
+    asked: Request,
+    exchange: Exchange,
+    raw: RawAnswer | None = None,
 ) -> str:
     """Have a recorded WebSocket played; give why it cannot be, or empty.
 
     raw: its answer as it came, where the store kept that.
     """
-    response, asked, tape = answer_of(exchange, raw), pending.request, pending.open_run.tape
-    assert response is not None
-    assert asked is not None
-    assert tape is not None
+    response, flow = answer_of(exchange, raw), pending.flow
+    if response is None:
+        return "the tape holds no answer to its handshake"
     if not is_upgrade(asked.headers):
         return "the tape holds a WebSocket, and none was asked for"
     if exchange.websocket is None:
@@ -543,7 +542,7 @@ def serve(
     if isinstance(made, str):
         return made
     flow.response = make_head(made, flow.request)
-    pending.websocket = WebSocketPlayer(pending, exchange, tape, raw)
+    pending.websocket = WebSocketPlayer(pending, playback, asked, exchange, raw)
     pending.played_interim = exchange.interim if raw is None else raw.interim
     return ""
 

@@ -76,18 +76,19 @@ async def _measure(folder: Path, count: int, mixed: bool, plan: Plan) -> tuple[l
         config = Config(mode=Mode.PLAYBACK, store=folder)
         run = await store.runs.create("tape", mode="playback", at_ns=1, parent=tape)
         open_run = OpenRun(config.mode, config, Redactor(b"key", ()), store, run, tape)
-        await open_run.prepare()
-        assert open_run.preparing is not None
-        await open_run.preparing
+        playback = open_run.playback
+        assert playback is not None
+        await playback.prepare()
+        assert playback.preparing is not None
+        await playback.preparing
         took_ms, found = [], 0
         for _ in range(max(2, plan.rounds)):
             seq = plan.rng.randrange(1, count + 1)
             # An agent that came so far: what was before on the tape has been served.
-            assert open_run.cursor is not None
-            open_run.cursor._served = set(map(Seq, range(1, seq)))
+            playback.cursor._served = set(map(Seq, range(1, seq)))
             asked = _changed(_request(seq - 1, mixed))
             began = time.perf_counter()
-            near = await asyncio.to_thread(find_nearest, open_run, asked)
+            near = await asyncio.to_thread(find_nearest, playback, asked)
             took_ms.append((time.perf_counter() - began) * 1000)
             found += near is not None and near[0] == seq
         return took_ms, found

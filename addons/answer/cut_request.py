@@ -3,16 +3,13 @@
 A recording notes them, and a replay is expected to have them again: one that its tape does not have is a divergence.
 """
 
-import contextlib
 from collections import Counter
 
 from ...config import Mode
-from ...store import LogCorrupt
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, VerdictKind
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, note_verdict
-from ..run.run_state import OpenRun
 from ..wire.http import read_request
 
 _TEXT = "cut request: its client left before it had ended"
@@ -31,7 +28,8 @@ def note_cut_request(pending: PendingExchange) -> None:
     if open_run.mode is Mode.RECORD:
         open_run.note(EventKind.NOTED, cut=[method, url])
     elif open_run.mode is Mode.PLAYBACK:
-        cuts = _cuts_of_tape(open_run)
+        playback = open_run.playback
+        cuts = playback.cuts if playback is not None else Counter[tuple[str, str]]()
         if cuts[method, url] > 0:
             cuts[method, url] -= 1
             open_run.note(EventKind.NOTED, cut=[method, url])
@@ -41,17 +39,3 @@ def note_cut_request(pending: PendingExchange) -> None:
             DivergenceKind.UNEXPECTED, pending.seq, method, url, text=f"{_TEXT}; the tape has none"
         )
         open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=diverged.to_json())
-
-
-def _cuts_of_tape(open_run: OpenRun) -> "Counter[tuple[str, str]]":
-    """Give how many cut requests of the tape have not come again, by method and URL; reads its log once, when first asked."""
-    if open_run.cuts is None:
-        open_run.cuts = Counter()
-        with contextlib.suppress(LogCorrupt):
-            for event in (
-                open_run.store.events.all(open_run.tape) if open_run.tape is not None else ()
-            ):
-                if event.kind is EventKind.NOTED and "cut" in event.data:
-                    method, url = event.data["cut"]
-                    open_run.cuts[method, url] += 1
-    return open_run.cuts

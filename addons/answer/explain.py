@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from ...store import LogCorrupt
 from ...tape.canonical.masks import slow
 from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import (
@@ -21,7 +20,7 @@ from ...tape.diff.divergence_types import (
 )
 from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
-from ...tape.exchange import Exchange, Request, Seq, VerdictKind
+from ...tape.exchange import Request, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.provenance import (
     Answer,
@@ -33,6 +32,7 @@ from ...tape.matching.provenance import (
 )
 from ...tape.policy.decide import Drifted
 from ..run.pending_exchange import PendingExchange
+from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
 
 _CANDIDATES = 32
@@ -48,7 +48,7 @@ _REDACTION = "redaction replaced a value there{}: `redact` and `redact_off` say 
 _DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again, as far as `sources` in its receipt says"
 
 
-def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Divergence:
+def explain(playback: PlaybackState, pending: PendingExchange, request: Request) -> Divergence:
     """Say how a request diverged. Blocking.
 
     request: redacted.
@@ -74,13 +74,13 @@ def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Di
         differs = found.differences
         return made(DivergenceKind.DRIFTED, nearest_seq=found.seq, differences=differs, text=text)
     known = pending.fingerprint
-    unfinished = open_run.find_unfinished(known, request) if known is not None else None
+    unfinished = playback.find_unfinished(known, request) if known is not None else None
     if unfinished is not None:
         text = UNKNOWN_OUTCOME.format(unfinished)
         return made(DivergenceKind.UNEXPECTED, nearest_seq=unfinished, text=text)
-    near = _find_pattern(open_run, pending) or find_nearest(open_run, request)
+    near = _find_pattern(playback, pending) or find_nearest(playback, request)
     if near is not None and near[1].method == request.method:
-        return _changed(open_run, pending, request, *near)
+        return _changed(playback, pending, request, *near)
     # Another method is another deed, however much alike they look; told is one at the same place.
     text = "the tape holds nothing like this request"
     if near is None or near[1].path != request.path:
@@ -89,40 +89,32 @@ def explain(open_run: OpenRun, pending: PendingExchange, request: Request) -> Di
     return made(DivergenceKind.UNEXPECTED, nearest_seq=near[0], text=text)
 
 
-def _find_pattern(open_run: OpenRun, pending: PendingExchange) -> tuple[Seq, Request] | None:
+def _find_pattern(playback: PlaybackState, pending: PendingExchange) -> tuple[Seq, Request] | None:
     """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
     if pending.made is None:
         return None
     seq = pending.made.after[0]
-    exchange = _read(open_run, seq)
+    exchange = playback.read_recorded(seq)
     return (seq, exchange.request) if exchange is not None else None
 
 
-def find_nearest(open_run: OpenRun, request: Request) -> tuple[Seq, Request] | None:
+def find_nearest(playback: PlaybackState, request: Request) -> tuple[Seq, Request] | None:
     """Find the recorded request that was meant; of those that were not served, where there are any."""
-    cursor = open_run.cursor
-    assert cursor is not None
-    near = open_run.find_near()
+    cursor = playback.cursor
+    near = playback.find_near()
     seqs = near.candidates(request, cursor.served, _CANDIDATES)
-    loaded = _load(open_run, seqs)
+    loaded = _load(playback, seqs)
     if seqs and not loaded:
         # What was not served cannot be read.
         seqs = near.candidates(request, {*seqs, *cursor.served_seqs}.__contains__, _CANDIDATES)
-        loaded = _load(open_run, seqs)
+        loaded = _load(playback, seqs)
     return nearest(request, [one for one in loaded if not cursor.served(one[0])] or loaded)
 
 
-def _load(open_run: OpenRun, seqs: Iterable[Seq]) -> list[tuple[Seq, Request]]:
-    return [(seq, found.request) for seq in sorted(seqs) if (found := _read(open_run, seq))]
-
-
-def _read(open_run: OpenRun, seq: Seq) -> Exchange | None:
-    """Find an exchange of the tape; one that cannot be read explains nothing."""
-    assert open_run.tape is not None
-    try:
-        return open_run.store.exchanges.find(open_run.tape, seq)
-    except LogCorrupt:
-        return None
+def _load(playback: PlaybackState, seqs: Iterable[Seq]) -> list[tuple[Seq, Request]]:
+    """Read exchanges; one that cannot be read explains nothing."""
+    rows = ((seq, playback.read_recorded(seq)) for seq in sorted(seqs))
+    return [(seq, found.request) for seq, found in rows if found is not None]
 
 
 def _too_early(needs: Dependence) -> str:
@@ -133,13 +125,14 @@ def _too_early(needs: Dependence) -> str:
 
 
 def _changed(
-    open_run: OpenRun, pending: PendingExchange, request: Request, seq: Seq, recorded: Request
+    playback: PlaybackState, pending: PendingExchange, request: Request, seq: Seq, recorded: Request
 ) -> Divergence:
+    open_run = pending.open_run
     kind = pending.request_class
     secret = open_run.redactor.redacted_query(recorded) | open_run.redactor.redacted_query(request)
     found = differences(recorded, request, open_run.rules, kind, secret, _COMPARED)
-    cause = _find_cause(open_run, pending, seq, recorded, request, found)
-    exchange = _read(open_run, seq)
+    cause = _find_cause(playback, pending, seq, recorded, request, found)
+    exchange = playback.read_recorded(seq)
     then_s = (exchange.started_ns if exchange is not None else pending.started_ns) / 1e9
     now_s = pending.started_ns / 1e9
     rule = ""
@@ -180,7 +173,7 @@ def _changed(
 
 
 def _find_cause(
-    open_run: OpenRun,
+    playback: PlaybackState,
     pending: PendingExchange,
     seq: Seq,
     recorded: Request,
@@ -194,32 +187,30 @@ def _find_cause(
         old, new = find_texts(one.place, recorded, asked, untraced)
         cause = Cause(
             one.place,
-            find_origin(sought(one.place, old, new), _on_tape(open_run, seq, deadline)),
-            find_origin(sought(one.place, new, old), _given(open_run, deadline))
-            or find_digested(new, _given(open_run, deadline)),
+            find_origin(sought(one.place, old, new), _on_tape(playback, seq, deadline)),
+            find_origin(sought(one.place, new, old), _given(pending.open_run, playback, deadline))
+            or find_digested(new, _given(pending.open_run, playback, deadline)),
         )
         if cause.recorded is not None or cause.asked is not None:
             return cause
     return None
 
 
-def _on_tape(open_run: OpenRun, before: Seq, deadline: float) -> Iterator[Answer]:
+def _on_tape(playback: PlaybackState, before: Seq, deadline: float) -> Iterator[Answer]:
     """Give the recorded answers before an exchange, in their order."""
-    assert open_run.tape is not None
     for seq in range(1, before):
-        exchange = _read(open_run, Seq(seq))
+        exchange = playback.read_recorded(Seq(seq))
         if exchange is not None:
-            given = open_run.given.get(Seq(seq))
+            given = playback.given.get(Seq(seq))
             yield Answer(given, Seq(seq), exchange.response, exchange.redactions)
         if time.monotonic() > deadline:
             return
 
 
-def _given(open_run: OpenRun, deadline: float) -> Iterator[Answer]:
+def _given(open_run: OpenRun, playback: PlaybackState, deadline: float) -> Iterator[Answer]:
     """Give what this playback was answered, in the order in which it asked."""
-    assert open_run.tape is not None
-    rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in open_run.given.copy().items()]
-    made = open_run.stubbed.copy()
+    rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in playback.given.copy().items()]
+    made = playback.stubbed.copy()
     if open_run.info is not None and open_run.policy.live:
         for exchange in open_run.store.exchanges.all(open_run.info):
             if exchange.verdict is VerdictKind.LIVE and exchange.response is not None:
@@ -231,7 +222,7 @@ def _given(open_run: OpenRun, deadline: float) -> Iterator[Answer]:
         if tape_seq is None:
             yield Answer(seq, None, made[seq])
         else:
-            found = _read(open_run, tape_seq)
+            found = playback.read_recorded(tape_seq)
             if found is not None:
                 yield Answer(seq, tape_seq, found.response, found.redactions)
         if time.monotonic() > deadline:

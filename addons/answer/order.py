@@ -10,25 +10,18 @@ from ...tape.diff.divergence_types import (
 )
 from ...tape.exchange import Exchange, Redaction, Request, RequestClass, Seq
 from ..run.pending_exchange import PendingExchange
+from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
 
 _MOST_OVERLAPS = 64
 """Requests on their way that are written down with one that comes."""
 
 
-def find_earlier(open_run: OpenRun, seq: Seq) -> tuple[Seq, ...] | None:
-    """Find what stands before an exchange on the tape and was not served; None where that is not known yet. Loop."""
-    order = open_run.order
-    return order.find_earlier(seq) if order is not None else ()
-
-
 def find_needs(
-    open_run: OpenRun, seq: Seq, request: Request, redactions: tuple[Redaction, ...]
+    playback: PlaybackState, seq: Seq, request: Request, redactions: tuple[Redaction, ...]
 ) -> Dependence | None:
     """Find what a request depends on that has not been served. Blocks; any thread."""
-    cursor, order = open_run.cursor, open_run.order
-    assert cursor is not None
-    assert order is not None
+    cursor, order = playback.cursor, playback.order
 
     def served() -> frozenset[Seq]:
         return cursor.served_seqs
@@ -79,14 +72,20 @@ def find_passed(open_run: OpenRun, pending: PendingExchange, exchange: Exchange)
 
 
 async def note_reordered(
-    open_run: OpenRun, pending: PendingExchange, exchange: Exchange, later: tuple[Seq, ...]
+    playback: PlaybackState,
+    pending: PendingExchange,
+    request: Request,
+    exchange: Exchange,
+    later: tuple[Seq, ...],
 ) -> Divergence | None:
     """Find out whether a request comes in another order than on the tape, where others passed it."""
-    lane, tape, request = exchange.lane, open_run.tape, pending.request
-    if lane is None or tape is None or request is None:
+    lane, open_run = exchange.lane, pending.open_run
+    if lane is None:
         return None
     try:
-        order = await open_run.lanes.read_order(open_run.store, tape, open_run.config.classes)
+        order = await open_run.lanes.read_order(
+            open_run.store, playback.tape, open_run.config.classes
+        )
     except LogCorrupt:
         return None  # it is told where it is served
     strict = open_run.config.playback.order == "strict"
@@ -101,7 +100,7 @@ async def note_reordered(
         return None
     seq, served = passed
     text = (
-        f"served all the same: the tape has it as seq {exchange.seq}, before seq {seq}{_show(open_run, seq)} of the same"
+        f"served all the same: the tape has it as seq {exchange.seq}, before seq {seq}{_show(playback, seq)} of the same"
         f" lane, and that was asked for and answered first, as seq {served.seq}"
     )
     differs = Difference("order", f"before seq {seq}", f"after seq {seq}")
@@ -116,8 +115,8 @@ async def note_reordered(
     )
 
 
-def _show(open_run: OpenRun, seq: Seq) -> str:
-    recorded = open_run.read_recorded(seq)
+def _show(playback: PlaybackState, seq: Seq) -> str:
+    recorded = playback.read_recorded(seq)
     if recorded is None:
         return ""
     asked = recorded.request

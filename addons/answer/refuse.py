@@ -35,7 +35,7 @@ from ..run.pending_exchange import PendingExchange, detach, find_pending, note_v
 from ..wire.http import make_answer
 from .discard import discarded, offline_steps
 from .explain import explain
-from .stub import stubbed
+from .stub import make_stub
 
 _STUBS = 1000
 """Most stubs of a run that are remembered, to say where a value came from."""
@@ -75,8 +75,8 @@ class Refuse:
         broken = decision.rule.startswith(f"{CONTRACTS} ")
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
         elsewhere = stopped or limited or broken
-        if open_run.tape is not None and not discards and not elsewhere:
-            divergence = await asyncio.to_thread(explain, open_run, pending, request)
+        if open_run.playback is not None and not discards and not elsewhere:
+            divergence = await asyncio.to_thread(explain, open_run.playback, pending, request)
         reason = open_run.problem or decision.reason
         more: dict[str, Any] = {}
         fault: Fault | None = None
@@ -85,7 +85,7 @@ class Refuse:
             pending.steps = offline_steps() if fault is not None else None
             verdict = VerdictKind.DISCARDED
         elif decision.action is Action.STUB:
-            flow.response, more = stubbed(pending, request, decision)
+            flow.response, more = make_stub(pending, request, decision)
             verdict = VerdictKind.STUBBED
         else:
             codes = ((stopped, STOPPED), (limited, LIMIT_REACHED), (broken, CONTRACT_BROKEN))
@@ -129,11 +129,15 @@ class Refuse:
             head_us=end_us,
         )
 
-        if verdict is VerdictKind.STUBBED and len(open_run.stubbed) < _STUBS:
-            open_run.stubbed[pending.seq] = made
+        playback = open_run.playback
+        stubbed = playback.stubbed if playback is not None else {}
+        if verdict is VerdictKind.STUBBED and len(stubbed) < _STUBS:
+            stubbed[pending.seq] = made
 
         def make() -> Record:
-            found = pending.fingerprint or open_run.fingerprint(request, pending.request_class)
+            found = pending.fingerprint or open_run.identifier.fingerprint(
+                request, pending.request_class
+            )
             exchange = Exchange(
                 seq=pending.seq,
                 request_class=pending.request_class,

@@ -14,23 +14,24 @@ from ...tape.stubs.kinds import make_configured
 from ...tape.stubs.synthesize import Made, imitate
 from ...timeline.lookup.stub_examples import find_models
 from ..run.pending_exchange import PendingExchange
+from ..run.playback_state import PlaybackState
 from ..wire.http import make_answer
 
 _SHOWN = 5
 """Seqs that are named in the mark of an answer."""
 
 
-def imitate_tape(pending: PendingExchange) -> Made | None:
+def imitate_tape(
+    pending: PendingExchange, playback: PlaybackState, request: Request
+) -> Made | None:
     """Make up an answer after those recorded for requests of the same endpoint; None without any. Blocking."""
-    open_run, request = pending.open_run, pending.request
-    assert open_run.tape is not None
-    assert request is not None
-    near, classes = open_run.find_near(), open_run.config.classes
-    models = find_models(open_run.store, open_run.tape, near, classes, request, pending.found)
+    store, classes = pending.open_run.store, pending.open_run.config.classes
+    near = playback.find_near()
+    models = find_models(store, playback.tape, near, classes, request, pending.found)
     return imitate(models, request, pending.fingerprint or b"") if models else None
 
 
-def stubbed(
+def make_stub(
     pending: PendingExchange, request: Request, decision: Decision
 ) -> tuple[http.Response, dict[str, Any]]:
     """Give the answer of a stub, and what the log says of where it comes from."""

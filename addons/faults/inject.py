@@ -20,7 +20,7 @@ from mitmproxy import http
 from ...tape.exchange import Request
 from ...tape.faults.kinds import find_kind
 from ...tape.playback.script import Step, StepKind, Steps
-from ...tape.policy.decide import Action
+from ...tape.policy.decide import Action, Decision
 from ...tape.policy.faults import Injection
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, find_pending
@@ -50,7 +50,7 @@ class Fault:
             return None
         if pending.forwarded or pending.decision.action not in _LEAVING:
             return None
-        note_injected(pending)
+        note_injected(pending, pending.injection, pending.decision)
         kind = find_kind(pending.injection)
         pending.muted = kind.muted
         delay_s = kind.delay_s(pending.injection)
@@ -68,15 +68,12 @@ async def _delay(pending: PendingExchange, delay_s: float) -> None:
         pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
 
 
-def note_injected(pending: PendingExchange) -> None:
-    """Name the fault in the run, and in the exchange."""
-    injection, decision = pending.injection, pending.decision
-    assert injection is not None
-    assert decision is not None
+def note_injected(pending: PendingExchange, injection: Injection, decision: Decision) -> Decision:
+    """Name the fault in the run, and in the exchange; give the decision that does so."""
     if injection.text in pending.warnings:
-        return
+        return decision
     pending.warnings.append(injection.text)
-    pending.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
+    decision = pending.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
     pending.open_run.counters.injected[injection.kind.value] += 1
     pending.open_run.note(
         EventKind.INJECTED,
@@ -86,6 +83,7 @@ def note_injected(pending: PendingExchange) -> None:
         nth=injection.nth,
         seed=pending.open_run.faults.seed,
     )
+    return decision
 
 
 def lay_fault(pending: PendingExchange, injection: Injection) -> None:

@@ -6,11 +6,14 @@ once for each recorded call.
 """
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from ...store import LogCorrupt
+from ...config import ModelDrift
+from ...tape.canonical.identify import Identifier
 from ...tape.dialects import find_in_path
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
+from ...tape.matching.cursor import Cursor
 from ...tape.matching.model_drift import (
     Apart,
     Drift,
@@ -23,7 +26,6 @@ from ...tape.matching.model_drift import (
 )
 from ...tape.playback.tool_results import Arranged, arrange
 from ...tape.policy.decide import Drifted
-from .run_state import OpenRun
 
 _CANDIDATES = 300
 """Recorded calls looked at for one request."""
@@ -51,12 +53,33 @@ class _Known(NamedTuple):
     """Of the body."""
 
 
+class Searched(Protocol):
+    """The tape that is searched: `PlaybackState`."""
+
+    @property
+    def cursor(self) -> Cursor:
+        """What of it was served."""
+
+    @property
+    def identifier(self) -> Identifier:
+        """How requests are compared."""
+
+    def read_recorded(self, seq: Seq) -> Exchange | None:
+        """Find an exchange; None where it cannot be read."""
+
+    def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
+        """Give the seqs by method and URL without query."""
+
+    def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
+        """Give the fingerprint of an exchange under the rules of now."""
+
+
 class Drifts:
     """The recorded model calls of one playback, by what of them may drift."""
 
-    def __init__(self, open_run: OpenRun) -> None:
-        """Begin for a playback with a tape; nothing is read before the first miss."""
-        self._open_run = open_run
+    def __init__(self, tape: Searched) -> None:
+        """Begin for the tape of a playback; nothing is read before the first miss."""
+        self._tape = tape
         self.lock = asyncio.Lock()
         """Held from the search until what was found is taken, so that no two requests are given the same."""
         self._calls: dict[tuple[str, str], list[Seq]] | None = None
@@ -65,27 +88,25 @@ class Drifts:
 
     def is_served(self, near: Near) -> bool:
         """Say whether what was found has been served since."""
-        assert self._open_run.cursor is not None
-        return self._open_run.cursor.served(near.found.seq)
+        return self._tape.cursor.served(near.found.seq)
 
-    async def find(self, request: Request) -> Near | None:
+    async def find(self, request: Request, allowed: Sequence[ModelDrift]) -> Near | None:
         """Find the recorded call from which a request differs in what may drift alone.
 
         The first that may be served; where none may, the one that differs in the fewest fields.
         The caller holds `lock`.
         """
         while True:
-            near = await asyncio.to_thread(self._search, request)
+            near = await asyncio.to_thread(self._search, request, allowed)
             if near is None or not self.is_served(near):
                 return near
             # Meanwhile somebody has asked for it just as it was recorded.
 
-    def _search(self, request: Request) -> Near | None:
-        open_run = self._open_run
-        asked = _apart(open_run, request)
+    def _search(self, request: Request, allowed: Sequence[ModelDrift]) -> Near | None:
+        asked = _apart(self._tape, request)
         if asked is None:
             return None
-        allowed, best, size = open_run.policy.drift, None, 0
+        best, size = None, 0
         for seq in self.find_candidates(request):
             known = self._get(seq)
             # Counted whether it was known or not: what is found does not hang on what was asked before.
@@ -112,11 +133,9 @@ class Drifts:
 
     def find_candidates(self, request: Request) -> list[Seq]:
         """Give the recorded requests of the same endpoint that have not been served, in tape order; the first of many. Blocking."""
-        open_run = self._open_run
-        assert open_run.cursor is not None
         found = []
         for seq in self._find_calls().get(_endpoint(request.method, request.url), ()):
-            if not open_run.cursor.served(seq):
+            if not self._tape.cursor.served(seq):
                 found.append(seq)
                 if len(found) == _CANDIDATES:
                     break
@@ -125,7 +144,7 @@ class Drifts:
     def _find_calls(self) -> dict[tuple[str, str], list[Seq]]:
         if self._calls is None:
             calls: dict[tuple[str, str], list[Seq]] = {}
-            for place, seqs in self._open_run.find_endpoints().items():
+            for place, seqs in self._tape.find_endpoints().items():
                 calls.setdefault(_endpoint(*place), []).extend(seqs)
             self._calls = {endpoint: sorted(seqs) for endpoint, seqs in calls.items()}
         return self._calls
@@ -136,9 +155,9 @@ class Drifts:
             recorded = self.load(seq)
             if recorded is None or recorded.request_class is not _CLASS:
                 return None  # it was under way when its run ended, or is no model call
-            open_run, request = self._open_run, recorded.request
+            tape, request = self._tape, recorded.request
             known = self._known[seq] = _Known(
-                open_run.fingerprint_of(recorded), _apart(open_run, request), len(request.body)
+                tape.fingerprint_of(recorded), _apart(tape, request), len(request.body)
             )
             if len(self._known) > _KEPT:
                 del self._known[next(iter(self._known))]
@@ -146,21 +165,17 @@ class Drifts:
 
     def arrange(self, request: Request) -> Arranged | None:
         """Sort the results of tools in a call. Blocking."""
-        secret = self._open_run.redactor.redacted_query(request)
-        return arrange(request, self._open_run.rules, secret)
+        identifier = self._tape.identifier
+        return arrange(request, identifier.rules, identifier.redacted_query(request))
 
     def load(self, seq: Seq) -> Exchange | None:
         """Read an exchange of the tape; None where that cannot be done. Blocking."""
-        assert self._open_run.tape is not None
-        try:
-            return self._open_run.store.exchanges.find(self._open_run.tape, seq)
-        except LogCorrupt:
-            return None
+        return self._tape.read_recorded(seq)
 
 
-def _apart(open_run: OpenRun, request: Request) -> Apart | None:
-    secret = open_run.redactor.redacted_query(request)
-    return take_apart(request, _CLASS, open_run.rules, secret)
+def _apart(tape: Searched, request: Request) -> Apart | None:
+    rules, redacted_query = tape.identifier
+    return take_apart(request, _CLASS, rules, redacted_query(request))
 
 
 def _endpoint(method: str, url: str) -> tuple[str, str]:

@@ -552,8 +552,9 @@ def note_verdict(
         if pending.repeat is not None:
             more["repeat"] = repeat_row(pending.repeat)
     pending.has_verdict = True
-    if verdict is VerdictKind.SERVED:
-        pending.open_run.given.setdefault(more["tape_seq"], pending.seq)
+    playback = pending.open_run.playback
+    if verdict is VerdictKind.SERVED and playback is not None:
+        playback.given.setdefault(more["tape_seq"], pending.seq)
     logged = {
         "seq": pending.seq,
         "method": request.method,

@@ -538,6 +538,9 @@ class RunRegistry:
         for one in open_run.policy.drift:
             open_run.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         _note_rules(open_run)
+        playback = open_run.playback
+        if playback is None:
+            return open_run
         if tape.rules != index_digest(open_run.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
@@ -546,14 +549,14 @@ class RunRegistry:
                 open_run.note(EventKind.NOTED, text=text)
             logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
             try:
-                await asyncio.to_thread(open_run.reindex)
+                await asyncio.to_thread(playback.reindex)
             except LogCorrupt as error:
                 # Its own index still stands, but for other rules: everything is refused, and the run says why.
                 problem = f"the tape cannot be indexed under the rules of now: {error}"
                 logger.error("%s", problem)
                 open_run.note(EventKind.NOTED, text=problem)
                 return OpenRun(config.mode, config, redactor, self._store, run, None, problem)
-        await open_run.prepare()
+        await playback.prepare()
         return open_run
 
     def _find_tape(self, name: str) -> RunInfo | str:
@@ -673,8 +676,9 @@ class RunRegistry:
             for pending in list(open_run.pending_exchanges):
                 with contextlib.suppress(StoreUnwritable):  # a gap
                     await self.on_unfinished(pending)
-        if open_run.preparing is not None:
-            await asyncio.wait([open_run.preparing])
+        playback = open_run.playback
+        if playback is not None and playback.preparing is not None:
+            await asyncio.wait([playback.preparing])
         with contextlib.suppress(StoreUnwritable):
             for keep in self.on_ending:
                 await keep(open_run)

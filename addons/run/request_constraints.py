@@ -34,13 +34,13 @@ def asks_for_repeats(pending: PendingExchange) -> bool:
 
 def find_forms(pending: PendingExchange, request: Request, found: Fingerprint) -> Forms:
     """Give all that a request can be taken for, by which a limit on repeats counts it. May run on any thread."""
-    rest = pending.open_run.head_and_body_key(request, pending.request_class)
+    rest = pending.open_run.identifier.head_and_body_key(request, pending.request_class)
     path, mark, query = request.target.partition("?")
     normal = without_trailing(normal_path(path))
     own = {bytes(found)}
     if normal != path:
         spelled = replace(request, target=f"{normal}{mark}{query}")
-        own.add(bytes(pending.open_run.fingerprint(spelled, pending.request_class)))
+        own.add(bytes(pending.open_run.identifier.fingerprint(spelled, pending.request_class)))
     return frozenset(own) | find_form_keys(rest, pending.facts.ways)
 
 

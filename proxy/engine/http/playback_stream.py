@@ -29,6 +29,7 @@ from mitmproxy.proxy.layers.http import (
 
 from ....addons.answer.delivery import note_late, note_left, refuse_late
 from ....addons.run.pending_exchange import PendingExchange, note_verdict
+from ....addons.run.playback_state import CompletionOrder
 from ....addons.wire.http import make_interim
 from ....config import Mode
 from ....store import StoreError
@@ -307,18 +308,21 @@ def _wait(step: Step, pending: PendingExchange) -> float:
 
 def _wait_for_others(seq: Seq, pending: PendingExchange) -> float:
     """Give the seconds until the answers have been heard that came before this one on the tape."""
-    before = pending.open_run.find_answered_before(seq)
-    answered = pending.open_run.answered
-    last = max((answered.get(other, math.inf) for other in before), default=0.0)
+    playback = pending.open_run.playback
+    completion = playback.completion if playback is not None else CompletionOrder()
+    answered = completion.answered
+    last = max(
+        (answered.get(other, math.inf) for other in completion.find_before(seq)), default=0.0
+    )
     return _CAUSE_S if last == math.inf else last + _HEARD_S - time.monotonic()
 
 
 def _have_come(step: Step, pending: PendingExchange) -> bool:
     """Say whether what may have caused a piece has been asked for."""
     open_run = pending.open_run
-    cursor, tape = open_run.cursor, open_run.tape
-    if cursor is None or tape is None:
+    if open_run.playback is None:
         return True
+    cursor, tape = open_run.playback.cursor, open_run.playback.tape
     # Requests that left no exchange, as those to Playhead itself, cannot be asked again.
     return all(
         cursor.served(Seq(seq)) or not open_run.store.exchanges.holds(tape, seq)

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from playhead.addons.run.run_state import OpenRun
+from playhead.addons.run.playback_state import PlaybackState
 from playhead.store import LogCorrupt
 from playhead.tape.headers.recorded_values import RecordedValues
 
@@ -21,14 +21,14 @@ class Agreement:
         self.taken.append(values)
 
 
-def _run(tape: Any, agreement: Agreement) -> Any:
-    """An open run with nothing but what is asked here."""
-    run: Any = OpenRun.__new__(OpenRun)
-    run.tape, run.agreement, run._values = tape, agreement, None
+def _run(agreement: Agreement) -> Any:
+    """A playback with nothing but what is asked here."""
+    run: Any = PlaybackState.__new__(PlaybackState)
+    run.agreement, run._values = agreement, None
     run.read = []
 
-    def read(tape: Any) -> RecordedValues:
-        run.read.append(tape)
+    def read() -> RecordedValues:
+        run.read.append("tape")
         return RecordedValues(lambda _: True)
 
     run._read_values = read
@@ -37,22 +37,22 @@ def _run(tape: Any, agreement: Agreement) -> Any:
 
 async def test_the_tape_is_read_once_however_many_ask() -> None:
     """All wait for the one reading."""
-    run = _run("tape", Agreement())
+    run = _run(Agreement())
     await asyncio.gather(*(run.read_values() for _ in range(3)))
     assert run.read == ["tape"]
     assert len(set(map(id, run.agreement.taken))) == 1
 
 
 async def test_a_tape_of_another_store_is_not_read() -> None:
-    """Its placeholders say nothing of the values of now; nor is there anything to read without a tape."""
-    for run in (_run("tape", Agreement(same_key=False)), _run(None, Agreement())):
-        await run.read_values()
-        assert run.read == run.agreement.taken == []
+    """Its placeholders say nothing of the values of now."""
+    run = _run(Agreement(same_key=False))
+    await run.read_values()
+    assert run.read == run.agreement.taken == []
 
 
 async def test_who_asks_may_be_gone_before_it_was_read() -> None:
     """The others are given it all the same."""
-    run = _run("tape", Agreement())
+    run = _run(Agreement())
     first, second = (asyncio.ensure_future(run.read_values()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
@@ -76,8 +76,9 @@ def test_what_cannot_be_read_ends_the_reading() -> None:
             """Break."""
             raise LogCorrupt("broken")
 
-    run: Any = OpenRun.__new__(OpenRun)
+    run: Any = PlaybackState.__new__(PlaybackState)
     Broken.exchanges = Exchanges
-    run.store = Broken
-    run.rules = type("Rules", (), {"fields": type("Fields", (), {"account": staticmethod(bool)})})
-    assert isinstance(run._read_values("tape"), RecordedValues)
+    run._store, run.tape = Broken, "tape"
+    account = type("Fields", (), {"account": staticmethod(bool)})
+    run.identifier = type("Identifier", (), {"rules": type("Rules", (), {"fields": account})})
+    assert isinstance(run._read_values(), RecordedValues)

@@ -5,16 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mitmproxy import connection
-from mitmproxy.test import tflow
 
-from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode, Secrets
 from playhead.store import Store, StoreKey
 from playhead.tape.exchange import Headers, RequestClass, Seq
 from playhead.tape.matching.cursor import Hit, Unknown
-from playhead.tape.policy.decide import Facts
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_request, make_response
 from playhead.tests.support.recordings import Asked, record_run
@@ -38,15 +34,12 @@ def _play(store: Store, *recorded: Asked) -> OpenRun:
 
 
 def _find(open_run: OpenRun, headers: Headers) -> Hit | object:
-    flow = tflow.tflow()
-    flow.client_conn = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
-    facts = Facts("GET", "https", "api.test", 443, "/v1/things", RequestClass.READ)
-    pending = PendingExchange(open_run, flow, Seq(1), facts)
-    pending.request = replace(make_request(), headers=headers)
-    own = open_run.fingerprint(pending.request, RequestClass.READ)
-    found, hit = open_run.find_recorded(pending, own, repeat=False)
-    if isinstance(hit, Hit) and open_run.cursor is not None:
-        open_run.cursor.take(found, hit)
+    playback, request = open_run.playback, replace(make_request(), headers=headers)
+    assert playback is not None
+    own = open_run.identifier.fingerprint(request, RequestClass.READ)
+    found, hit = playback.find_recorded(request, RequestClass.READ, own, repeat=False)
+    if isinstance(hit, Hit):
+        playback.cursor.take(found, hit)
     return hit
 
 

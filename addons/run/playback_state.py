@@ -1,0 +1,361 @@
+"""What only a run that plays a tape has: the tape, what of it was served, and what is known of it so far.
+
+Belongs to the event loop, except where a method says otherwise.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+from time import thread_time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...config import Config
+from ...store import LogCorrupt, RunInfo, Store
+from ...tape.canonical.canonical_request import DEFAULT_IGNORE, Rules, compile_rules, raw_key
+from ...tape.canonical.identify import Identifier
+from ...tape.diff.nearest import Endpoints
+from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq
+from ...tape.headers.recorded_values import RecordedValues
+from ...tape.matching.agreement import Agreement, without_conditions
+from ...tape.matching.cursor import Cursor, Exhausted, Hit, Rank, Unknown
+from ...tape.matching.index import reclassify
+from ...tape.matching.json_rpc_ids import IdRewriting
+from ...tape.matching.profile_use import have_other_conditions
+from ...tape.policy.decide import Policy
+from ...tape.records.events import EventKind
+from ...timeline.lookup.endpoints import Places, read_order
+from ..order.out_of_order import Order
+
+if TYPE_CHECKING:
+    from ..order.tool_results import ToolResults
+    from .drift_search import Drifts
+
+_OK = 200
+_WHOLE = (_OK, 404)
+"""Answers that a read has whatever its condition is: what was there, or that nothing is there. Source: RFC 9110 section 13.2.1."""
+_CONDITION = 100
+"""More than any other reason to prefer a recorded request."""
+_NO_ANSWER = 2
+"""An answer without a body to a read that has seen something else."""
+_PREPARED = 20_000
+"""Exchanges of a tape up to which what explains a miss is read before there is one."""
+
+
+class Reindexed(NamedTuple):
+    """The index of a tape under the rules of now, where it was indexed under others."""
+
+    uses: dict[Fingerprint, list[Seq]]
+    known: dict[bytes, Fingerprint]
+    """By hash of the raw request."""
+
+
+class RecordedSecrets(NamedTuple):
+    """How the secrets of a tape are found."""
+
+    redact: Callable[[Request], Request]
+    """Takes what is a secret by now out of a recorded request."""
+    list_given: Callable[[Response], Iterable[bytes]]
+    """Gives the secrets of a recorded answer."""
+
+
+class MissSearch(NamedTuple):
+    """What looks for the recorded model call that was meant, where a request is not on the tape."""
+
+    drifts: "Drifts"
+    tool_results: "ToolResults"
+    """Which model calls of the tape list the same results."""
+
+
+class CompletionOrder:
+    """The order in which answers of the tape ended, and when they ended in this playback."""
+
+    def __init__(self) -> None:
+        """Begin with an order that is not known."""
+        self._before: dict[Seq, tuple[Seq, ...]] = {}
+        """By exchange of the tape, those that overlapped it and were answered before it."""
+        self.answered: dict[Seq, float] = {}
+        """When exchanges of the tape were answered, by the monotonic clock."""
+
+    async def read(self, store: Store, tape: RunInfo, config: Config) -> None:
+        """Read the order of a tape."""
+        self._before = await asyncio.to_thread(read_order, store, tape, config.classes)
+
+    def note(self, seq: Seq, at_s: float) -> None:
+        """Note that an exchange of the tape has been answered."""
+        if self._before:
+            self.answered[seq] = at_s
+
+    def find_before(self, seq: Seq) -> tuple[Seq, ...]:
+        """Give the exchanges of the tape that overlapped one and were answered before it."""
+        return self._before.get(seq, ())
+
+
+class PlaybackState:
+    """The tape of one playback, and what of it was served."""
+
+    def __init__(
+        self,
+        tape: RunInfo,
+        store: Store,
+        config: Config,
+        identifier: Identifier,
+        agreement: Agreement,
+        *,
+        secrets: RecordedSecrets,
+        run: RunInfo | None,
+        policy: Policy,
+        read: Callable[[], Places],
+    ) -> None:
+        """Begin with nothing served.
+
+        agreement: how the header fields of what is asked agree with those of the tape.
+        run: where the playback is written down; None where it is not.
+        policy: as it is when the run opens.
+        read: reads where the tape's requests went; blocking.
+        """
+        self.tape = tape
+        self.identifier = identifier
+        self.agreement = agreement
+        self._store = store
+        self._config = config
+        self._secrets = secrets
+        self._values: asyncio.Future[RecordedValues] | None = None
+        """Reads the credentials of the tape, once they are needed."""
+        self.stubbed: dict[Seq, Response] = {}
+        """What was answered instead of executing an effect, by seq; the first of a run."""
+        self.order = Order(store, tape, run, policy, config.classes, self.stubbed)
+        self.cursor = Cursor(self._next_use, self.order.take, self.order.give_back)
+        self._reindexed: Reindexed | None = None
+        self._read = read
+        self._places: Places | None = None
+        """Read when first needed."""
+        self._reading = threading.Lock()
+        self.preparing: asyncio.Future[Any] | None = None
+        """Reads them, from the opening of a playback on."""
+        self.given: dict[Seq, Seq] = {}
+        """By the tape's seq: the request that its answer was first given to."""
+        self.completion = CompletionOrder()
+        self._miss_search: MissSearch | None = None
+        """Made at the first model call that is not on the tape."""
+        self.id_rewriting = IdRewriting()
+        """How the client names now what it named otherwise on the tape."""
+        self.failing: set[tuple[str, int]] = set()
+        """Origins of the tape with a failed tunnel that has not failed again yet."""
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the run."""
+        return self.identifier.rules
+
+    @cached_property
+    def shipped_rules(self) -> Rules:
+        """The rules without those of the configuration's `ignore`."""
+        return compile_rules((), thread_time, self.rules.fields, self.rules.profiles.all)
+
+    @property
+    def has_own_ignore(self) -> bool:
+        """Whether the configuration has rules of `ignore`."""
+        return len(self.rules.ignore) > len(DEFAULT_IGNORE)
+
+    def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
+        if self._reindexed is None:
+            return self._store.index.next_use(self.tape, fingerprint, after)
+        uses = self._reindexed.uses.get(fingerprint, [])
+        at = bisect_right(uses, after)
+        return uses[at] if at < len(uses) else None
+
+    def read_recorded(self, seq: Seq) -> Exchange | None:
+        """Find an exchange of the tape; None where it cannot be read, which is said where it is served. Any thread."""
+        return read_recorded(self._store, self.tape, seq)
+
+    def find_recorded(
+        self,
+        request: Request,
+        request_class: RequestClass,
+        fingerprint: Fingerprint,
+        *,
+        repeat: bool,
+    ) -> tuple[Fingerprint, Hit | Exhausted | Unknown]:
+        """Find the recorded exchange that answers a request, and the fingerprint that it has.
+
+        repeat: as for `Cursor.find`.
+        """
+        rank = self.agreement.ranking(request)
+        if self.rules.of(request, request_class).masks.unconditional:
+            return fingerprint, self._find_unconditional(
+                request, request_class, fingerprint, rank, repeat=repeat
+            )
+        found = self.cursor.find(fingerprint, request_class, repeat=repeat, rank=rank)
+        if not isinstance(found, Unknown) or (headers := without_conditions(request)) is None:
+            return fingerprint, found
+        # What was recorded without a condition answers a request with one: with the whole body.
+        bare = replace(request, headers=headers)
+        other = self.identifier.fingerprint(bare, request_class)
+        hit = self.cursor.find(other, request_class, repeat=repeat, rank=rank)
+        if isinstance(hit, Hit):
+            recorded = self.read_recorded(hit.seq)
+            answer = recorded.response if recorded is not None else None
+            if answer is not None and answer.status == _OK:
+                return other, hit
+        return fingerprint, found
+
+    def _find_unconditional(
+        self,
+        request: Request,
+        request_class: RequestClass,
+        fingerprint: Fingerprint,
+        rank: Rank,
+        *,
+        repeat: bool,
+    ) -> Hit | Exhausted | Unknown:
+        """Find what answers a read whose conditions do not count: one with the same, or an answer in full."""
+
+        def rank_condition(seq: Seq) -> int:
+            return _CONDITION * self._condition_rank(request, seq) + rank(seq)
+
+        found = self.cursor.find(fingerprint, request_class, repeat=repeat, rank=rank_condition)
+        if isinstance(found, Hit) and self._condition_rank(request, found.seq) == _NO_ANSWER:
+            return Unknown()
+        return found
+
+    def _condition_rank(self, request: Request, seq: Seq) -> int:
+        recorded = self.read_recorded(seq)
+        if recorded is None or not have_other_conditions(recorded.request, request):
+            return 0
+        answer = recorded.response
+        return 1 if answer is not None and answer.status in _WHOLE else _NO_ANSWER
+
+    def find_known(self, raw: bytes) -> Fingerprint | None:
+        """Find the fingerprint of a request whose bytes are on the tape, by their hash."""
+        if self.rules.fields.kept:  # whose values count, and are not in the hash
+            return None
+        if self._reindexed is None:
+            return self._store.index.find_fingerprint(self.tape, raw)
+        return self._reindexed.known.get(raw)
+
+    def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
+        """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
+        if self._reindexed is None and not self.tape.index:
+            return recorded.fingerprint
+        now = reclassify(recorded, self._config.classes)
+        return self.identifier.fingerprint(self._secrets.redact(now.request), now.request_class)
+
+    def effect_key_of(self, recorded: Exchange) -> bytes | None:
+        """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
+        if recorded.request_class is not RequestClass.EFFECT:
+            return None
+        return self.identifier.identify(recorded.request, recorded.request_class)[1]
+
+    def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
+        """Give the seqs of the tape by method and URL without query. Blocks when first asked."""
+        return self._find_places().asked
+
+    def find_near(self) -> Endpoints:
+        """Give what finds the recorded requests that may be near one. Blocks when first asked."""
+        return self._find_places().near
+
+    def find_unfinished(self, fingerprint: Fingerprint, request: Request) -> Seq | None:
+        """Find a request of the tape that is this one, and was under way when the recording ended. Blocks when first asked."""
+        for one in self._find_places().unfinished:
+            same = (one.method, one.url) == (request.method, request.url)
+            if one.fingerprint == fingerprint or (self._reindexed is not None and same):
+                return one.seq
+        return None
+
+    async def read_values(self) -> None:
+        """Have the agreement know the credentials of the whole tape. Loop."""
+        if not self.agreement.same_key:
+            return
+        if self._values is None:
+            self._values = asyncio.ensure_future(asyncio.to_thread(self._read_values))
+        self.agreement.take_values(await asyncio.shield(self._values))
+
+    def _read_values(self) -> RecordedValues:
+        values = RecordedValues(self.rules.fields.account)
+        with contextlib.suppress(
+            LogCorrupt
+        ):  # whoever is answered with what cannot be read is told
+            for recorded in self._store.exchanges.all(self.tape):
+                self.agreement.add_recorded(reclassify(recorded, self._config.classes), values)
+                if recorded.response is not None:
+                    values.give(self._secrets.list_given(recorded.response))
+                time.sleep(0)  # others want the interpreter too
+        return values
+
+    def _find_places(self) -> Places:
+        if self._places is None:
+            with self._reading:
+                self._places = self._places or self._read()
+        return self._places
+
+    async def find_miss_search(self) -> MissSearch:
+        """Give what looks for the recorded model call that was meant."""
+        if self._miss_search is None:
+            made = await asyncio.to_thread(_make_miss_search, self)
+            self._miss_search = self._miss_search or made
+        return self._miss_search
+
+    async def prepare(self) -> None:
+        """Read in which order answers ended, and begin to read what explains a miss, which need not be waited for. Loop."""
+        if self.tape.exchanges <= _PREPARED:
+            # An agent may ask much as soon as it can.
+            await self.completion.read(self._store, self.tape, self._config)
+            loop = asyncio.get_running_loop()
+            self.preparing = loop.run_in_executor(None, self.find_near)
+
+    def reindex(self) -> None:
+        """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
+        found = Reindexed({}, {})
+        for recorded in self._store.exchanges.all(self.tape):
+            exchange = reclassify(recorded, self._config.classes)
+            request = self._secrets.redact(exchange.request)
+            key = self.identifier.fingerprint(request, exchange.request_class)
+            found.uses.setdefault(key, []).append(exchange.seq)
+            found.known[raw_key(request, exchange.request_class)] = key
+        self._reindexed = found
+
+    @cached_property
+    def cuts(self) -> "Counter[tuple[str, str]]":
+        """How many cut requests of the tape have not come again, by method and URL."""
+        cuts: Counter[tuple[str, str]] = Counter()
+        with contextlib.suppress(LogCorrupt):
+            for event in self._store.events.all(self.tape):
+                if event.kind is EventKind.NOTED and "cut" in event.data:
+                    method, url = event.data["cut"]
+                    cuts[method, url] += 1
+        return cuts
+
+
+def read_recorded(store: Store, tape: RunInfo, seq: Seq) -> Exchange | None:
+    """Find an exchange of a tape; None where it cannot be read. Any thread."""
+    try:
+        return store.exchanges.find(tape, seq)
+    except LogCorrupt:
+        return None
+
+
+def _make_miss_search(playback: PlaybackState) -> MissSearch:
+    # They read every dialect: for a miss, not for a start.
+    from ..order.tool_results import ToolResults
+    from .drift_search import Drifts
+
+    drifts = Drifts(playback)
+    results = ToolResults(
+        drifts.find_candidates, drifts.load, drifts.arrange, playback.fingerprint_of
+    )
+    return MissSearch(drifts, results)
+
+
+def find_key(store: Store, tape: RunInfo) -> str:
+    """Give what tells the key of a tape's placeholders; empty where nobody knows."""
+    try:
+        opened = next(iter(store.events.read(tape)), None)
+    except LogCorrupt:
+        return ""
+    return str(opened.data.get("placeholders", "")) if opened is not None else ""
