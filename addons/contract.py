@@ -84,7 +84,7 @@ class ReportContractViolation:
             return
         by_contract = pending.decision.rule.startswith(f"{CONTRACTS} ")
         refuses = by_contract and pending.decision.action is Action.REFUSE
-        report(pending, contract_state.in_request._replace(refuses=refuses))
+        report(pending.open_run, pending.seq, contract_state.in_request._replace(refuses=refuses))
 
 
 def _check_request(pending: PendingExchange, rule: ContractRule, asked: RawRequest) -> "Checked":

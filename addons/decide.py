@@ -223,7 +223,9 @@ class Decide:
     async def _let_out_counted(
         self, pending: PendingExchange, request: Request, found: Fingerprint
     ) -> None:
-        pending.forms = await asyncio.to_thread(find_forms, pending, request, found)
+        forms = await asyncio.to_thread(find_forms, pending, request, found)
+        if (usage_meter := pending.open_run.usage_meter) is not None:
+            usage_meter.note_forms(pending, forms)
         self._let_out(pending, pending.open_run)
 
     async def _decide_off_loop(
@@ -594,12 +596,12 @@ def _counts_repeats(pending: PendingExchange) -> bool:
 def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> None:
     """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
     request = pending.with_body()
-    counted = _counts_repeats(pending)
-    if counted or asks_for_repeats(pending):
+    counted = open_run.usage_meter if _counts_repeats(pending) else None
+    if counted is not None or asks_for_repeats(pending):
         found = open_run.identifier.identify(request, pending.request_class)
         pending.fingerprint, pending.effect_key = found
-        if counted:
-            pending.forms = find_forms(pending, request, found[0])
+        if counted is not None:
+            counted.note_forms(pending, find_forms(pending, request, found[0]))
 
 
 def _has_no_room(pending: PendingExchange) -> bool:

@@ -92,7 +92,7 @@ class Playback:
             return
         self._serve(pending, playback, decision, request, exchange, raw)
         if contract_state is not None:
-            contract_state.report(pending, recorded=bool(exchange.withheld))
+            contract_state.report(pending.open_run, pending.seq, recorded=bool(exchange.withheld))
 
     def _serve(
         self,

@@ -50,6 +50,7 @@ from .run.pending_exchange import (
     claims_row,
     find_pending,
     note_verdict,
+    on_their_way,
 )
 from .run.registry import RunRegistry
 from .run.repeats import Effect
@@ -214,7 +215,7 @@ class Record:
             return
         late = [
             pending
-            for pending in open_run.pending_exchanges
+            for pending in on_their_way(open_run)
             if pending.flow.client_conn is client and pending.keep_reading and _goes_on(pending)
         ]
         for pending in late:
@@ -227,7 +228,7 @@ class Record:
         """Keep what was under way on a connection that an error of ours has ended."""
         open_run.note(EventKind.NOTED, text=f"a client's connection was reset: {text}")
         for pending in [
-            found for found in open_run.pending_exchanges if found.flow.client_conn is client
+            found for found in on_their_way(open_run) if found.flow.client_conn is client
         ]:
             if pending.recording and not pending.saved:
                 if isinstance(pending.websocket, WebSocketRecorder):
@@ -348,7 +349,7 @@ class Record:
                 pending.open_run.miss(error, exchanges=1)
             withheld = False
             if pending.contract_state is not None:
-                pending.contract_state.report(pending)
+                pending.contract_state.report(pending.open_run, pending.seq)
                 withheld = bool(pending.contract_state.withheld)
             if complete and pending.gone is None and not withheld:
                 for effect in (pending.effect, pending.gated):
@@ -449,7 +450,7 @@ def _identified(pending: PendingExchange) -> Request:
 
 def _outcome(pending: PendingExchange, exchange: Exchange) -> Event:
     live = exchange.verdict is VerdictKind.LIVE
-    return outcome_event(exchange, live=live, usage=pending.usage)
+    return outcome_event(exchange, live=live, usage=pending.usage.counted)
 
 
 def _left(pending: PendingExchange, exchange: Exchange) -> Event:

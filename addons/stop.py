@@ -25,7 +25,7 @@ from ..tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..tape.policy.refusal import STOPPED
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
-from .run.pending_exchange import PendingExchange, detach, note_verdict
+from .run.pending_exchange import PendingExchange, detach, note_verdict, on_their_way
 from .run.registry import RunRegistry
 from .run.run_state import OpenRun, Stopped
 
@@ -67,7 +67,7 @@ def _break_off(
     """Cut what is under way; give what is still to be written of it."""
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
-    for pending in list(open_run.pending_exchanges):
+    for pending in list(on_their_way(open_run)):
         if pending.approval is not None:
             pending.approval.decide(ApprovalDecision(Ruling.ENDED, reason=text))
         if pending.recording:

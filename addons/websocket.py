@@ -61,7 +61,13 @@ from ..tape.policy.decide import Action
 from ..tape.policy.refusal import websocket_refusal
 from ..tape.records.events import EventKind
 from ..tape.records.originals import answer_of, restore_close
-from .run.pending_exchange import PendingExchange, WebSocket, find_pending, note_verdict
+from .run.pending_exchange import (
+    PendingExchange,
+    WebSocket,
+    find_pending,
+    note_verdict,
+    on_their_way,
+)
 from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
 from .wire.http import make_head
@@ -333,7 +339,7 @@ class WebSocketPlayer(WebSocket):
             return False
         holders = {
             one.websocket.exchange.seq: one.websocket
-            for one in pending.open_run.pending_exchanges
+            for one in on_their_way(pending.open_run)
             if isinstance(one.websocket, WebSocketPlayer) and one is not pending
         }
         for seq in cursor.uses(fingerprint):
@@ -589,7 +595,7 @@ class Websocket:
         open_run = self._registry.of(client)
         if open_run is None:
             return
-        for pending in list(open_run.pending_exchanges):
+        for pending in list(on_their_way(open_run)):
             if pending.flow.client_conn is client and isinstance(
                 pending.websocket, WebSocketPlayer
             ):

@@ -9,7 +9,7 @@ from ...tape.diff.divergence_types import (
     one_line,
 )
 from ...tape.exchange import Exchange, Redaction, Request, RequestClass, Seq
-from ..run.pending_exchange import PendingExchange
+from ..run.pending_exchange import PendingExchange, on_their_way
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
 
@@ -49,7 +49,7 @@ def reorder_reason(seq: Seq, needs: Dependence) -> str:
 def find_overlaps(open_run: OpenRun) -> tuple[Seq, ...]:
     """Find the requests of a run that are on their way, and whose clients wait for them."""
     found = []
-    for pending in open_run.pending_exchanges:
+    for pending in on_their_way(open_run):
         if pending.gone is None and pending.websocket is None and not _is_pushed(pending):
             found.append(pending.seq)
             if len(found) == _MOST_OVERLAPS:
@@ -93,7 +93,7 @@ async def note_reordered(
     def is_before(seq: Seq) -> bool:
         return order.is_before(exchange.seq, seq, lane.number, strict=strict)
 
-    waiting = {one.seq for one in open_run.pending_exchanges}
+    waiting = {one.seq for one in on_their_way(open_run)}
     client = pending.flow.client_conn.id
     passed = await open_run.lanes.find_first(pending.seq, client, later, is_before, waiting)
     if passed is None:

@@ -4,35 +4,40 @@
 """
 
 import json
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ...config import Mode
+from ...tape.diff.divergence_types import Divergence
+from ...tape.exchange import Exchange, Request
+from ...tape.policy.faults import Injection
 from ...timeline.receipts.effects import complete, inject_into, read_effect
-
-if TYPE_CHECKING:
-    from .pending_exchange import PendingExchange
+from .pending_approvals import PendingApproval
 
 
-def effect_line(pending: "PendingExchange") -> bytes:
-    """Give the row of an effect that has ended; empty for what is none, or was not decided on."""
-    open_run, logged = pending.open_run, pending.logged
-    if logged is None or open_run.info is None:
-        return b""
-    effect = read_effect(
-        logged, intent="verdict" not in logged, playback=open_run.mode is Mode.PLAYBACK
-    )
+def effect_line(
+    run: str,
+    tape: str | None,
+    logged: dict[str, Any],
+    *,
+    playback: bool,
+    injection: Injection | None,
+    asked: Request | None,
+    answered: Exchange | None,
+    divergence: Divergence | None,
+    approval: PendingApproval | None,
+) -> bytes:
+    """Give the row of an effect that has ended; empty for what is none.
+
+    logged: what the log says of it.
+    injection: the fault that has hit it.
+    """
+    effect = read_effect(logged, intent="verdict" not in logged, playback=playback)
     if effect is None:
         return b""
-    if pending.injection is not None and pending.injection.text in pending.warnings:
-        name, inject = pending.injection.rule.label, pending.injection.kind.value
-        inject_into(effect, name, inject, playback=open_run.mode is Mode.PLAYBACK)
-    early = pending.early
-    # Of what was answered before it had ended nothing is kept: it is what the tape has, or a divergence.
-    asked = early.exchange.request if early is not None and not early.diverged else pending.request
-    complete(effect, asked, pending.answered)
-    if pending.divergence is not None:
-        effect.divergence = pending.divergence.to_json()
-    approval = pending.approval
+    if injection is not None:
+        inject_into(effect, injection.rule.label, injection.kind.value, playback=playback)
+    complete(effect, asked, answered)
+    if divergence is not None:
+        effect.divergence = divergence.to_json()
     if approval is not None and approval.decided.done():
         decided = approval.decided.result()
         effect.gate = {
@@ -41,7 +46,6 @@ def effect_line(pending: "PendingExchange") -> bytes:
             "via": decided.via,
             "reason": decided.reason,
         }
-    tape = open_run.tape.id if open_run.tape is not None else None
-    row = {"run": open_run.info.id, "tape": tape, **effect.to_json()}
+    row = {"run": run, "tape": tape, **effect.to_json()}
     # ASCII: one line, whatever the body holds.
     return json.dumps(row, ensure_ascii=True).encode("ascii") + b"\n"

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from mitmproxy import connection, http
 
+from ...config import Mode
 from ...store import Spool, StoreUnwritable
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_method_and_url import Kind
@@ -45,19 +46,18 @@ from ...tape.playback.script import Steps
 from ...tape.policy.approval_decision import ApprovalDecision, Ruling
 from ...tape.policy.decide import Decision, Facts, Found
 from ...tape.policy.faults import Injection
-from ...tape.policy.limits import CountedUsage, Forms
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
 from ...tape.stubs.synthesize import Made
 from ..wire.upstream_failure import find_fault
+from .effect_row import effect_line
 from .exchange_events import idempotency_key, repeat_row
 from .pending_approvals import PendingApproval
 from .repeats import Effect
+from .request_contracts import ContractState
 from .run_state import OpenRun
-
-if TYPE_CHECKING:
-    from .request_contracts import ContractState
+from .usage_meter import RequestUsage
 
 _KEY = "playhead"
 
@@ -132,8 +132,6 @@ class PendingExchange:
         self._searching = threading.Lock()
         self.raw: bytes = b""
         self.fingerprint: Fingerprint | None = None
-        self.forms: Forms = frozenset()
-        """All that it can be taken for, where repeats are counted."""
         self.effect_key: bytes | None = None
         """Of an effect that was read whole, or that the tape answers before it has ended."""
         self.found: Found | None = None
@@ -214,12 +212,7 @@ class PendingExchange:
         self.fault: Fault | None = None
         self.warnings: list[str] = []
         self.saved = False
-        self.may_ask_model: bool | None = None
-        """Whether it can be taken for a model call; None where nobody has asked."""
-        self.usage: CountedUsage | None = None
-        """What it used, where limits have it read."""
-        self.usage_bytes = 0
-        """Of the response's body, those that this was read from."""
+        self.usage = RequestUsage()
         self.broken = False
         """Whether it was broken off by us: what still comes is not kept."""
         self.unlogged = False
@@ -247,8 +240,33 @@ class PendingExchange:
             self.hold(-self._held)
             self._answer_held = 0
             self.open_run.asked_at[self.origin] = time.monotonic()
+            self._report_effect()
             self.open_run.finish(self)
-            self.open_run.counters.add(self)
+            self.open_run.counters.add(
+                self.open_run.mode, self.request_class, self.decision, self.fault
+            )
+
+    def _report_effect(self) -> None:
+        """Tell a sink of an effect that has ended."""
+        open_run, early = self.open_run, self.early
+        if open_run.sink_queue is None or open_run.info is None or self.logged is None:
+            return
+        # Of what was answered before it had ended nothing is kept: it is what the tape has, or a divergence.
+        same = early is not None and not early.diverged
+        hit = self.injection is not None and self.injection.text in self.warnings
+        line = effect_line(
+            open_run.info.id,
+            open_run.tape.id if open_run.tape is not None else None,
+            self.logged,
+            playback=open_run.mode is Mode.PLAYBACK,
+            injection=self.injection if hit else None,
+            asked=early.exchange.request if early is not None and same else self.request,
+            answered=self.answered,
+            divergence=self.divergence,
+            approval=self.approval,
+        )
+        if line:
+            open_run.sink_queue.put(open_run.reporter, line)
 
     @property
     def finished(self) -> bool:
@@ -495,6 +513,11 @@ class PendingExchange:
         said = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
         self.fault = find_fault(said, Phase.BODY if begun else phase, ending, code, self.now_us())
         return self.fault
+
+
+def on_their_way(open_run: OpenRun) -> set[PendingExchange]:
+    """Give the pending exchanges of a run."""
+    return cast("set[PendingExchange]", open_run.pending_exchanges)
 
 
 def find_redact_text(client: connection.Client) -> Callable[[str], str]:

@@ -4,12 +4,10 @@ The counts stand beside the log, not in it: they cost a microsecond a request, a
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from ...tape.policy.decide import Action
-
-if TYPE_CHECKING:
-    from .pending_exchange import PendingExchange
+from ...config import Mode
+from ...tape.exchange import Fault, RequestClass
+from ...tape.policy.decide import Action, Decision
 
 UNDECIDED = "undecided"
 """Verdict of a request that ended before anything was decided: its client left, or an error of ours."""
@@ -49,10 +47,15 @@ class Counters:
         self.lost: Counter[str] = Counter()
         """Rows that a sink did not get, by sink."""
 
-    def add(self, pending: "PendingExchange") -> None:
+    def add(
+        self,
+        mode: Mode,
+        request_class: RequestClass,
+        decision: Decision | None,
+        fault: Fault | None,
+    ) -> None:
         """Count a request that has ended."""
-        decision = pending.decision
         verdict = UNDECIDED if decision is None else _VERDICTS.get(decision.action, UNDECIDED)
-        self.requests[pending.open_run.mode.value, pending.request_class.value, verdict] += 1
-        if pending.fault is not None:
-            self.faults[pending.fault.kind.value] += 1
+        self.requests[mode.value, request_class.value, verdict] += 1
+        if fault is not None:
+            self.faults[fault.kind.value] += 1

@@ -27,7 +27,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from mitmproxy import connection
 
@@ -45,11 +45,9 @@ from ...tape.redaction.redactor import Redactor
 from .effect_sinks import SinkQueue
 from .gaps import Gap
 from .pending_approvals import PendingApprovals
+from .pending_exchange import PendingExchange, on_their_way
 from .process_counters import Counters
 from .run_state import OpenRun
-
-if TYPE_CHECKING:
-    from .pending_exchange import PendingExchange
 
 logger = logging.getLogger(__name__)
 
@@ -465,7 +463,7 @@ class RunRegistry:
 
     def _begun(self, open_run: OpenRun) -> None:
         if open_run.usage_meter is not None and open_run.info is not None:
-            open_run.usage_meter.begin(open_run)
+            open_run.usage_meter.begin()
         if open_run.info is not None and open_run.config.sink.used:
             open_run.sink_queue = self._sink_queue(open_run.config.sink)
 
@@ -625,7 +623,7 @@ class RunRegistry:
                 self.end(open_run, f"the mode became {self.config.mode.value}")
 
     async def _give_up_overdue(self, open_run: OpenRun) -> None:
-        for pending in list(open_run.pending_exchanges):
+        for pending in list(on_their_way(open_run)):
             if pending.is_overdue and self.on_overdue is not None:
                 await self.on_overdue(pending)
 
@@ -671,9 +669,9 @@ class RunRegistry:
         settled = await open_run.settled(open_run.config.runs.grace_s)
         if not settled:
             await _refuse_held(open_run)
-        open_run.unfinished = tuple(sorted(pending.seq for pending in open_run.pending_exchanges))
+        open_run.unfinished = tuple(sorted(pending.seq for pending in on_their_way(open_run)))
         if not settled and self.on_unfinished is not None:
-            for pending in list(open_run.pending_exchanges):
+            for pending in list(on_their_way(open_run)):
                 with contextlib.suppress(StoreUnwritable):  # a gap
                     await self.on_unfinished(pending)
         playback = open_run.playback
@@ -734,7 +732,7 @@ async def _refuse_held(open_run: OpenRun) -> None:
     ended = ApprovalDecision(Ruling.ENDED)
     held = [
         one
-        for one in open_run.pending_exchanges
+        for one in on_their_way(open_run)
         if one.approval is not None and one.approval.decide(ended)
     ]
     await asyncio.gather(*(pending.ended(_REFUSED_S) for pending in held))

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...config import OnViolation
 from ...tape.contracts.applicable_contracts import MODELS, ApplicableContracts
 from ...tape.diff.divergence_types import one_line
-from ...tape.exchange import RawResponse, RedactedText, Request, Response
+from ...tape.exchange import RawResponse, RedactedText, Request, Response, Seq
 from ...tape.records.events import EventKind
+from .run_state import OpenRun
 
 if TYPE_CHECKING:
     from ...tape.contracts.check import Checked
-    from .pending_exchange import PendingExchange
 
 MAX_REASON = 600
 _DECLARED = "declared by the request"
@@ -89,24 +89,25 @@ class ContractState:
                 )
                 self.withheld = one_line(redact_text(text), MAX_REASON)
 
-    def report(self, pending: "PendingExchange", *, recorded: bool = False) -> None:
+    def report(self, open_run: OpenRun, seq: Seq, *, recorded: bool = False) -> None:
         """Note in the run's log what was found in the answer. Loop.
 
         recorded: whether the client was refused the answer on the tape.
         """
         for found in self._found:
-            report(pending, found, recorded=recorded)
+            report(open_run, seq, found, recorded=recorded)
 
 
-def report(pending: "PendingExchange", found: ContractViolation, *, recorded: bool = False) -> None:
+def report(
+    open_run: OpenRun, seq: Seq, found: ContractViolation, *, recorded: bool = False
+) -> None:
     """Note in the run's log what a check has found, if it has found anything. Loop."""
     checked = found.checked
     if not checked.violations and not checked.unchecked:
         return
-    open_run = pending.open_run
     open_run.note(
         EventKind.CONTRACT,
-        seq=pending.seq,
+        seq=seq,
         of=found.of,
         rule=found.rule,
         refused=found.refused,

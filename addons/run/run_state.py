@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from time import thread_time
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mitmproxy import connection
 
@@ -22,27 +22,25 @@ from ...tape.canonical.canonical_request import (
 from ...tape.canonical.identify import Identifier
 from ...tape.contracts.applicable_contracts import Contracts
 from ...tape.exchange import (
+    Gone,
     RedactedText,
     Seq,
     Tunnel,
 )
 from ...tape.matching.agreement import Agreement
-from ...tape.policy.decide import Policy
+from ...tape.playback.script import Steps
+from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.endpoints import read_places
 from ..order.lanes import Lanes
-from .effect_row import effect_line
 from .effect_sinks import EffectReporter, SinkQueue
 from .gaps import Gap
 from .playback_state import PlaybackState, RecordedSecrets, find_key, read_recorded
 from .process_counters import Counters
 from .repeats import AlikeEffects, Effects
 from .usage_meter import UsageMeter
-
-if TYPE_CHECKING:
-    from .pending_exchange import PendingExchange
 
 _PAUSE_S = 0.0005
 
@@ -61,6 +59,50 @@ class Stopped:
     def __str__(self) -> str:
         who = f"{self.by} (pid {self.pid})" if self.pid else self.by
         return f"stopped by {who}: {self.reason}" if self.reason else f"stopped by {who}"
+
+
+class Unfinished(Protocol):
+    """A request on its way, as its run knows it: `PendingExchange`."""
+
+    @property
+    def seq(self) -> Seq:
+        """Its place in the run."""
+
+    @property
+    def origin(self) -> tuple[str, int]:
+        """Host in lower case, and port."""
+
+    @property
+    def decision(self) -> Decision | None:
+        """What was decided for it."""
+
+    @property
+    def gone(self) -> Gone | None:
+        """How its client left before it had the whole answer."""
+
+    @property
+    def left(self) -> bool:
+        """Whether its client left while it was held."""
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether it may be sent on."""
+
+    @property
+    def recording(self) -> bool:
+        """Whether it is recorded."""
+
+    @property
+    def head_sent(self) -> bool:
+        """Whether its client was sent the answer's head."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the response's body that have arrived."""
+
+    @property
+    def steps(self) -> Steps | None:
+        """What is played of the tape."""
 
 
 class OpenRun:
@@ -111,7 +153,7 @@ class OpenRun:
         self.groups: set[tuple[int, float]] = set()
         self.groups_known = True
         self.clients: dict[str, connection.Client] = {}
-        self.pending_exchanges: set[PendingExchange] = set()
+        self.pending_exchanges: set[Unfinished] = set()
         self.effects = Effects()
         """Effects asked for so far."""
         self.gated = AlikeEffects()
@@ -124,7 +166,7 @@ class OpenRun:
         """How many tunnels were asked for, by host and port."""
         self.asked_at: dict[tuple[str, int], float] = {}
         """When something was last asked of a host and port, or was done with; by the monotonic clock."""
-        self.permits: dict[PendingExchange, tuple[str, str, int]] = {}
+        self.permits: dict[Unfinished, tuple[str, str, int]] = {}
         """Where live requests on their way may be connected to: client id, host, port."""
         self.last_request = time.monotonic()
         self.requests = 0
@@ -134,7 +176,11 @@ class OpenRun:
         self.stopped: Stopped | None = None
         """Who stopped it; nothing more is asked of anybody then."""
         limited = recorded and config.limits != Limits()
-        self.usage_meter = UsageMeter(config.limits) if limited else None
+        self.usage_meter = (
+            UsageMeter(config.limits, config.classes, lambda: self.policy, self.note)
+            if limited
+            else None
+        )
         """What it has exhausted, where it has limits."""
         self.last_seq = Seq(0)
         """Place of the request that arrived last; 0 before the first."""
@@ -183,18 +229,16 @@ class OpenRun:
         self.last_seq = Seq(self.last_seq + 1)
         return self.last_seq
 
-    def begin(self, pending: "PendingExchange") -> None:
+    def begin(self, pending: Unfinished) -> None:
         """Note a request on its way."""
         self.pending_exchanges.add(pending)
         self._idle.clear()
         self.requests += 1
         self.last_request = time.monotonic()
 
-    def finish(self, pending: "PendingExchange") -> None:
+    def finish(self, pending: Unfinished) -> None:
         """Note that a request is done."""
         self.pending_exchanges.discard(pending)
-        if self.sink_queue is not None and (line := effect_line(pending)):
-            self.sink_queue.put(self.reporter, line)
         self.permits.pop(pending, None)
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()

@@ -5,36 +5,108 @@ thread, reads tokens and money before the last byte of an answer is released, so
 """
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice, product
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from blake3 import blake3
 from mitmproxy import http
 
-from ...config import Limits
+from ...config import Classes, Limits
 from ...config.targets.request_interpretations import Ways
 from ...tape.classify.by_method_and_url import may_ask_model
-from ...tape.exchange import HttpRequest, HttpResponse, Phase, RequestClass
-from ...tape.policy.limits import CountedUsage, Row, Spent, Used, find_spent
+from ...tape.exchange import (
+    Fault,
+    Fingerprint,
+    HttpRequest,
+    HttpResponse,
+    Phase,
+    RequestClass,
+    Seq,
+    Spilled,
+)
+from ...tape.policy.decide import Facts, Policy
+from ...tape.policy.limits import CountedUsage, Forms, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
-
-if TYPE_CHECKING:
-    from .pending_exchange import PendingExchange
-    from .run_state import OpenRun
-
 
 _MOST_WAYS = 64
 """Ways of a request in which its usage is looked for."""
 
 
+@dataclass(slots=True)
+class RequestUsage:
+    """What one request has used, as far as it is known."""
+
+    forms: Forms = frozenset()
+    """All that it can be taken for, where repeats are counted."""
+    may_ask_model: bool | None = None
+    """Whether it can be taken for a model call; None where nobody has asked."""
+    counted: CountedUsage | None = None
+    """What it used, where limits have it read."""
+    read_bytes: int = 0
+    """Of the response's body, those that this was read from."""
+
+
+class Metered(Protocol):
+    """A request that is counted: `PendingExchange`."""
+
+    @property
+    def seq(self) -> Seq:
+        """Its place in the run."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of it by its head."""
+
+    @property
+    def request_class(self) -> RequestClass:
+        """Its class."""
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """Its fingerprint, once it is known."""
+
+    @property
+    def usage(self) -> RequestUsage:
+        """What it has used."""
+
+    @property
+    def fault(self) -> Fault | None:
+        """How it failed."""
+
+    @property
+    def started_ns(self) -> int:
+        """When it arrived."""
+
+    @property
+    def downloaded(self) -> Spilled | None:
+        """The body of its answer, where that was too large to be held."""
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The same where it is held."""
+
+
 class UsageMeter:
     """What one run has used."""
 
-    def __init__(self, limits: Limits) -> None:
-        """Begin with nothing used."""
+    def __init__(
+        self,
+        limits: Limits,
+        classes: Classes,
+        find_policy: Callable[[], Policy],
+        note: Callable[..., None],
+    ) -> None:
+        """Begin with nothing used.
+
+        find_policy: gives the policy of now.
+        note: appends an event to the run's log.
+        """
         self.limits = limits
+        self._classes = classes
+        self._find_policy = find_policy
+        self._note = note
         self.used = Used()
         self._row = Row()
         self._told: set[str] = set()
@@ -45,18 +117,18 @@ class UsageMeter:
         """Whether answers of models are read for what they state."""
         return self.limits.tokens is not None or self.limits.usd is not None
 
-    def asks_for_repeats(self, pending: "PendingExchange") -> bool:
+    def asks_for_repeats(self, pending: Metered) -> bool:
         """Say whether a request's fingerprint is needed before it leaves; a poll that a rule allows is none."""
         if self.limits.repeats is None or pending.request_class is RequestClass.TELEMETRY:
             return False
-        return pending.open_run.policy.find_repeat(pending.facts) is None
+        return self._find_policy().find_repeat(pending.facts) is None
 
-    def begin(self, open_run: "OpenRun") -> None:
+    def begin(self) -> None:
         """Note the limits in the run's log, and get ready. Loop."""
         limits = self.limits
         usd = None if limits.usd is None else str(limits.usd)
         logged = {"calls": limits.calls, "tokens": limits.tokens, "usd": usd}
-        open_run.note(EventKind.NOTED, limits={**logged, "repeats": limits.repeats})
+        self._note(EventKind.NOTED, limits={**logged, "repeats": limits.repeats})
         if self.reads_answers:
             self._loading = asyncio.get_running_loop().run_in_executor(None, self._load)
 
@@ -68,37 +140,41 @@ class UsageMeter:
         if self.limits.usd is not None:
             usage_module.load_prices()
 
-    def asks_model(self, pending: "PendingExchange") -> bool:
+    def asks_model(self, pending: Metered) -> bool:
         """Say whether a request can be taken for a model call."""
         if RequestClass.INFERENCE in pending.facts.may_be:
             return True
         if not self.reads_answers:
             return False
-        if pending.may_ask_model is None:
-            classes = pending.open_run.config.classes
-            pending.may_ask_model = may_ask_model(pending.facts.ways, classes)
-        return pending.may_ask_model
+        usage = pending.usage
+        if usage.may_ask_model is None:
+            usage.may_ask_model = may_ask_model(pending.facts.ways, self._classes)
+        return usage.may_ask_model
 
-    def find_spent(self, pending: "PendingExchange") -> Spent | None:
+    def note_forms(self, pending: Metered, forms: Forms) -> None:
+        """Note all that a request can be taken for."""
+        pending.usage.forms = forms
+
+    def find_spent(self, pending: Metered) -> Spent | None:
         """Find the limit that stands in a request's way. Once a request."""
         times = 0
         if pending.fingerprint is not None and self.asks_for_repeats(pending):
-            times = self._row.note(pending.facts, pending.forms)
+            times = self._row.note(pending.facts, pending.usage.forms)
         kind = RequestClass.INFERENCE if self.asks_model(pending) else pending.request_class
         return find_spent(self.limits, self.used, kind, times)
 
-    def count(self, pending: "PendingExchange", calls: int = 1) -> None:
+    def count(self, pending: Metered, calls: int = 1) -> None:
         """Count a request that is about to leave; -1 takes back one that did not."""
         if pending.request_class is not RequestClass.TELEMETRY:
             self.used.calls += calls
 
-    def report(self, pending: "PendingExchange", spent: Spent) -> None:
+    def report(self, pending: Metered, spent: Spent) -> None:
         """Note in the run's log that a limit is exhausted, once for each."""
         if spent.limit in self._told:
             return
         self._told.add(spent.limit)
         used = self.used
-        pending.open_run.note(
+        self._note(
             EventKind.LIMITED,
             seq=pending.seq,
             limit=spent.limit,
@@ -108,7 +184,7 @@ class UsageMeter:
             usd=str(used.usd),
         )
 
-    def heard(self, pending: "PendingExchange", answer: http.Response | None) -> None:
+    def heard(self, pending: Metered, answer: http.Response | None) -> None:
         """Note what a read was answered, where its repeats are counted. Loop; before the last byte is released."""
         if pending.request_class is not RequestClass.READ or pending.fingerprint is None:
             return
@@ -119,24 +195,25 @@ class UsageMeter:
             logged.update(pending.downloaded.digest)
         else:
             logged.update(b"".join(pending.pieces))
-        self._row.heard(pending.facts, pending.forms, logged.digest(16))
+        self._row.heard(pending.facts, pending.usage.forms, logged.digest(16))
 
     def count_usage(
-        self, pending: "PendingExchange", request: HttpRequest, response: HttpResponse | None
+        self, pending: Metered, request: HttpRequest, response: HttpResponse | None
     ) -> None:
         """Count the usage that a model's answer states, in place of an earlier count for it. The writer's thread."""
         size = 0 if response is None else response.body_bytes
-        if pending.usage is not None:
-            if size == pending.usage_bytes:
+        usage = pending.usage
+        if usage.counted is not None:
+            if size == usage.read_bytes:
                 return  # the end of a stream whose last piece was read already
-            self.used.add(pending.usage, -1)
-        pending.usage_bytes = size
-        pending.usage = self._read(pending, request, response)
-        if pending.usage is not None:
-            self.used.add(pending.usage)
+            self.used.add(usage.counted, -1)
+        usage.read_bytes = size
+        usage.counted = self._read(pending, request, response)
+        if usage.counted is not None:
+            self.used.add(usage.counted)
 
     def _read(
-        self, pending: "PendingExchange", request: HttpRequest, response: HttpResponse | None
+        self, pending: Metered, request: HttpRequest, response: HttpResponse | None
     ) -> CountedUsage | None:
         if response is None:
             fault = pending.fault

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from ...addons.run.pending_exchange import on_their_way
 from ...addons.run.registry import RunRegistry
 from ...addons.wire.client_disconnect import count_unread
 from ..open_files import FileGauge
@@ -170,7 +171,7 @@ class Admission:
         busy = {
             pending.flow.client_conn.id
             for open_run in self._registry.open
-            for pending in open_run.pending_exchanges
+            for pending in on_their_way(open_run)
         }
         for handler in self._handlers.values():
             if handler.client.id not in busy and handler.is_idle:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from playhead.addons.run.pending_exchange import on_their_way
 from playhead.addons.websocket import DIVERGED_REASON, WebSocketRecorder
 from playhead.config import Config, IgnoreRule, Mode, parse_match
 from playhead.config.schema import Classes, LiveRule
@@ -833,7 +834,7 @@ async def test_what_is_not_written_yet_is_bounded(store_dir: Path) -> None:
                 return held[-1]
 
             peer = await Peer.open(str(running.address), target_of(origin))
-            (pending,) = running.open_run("tape").pending_exchanges
+            (pending,) = on_their_way(running.open_run("tape"))
             assert isinstance(pending.websocket, WebSocketRecorder)
             kept = pending.websocket
             running.store.writer.submit = slow  # type: ignore[method-assign, assignment]
