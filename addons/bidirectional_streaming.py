@@ -23,7 +23,9 @@ from ..tape.redaction.compare_placeholders import blank
 from .answer.cut_request import note_cut_request
 from .faults.inject import note_injected
 from .playback import find_raw, notes, play
-from .run.pending_exchange import Early, PendingExchange, find_pending, note_verdict
+from .run.exchange_parts.prepared_request import Lookup
+from .run.exchange_parts.request_body import Early
+from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .run.playback_state import PlaybackState
 from .run.run_state import OpenRun
 from .wire.http import read_request
@@ -46,12 +48,12 @@ class Bidirectional:
 
     def playhead_bidirectional(self, pending: PendingExchange) -> None:
         """Compare what has come; begin to play where the recorded answer had begun."""
-        if pending.early is not None:
-            _compare(pending, pending.early)
+        if pending.body.early is not None:
+            _compare(pending, pending.body.early)
         elif (
             (playback := pending.open_run.playback) is not None
-            and pending.upload is None
-            and pending.sent
+            and pending.body.upload is None
+            and pending.body.sent
         ):
             _find(pending, playback)
 
@@ -60,7 +62,7 @@ class Bidirectional:
         pending = find_pending(flow)
         if pending is None or pending.decision is not None:
             return
-        if not pending.bidirectional:
+        if not pending.body.bidirectional:
             note_cut_request(pending)
             return
         playback = pending.open_run.playback
@@ -77,13 +79,13 @@ class Bidirectional:
 
 def _find(pending: PendingExchange, playback: PlaybackState) -> None:
     """Find the recorded request that this one has been so far."""
-    request, came = _read_head(pending), pending.sent[0]
+    request, came = _read_head(pending), pending.body.sent[0]
     recorded = _find_alike(pending, playback, request, _began_within)
     first = _find_alike(pending, playback, request, _awaits_more) if recorded is not None else None
     if recorded is not None and first is not None and first.seq < recorded.seq:
         # Which of the two it is, its next message tells, or that none comes.
-        pending.undecided = pending.quiet_at != len(came)
-        if pending.undecided:
+        pending.body.wait_for_more(undecided=pending.body.quiet_at != len(came))
+        if pending.body.undecided:
             return
     if recorded is None and _find_alike(pending, playback, request, _awaits_more) is None:
         recorded = _find_alike(pending, playback, request, _began)
@@ -93,9 +95,8 @@ def _find(pending: PendingExchange, playback: PlaybackState) -> None:
 
 def _read_head(pending: PendingExchange) -> Request:
     """Read a request as far as its head, and keep that."""
-    asked = read_request(pending.flow, pending.fields, names=pending.names)
-    pending.request, pending.redactions = pending.open_run.redactor.head(asked)
-    return pending.request
+    asked = read_request(pending.flow, pending.arrival.fields, names=pending.arrival.names)
+    return pending.prepare(*pending.open_run.redactor.head(asked)).request
 
 
 def _find_alike(
@@ -107,7 +108,7 @@ def _find_alike(
     """Find the first recorded exchange with the same head that was not served and fits what has come of the body."""
     open_run = pending.open_run
     key = (request.method, request.url.partition("?")[0])
-    came = pending.sent[0] if pending.sent else b""
+    came = pending.body.sent[0] if pending.body.sent else b""
     form = _head_form(open_run, request, pending.request_class)
     for seq in playback.find_endpoints().get(key, ()):
         if playback.cursor.served(seq):
@@ -156,8 +157,7 @@ def _awaits_more(recorded: Exchange, came: bytes) -> bool:
 def _begin(
     pending: PendingExchange, playback: PlaybackState, request: Request, recorded: Exchange
 ) -> None:
-    pending.early = Early(recorded, len(pending.sent[0]))
-    pending.sent = []  # compared by now
+    pending.body.begin_early(recorded)
     _take(pending, playback, request, recorded, "on tape: its request is the same so far", play)
 
 
@@ -175,20 +175,20 @@ def _take(
     start: begins the answer; None where nobody waits for one.
     """
     open_run = pending.open_run
-    pending.fingerprint = playback.fingerprint_of(recorded)
-    pending.effect_key = playback.effect_key_of(recorded)
-    pending.found = Hit(recorded.seq)
-    playback.cursor.take(pending.fingerprint, pending.found)
-    pending.decision = Decision(Action.SERVE, reason, "tape", recorded.seq)
-    if pending.injection is not None:
-        reason = note_injected(pending, pending.injection, pending.decision).reason
+    fingerprint, hit = playback.fingerprint_of(recorded), Hit(recorded.seq)
+    pending.identify(fingerprint, playback.effect_key_of(recorded))
+    pending.find(Lookup(hit))
+    playback.cursor.take(fingerprint, hit)
+    decision = pending.decide(Decision(Action.SERVE, reason, "tape", recorded.seq))
+    if pending.held.injection is not None:
+        reason = note_injected(pending, pending.held.injection, decision).reason
     raw = None
     if start is not None:
         if recorded.has_replaced_answer and open_run.keeps_originals:
             raw = find_raw(open_run, playback, recorded)
         start(pending, playback, recorded, raw)
     if open_run.sink_queue is not None:
-        pending.answered = recorded
+        pending.account.answer(recorded)
     more = notes(pending, playback, request, recorded, raw)
     served = VerdictKind.SERVED
     version = request.http_version
@@ -203,9 +203,7 @@ def _compare(pending: PendingExchange, early: Early) -> None:
     asked = early.exchange.request
     if asked.spilled is not None or early.diverged:
         return
-    came = b"".join(pending.sent)
-    pending.sent = []
-    at, early.compared = early.compared, early.compared + len(came)
+    at, came = pending.body.compare(early)
     if _differs(asked, at, came):
         _diverge(
             pending, early, at, came, "the request went on otherwise after its answer had begun"
@@ -214,7 +212,7 @@ def _compare(pending: PendingExchange, early: Early) -> None:
         more = early.compared - len(asked.body)
         text = f"the request went on for {more} bytes more than the recorded one, which ended there"
         _diverge(pending, early, len(asked.body), came[-more:], text)
-    elif pending.request_ended and early.compared < len(asked.body):
+    elif pending.body.request_ended and early.compared < len(asked.body):
         less = len(asked.body) - early.compared
         text = f"the request ended {less} bytes before the recorded one: it has fewer messages, or a shorter one"
         _diverge(pending, early, early.compared, b"", text)
@@ -239,7 +237,7 @@ def _differs(asked: Request, at: int, came: bytes) -> bool:
 
 def _diverge(pending: PendingExchange, early: Early, at: int, came: bytes, text: str) -> None:
     """Note that a request is another one from this byte on, and that it gets no further answer."""
-    early.diverged = True
+    pending.body.diverge(early)
     assert pending.request is not None
     expected = early.exchange.request.body[at:]
     shown = pending.open_run.redactor.text(came)

@@ -42,10 +42,10 @@ class Contract:
         applicable = pending.open_run.contracts.find(pending.facts)
         if applicable is None:
             return None
-        pending.contract_state = ContractState(applicable)
+        contract_state = pending.hold_to(ContractState(applicable))
         if applicable.request is None:
             return None
-        return self._check(flow, pending, pending.contract_state, applicable.request)
+        return self._check(flow, pending, contract_state, applicable.request)
 
     async def _check(
         self,
@@ -54,7 +54,9 @@ class Contract:
         contract_state: ContractState,
         rule: ContractRule,
     ) -> None:
-        asked = read_request(flow, pending.fields, pending.uploaded, pending.names)
+        asked = read_request(
+            flow, pending.arrival.fields, pending.body.uploaded, pending.arrival.names
+        )
         checked = await asyncio.to_thread(_check_request, pending, rule, asked)
         contract_state.in_request = ContractViolation(
             "request", rule.match.text, checked, refuses=False
@@ -107,7 +109,7 @@ def check_recorded(
     if response is None or exchange.fault is not None or not contract_state.applicable.answers:
         return
     can = can_hold(request.method, response.status, response.headers)
-    held = can and response.spilled is None and pending.injection is None
+    held = can and response.spilled is None and pending.held.injection is None
     contract_state.check_answer(
         request, response, response, pending.open_run.redactor.redact_text, held=held
     )
@@ -122,8 +124,10 @@ def make_refusal(request: Request, withheld: str) -> http.Response:
 def lay_refusal(pending: PendingExchange, recorded: Exchange, withheld: str) -> None:
     """Lay a refusal over the recorded answer that a pending exchange is about to play, with the bytes it had then."""
     made = make_refusal(recorded.request, withheld)
-    pending.flow.response, pending.ragged = made, False
-    pending.withheld = True
+    pending.flow.response = made
+    pending.answer.play(ragged=False)
     at_us = int(recorded.end_us * pending.open_run.config.playback.pace)
     head, end = Step(at_us, StepKind.HEAD), Step(at_us, StepKind.END)
-    pending.steps = Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])
+    pending.playing.withhold(
+        Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])
+    )

@@ -61,6 +61,8 @@ from .answer.stub import imitate_tape
 from .attempts.own_ports import passes
 from .bidirectional_streaming import is_bidirectional
 from .failed_tunnels import find_missed, take_missed
+from .run.exchange_parts.arrival import Arrival
+from .run.exchange_parts.prepared_request import Lookup
 from .run.pending_exchange import HELD_BYTES, PendingExchange, attach, find_pending
 from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
@@ -117,12 +119,8 @@ class Decide:
         facts, kind = _find_facts(message, names, open_run)
         seq = open_run.next_seq() if open_run.info is not None else Seq(0)
         lane = Lane(0, find_overlaps(open_run)) if open_run.mode is Mode.RECORD else None
-        pending = PendingExchange(open_run, flow, seq, facts)
-        pending.kind = kind
-        pending.fields = message.data.headers.fields
-        pending.tunnel = tunnel
-        pending.lane = lane
-        pending.names = _hide(names, open_run)
+        arrival = Arrival(message.data.headers.fields, tunnel, lane, _hide(names, open_run))
+        pending = PendingExchange(open_run, flow, seq, facts, kind, arrival)
         attach(flow, pending)
         if open_run.mode is Mode.PLAYBACK:
             flow.response = preset_refusal()
@@ -131,34 +129,32 @@ class Decide:
         no_room = _has_no_room(pending)
         at_once = no_room or is_bidirectional(message)
         if at_once:
-            _look_at_form(pending, read_request(flow, pending.fields, names=names), unread=True)
+            _look_at_form(
+                pending, read_request(flow, pending.arrival.fields, names=names), unread=True
+            )
             if pending.kind.by_path and not no_room:  # gRPC's messages are no JSON
                 now = RequestClass.EFFECT
-                pending.facts = pending.facts._replace(request_class=now, by_body=True)
+                pending.classify(pending.facts._replace(request_class=now, by_body=True))
         if at_once and not asked and open_run.policy.find_gate(facts) is None:
             self._decide_by_head(flow, pending)
-            pending.unsaved = no_room and pending.decision is not None
+            if no_room and pending.decision is not None:
+                pending.progress.give_up()
 
     def _decide_by_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         """Decide by its head on a request that may be answered before it has ended."""
         open_run = pending.open_run
-        pending.bidirectional = True
-        pending.request_ended = False
+        pending.body.open_both_ways()
         lost = open_run.mode is Mode.PLAYBACK and open_run.tape is None
         policy = _NO_RULES if lost else open_run.policy
         decision = decide_leaving(pending, policy, None)
         if decision.action in (Action.FORWARD, Action.LIVE):
-            request = read_request(flow, pending.fields, names=pending.names)
-            pending.request, pending.redactions = open_run.redactor.head(request)
-            pending.decision = decision
+            request = read_request(flow, pending.arrival.fields, names=pending.arrival.names)
+            pending.prepare(*open_run.redactor.head(request))
+            pending.decide(decision)
 
     async def playhead_uploaded(self, pending: PendingExchange) -> None:
         """Give a body that is too large to be held its hash, by which it is compared; take back one that was set aside."""
-        assert pending.upload is not None
-        if pending.upload.is_aside:
-            pending.sent = [await pending.take_back_upload()]
-        else:
-            pending.uploaded = await pending.upload.measure()
+        await pending.take_upload()
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Decide, now that the body is there."""
@@ -169,36 +165,35 @@ class Decide:
             _drop_trailer_claims(flow, live=pending.decision.action is Action.LIVE)
             return None
         open_run = pending.open_run
-        pending.request_ended = True
-        asked = read_request(flow, pending.fields, pending.uploaded, pending.names)
+        pending.body.end()
+        asked = read_request(
+            flow, pending.arrival.fields, pending.body.uploaded, pending.arrival.names
+        )
         _look_at_form(pending, asked)
         # The body of what is recorded is searched where it is written, off the loop.
         recording = open_run.mode is not Mode.PLAYBACK
         redact = open_run.redactor.head if recording else open_run.redactor.request
-        request, pending.redactions = redact(asked)
-        pending.request = request
-        if recording:
-            pending.came = asked.body
-        pending.searched = not recording
+        request = pending.prepare(*redact(asked)).request
+        pending.body.come(asked.body, searched=not recording)
         now = class_by_body(pending.kind, asked)
         if now is not pending.kind.of:
-            pending.facts = pending.facts._replace(request_class=now, by_body=True)
+            pending.classify(pending.facts._replace(request_class=now, by_body=True))
         if recording:
             return self._decide_leaving(pending, open_run)
         playback = open_run.playback
         if playback is None:
-            pending.decision = decide_on(pending, _NO_RULES, None)
+            pending.decide(decide_on(pending, _NO_RULES, None))
             return None
-        pending.raw = raw_key(request, pending.request_class)
-        known = playback.find_known(pending.raw)
+        known = playback.find_known(raw_key(request, pending.request_class))
         # Of an effect its effect key is needed even so.
         effect = pending.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
             return self._decide_off_loop(pending, playback, request)
         if known is None:
-            known, pending.effect_key = open_run.identifier.identify(request, pending.request_class)
-        elif effect:
-            pending.effect_key = open_run.identifier.effect_key(request)
+            known, key = open_run.identifier.identify(request, pending.request_class)
+        else:
+            key = open_run.identifier.effect_key(request) if effect else None
+        pending.identify(None, key)
         return self._look_up(pending, playback, request, known)
 
     def _decide_leaving(
@@ -207,7 +202,7 @@ class Decide:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
         assert pending.request is not None
         if _needs_comparison(pending, open_run):
-            if len(pending.came) > _LARGE_BYTES:
+            if len(pending.body.came) > _LARGE_BYTES:
                 return self._decide_leaving_off_loop(pending, open_run)
             _identify_for_comparison(pending, open_run)
         self._let_out(pending, open_run)
@@ -218,7 +213,7 @@ class Decide:
         self._let_out(pending, open_run)
 
     def _let_out(self, pending: PendingExchange, open_run: OpenRun) -> None:
-        pending.decision = decide_leaving(pending, open_run.policy, None)
+        pending.decide(decide_leaving(pending, open_run.policy, None))
 
     async def _let_out_counted(
         self, pending: PendingExchange, request: Request, found: Fingerprint
@@ -231,9 +226,10 @@ class Decide:
     async def _decide_off_loop(
         self, pending: PendingExchange, playback: PlaybackState, request: Request
     ) -> None:
-        found, pending.effect_key = await asyncio.to_thread(
+        found, key = await asyncio.to_thread(
             playback.identifier.identify, request, pending.request_class
         )
+        pending.identify(None, key)
         looking = self._look_up(pending, playback, request, found)
         if looking is not None:
             await looking
@@ -249,9 +245,9 @@ class Decide:
         found, hit = playback.find_recorded(
             request, pending.request_class, found, repeat=self._repeats(pending)
         )
-        pending.fingerprint = found
+        pending.identify(found, pending.effect_key)
         if open_run.policy.find_live(pending.facts) is not None:
-            pending.found = hit
+            pending.find(Lookup(hit))
             if not _counts_repeats(pending):
                 self._let_out(pending, open_run)
                 return None
@@ -266,8 +262,9 @@ class Decide:
         self, pending: PendingExchange, playback: PlaybackState, request: Request, found: Found
     ) -> None:
         """Decide on an effect that is not on the tape, once the tape was asked for a pattern."""
-        pending.found = found
-        pending.made = await asyncio.to_thread(imitate_tape, pending, playback, request)
+        pending.find(Lookup(found))
+        made = await asyncio.to_thread(imitate_tape, pending, playback, request)
+        pending.find(Lookup(found, made=made))
         self._settle(pending, playback, request, found)
 
     async def _look_for_drift(
@@ -311,7 +308,7 @@ class Decide:
             return False
         needs = await self._find_needs(pending, playback, request, found.seq)
         if self._settle(pending, playback, request, Hit(found.seq)):
-            pending.reordered_results = True
+            pending.find(replace(pending.lookup, reordered_results=True))
             comparing = self._take(pending, playback, request, found.fingerprint, found.seq, needs)
             if comparing is not None:
                 await comparing
@@ -352,17 +349,17 @@ class Decide:
         self, pending: PendingExchange, playback: PlaybackState, request: Request, found: Found
     ) -> bool:
         """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
-        now = add_violation(pending, Constraints(model=pending.made is not None))
-        pending.decision = decide_on(pending, pending.open_run.policy, found, now)
-        pending.found = found
-        if pending.decision.action is not Action.SERVE:
+        now = add_violation(pending, Constraints(model=pending.lookup.made is not None))
+        decision = pending.decide(decide_on(pending, pending.open_run.policy, found, now))
+        pending.find(replace(pending.lookup, found=found))
+        if decision.action is not Action.SERVE:
             return False
         assert isinstance(found, Hit | Drifted)
         missed = find_missed(pending.open_run, playback, request, found.seq)
         if missed is not None:
             take_missed(pending.open_run, playback, missed)
             reason = "on tape: the tunnel that failed before this request"
-            pending.decision = Decision(Action.SERVE, reason, "tape", missed.seq)
+            pending.decide(Decision(Action.SERVE, reason, "tape", missed.seq))
             return False
         return True
 
@@ -381,39 +378,37 @@ class Decide:
         """
         open_run = pending.open_run
         if needs is not None and not playback.cursor.served(needs.tape_seq):
-            pending.needs = needs
-            pending.decision = Decision(Action.REFUSE, reorder_reason(seq, needs), "tape")
+            pending.find(replace(pending.lookup, needs=needs))
+            pending.decide(Decision(Action.REFUSE, reorder_reason(seq, needs), "tape"))
             return None
         recorded, problem = None, "it is missing"
         try:
-            recorded = pending.recorded = open_run.store.exchanges.find(playback.tape, seq)
+            recorded = open_run.store.exchanges.find(playback.tape, seq)
             if recorded is not None and open_run.keeps_originals:
                 open_run.store.originals.find(playback.tape, recorded)
         except LogCorrupt as error:
-            recorded = pending.recorded = None
+            recorded = None
             problem = str(error)
         if recorded is None:
-            pending.unreadable = True
+            pending.find(replace(pending.lookup, unreadable=True))
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
-            pending.decision = Decision(Action.REFUSE, reason, "tape")
+            pending.decide(Decision(Action.REFUSE, reason, "tape"))
             return None
         rest = recorded.response.find_unsearched() if recorded.response is not None else None
         if rest is not None:
-            pending.unreadable = True
+            pending.find(replace(pending.lookup, unreadable=True))
             reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"
-            pending.decision = Decision(Action.REFUSE, reason, "tape")
+            pending.decide(Decision(Action.REFUSE, reason, "tape"))
             return None
         recorded_so = _as_asked(pending, recorded)
         if _lacks_values(pending, playback, request, recorded_so):
             return self._take_later(pending, playback, request, fingerprint, seq, needs)
-        pending.disagrees = _find_disagreements(
-            pending, playback, request, recorded_so, fingerprint
-        )
-        if pending.disagrees:
-            text = "; ".join(one.what for one in pending.disagrees)
-            pending.decision = Decision(
-                Action.REFUSE, f"on the tape as seq {seq}, but {text}", "tape"
-            )
+        wrong = _find_disagreements(pending, playback, request, recorded_so, fingerprint)
+        pending.find(replace(pending.lookup, recorded=recorded, disagrees=wrong))
+        if wrong:
+            text = "; ".join(one.what for one in wrong)
+            reason = f"on the tape as seq {seq}, but {text}"
+            pending.decide(Decision(Action.REFUSE, reason, "tape"))
             return None
         playback.cursor.take(fingerprint, Hit(seq))
         passed = find_passed(open_run, pending, recorded)
@@ -449,7 +444,7 @@ class Decide:
         found: Fingerprint,
     ) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""
-        hit = pending.found
+        hit = pending.lookup.found
         while isinstance(hit, Hit):
             needs = await self._find_needs(pending, playback, request, hit.seq)
             found, again = playback.find_recorded(
@@ -461,12 +456,13 @@ class Decide:
                     await comparing
                 return
             # Another request with the same fingerprint was served meanwhile.
-            hit = pending.found = again
+            hit = again
+            pending.find(replace(pending.lookup, found=again))
             if not isinstance(hit, Hit) and pending.open_run.policy.imitates(pending.facts):
                 await self._settle_stub(pending, playback, request, hit)
             else:
                 now = add_violation(pending, UNCONSTRAINED)
-                pending.decision = decide_on(pending, pending.open_run.policy, hit, now)
+                pending.decide(decide_on(pending, pending.open_run.policy, hit, now))
 
     async def _find_needs(
         self, pending: PendingExchange, playback: PlaybackState, request: Request, seq: Seq
@@ -558,9 +554,10 @@ def _look_at_form(pending: PendingExchange, asked: HttpRequest, *, unread: bool 
             fields = (*fields, *find_address_fields(asked.trailers, *place[1:]))
     if claims:
         classes = pending.open_run.config.classes
-        facts, pending.kind = Facts.of(place, (*facts.claims, *claims), classes)
+        facts, kind = Facts.of(place, (*facts.claims, *claims), classes)
+        pending.classify(facts, kind)
     if claims or fields:
-        pending.facts = facts._replace(address_fields=fields)
+        pending.classify(facts._replace(address_fields=fields))
 
 
 def _drop_trailer_claims(flow: http.HTTPFlow, *, live: bool) -> None:
@@ -599,7 +596,7 @@ def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> Non
     counted = open_run.usage_meter if _counts_repeats(pending) else None
     if counted is not None or asks_for_repeats(pending):
         found = open_run.identifier.identify(request, pending.request_class)
-        pending.fingerprint, pending.effect_key = found
+        pending.identify(*found)
         if counted is not None:
             counted.note_forms(pending, find_forms(pending, request, found[0]))
 
@@ -610,4 +607,4 @@ def _has_no_room(pending: PendingExchange) -> bool:
     if open_run.mode is not Mode.RECORD or not open_run.passes:
         return False
     full = open_run.store.writer.failed is not None
-    return full and announced_length(pending.fields) > HELD_BYTES
+    return full and announced_length(pending.arrival.fields) > HELD_BYTES

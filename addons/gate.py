@@ -75,9 +75,7 @@ class Gate:
         logger.warning(
             "%s: %s %s is %s", approval.name, request.method, request.url, approval.reason
         )
-        pending.approval = approval
-        if pending.left:  # before anybody could be asked
-            approval.decide(ApprovalDecision(Ruling.LEFT))
+        pending.held.ask(approval)
         decided = ApprovalDecision(Ruling.ENDED)
         try:
             decided = await approval.wait()
@@ -101,7 +99,7 @@ class Gate:
         )
         reason = f"{decision.reason}; {decided.text}"
         if decided.ruling is Ruling.APPROVED:
-            pending.decision = Decision(decision.then, reason, decision.rule)
+            pending.decide(Decision(decision.then, reason, decision.rule))
         else:
             _refuse(pending, reason)
 
@@ -115,8 +113,8 @@ def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
 def _refuse(pending: PendingExchange, reason: str) -> None:
     """Have a request refused that was about to leave: it has not been done, and costs nothing."""
     assert pending.decision is not None
-    if pending.gated is not None:
-        pending.gated.undone = True
+    if pending.account.gated is not None:
+        pending.account.gated.undone = True
     if pending.open_run.usage_meter is not None:
         pending.open_run.usage_meter.count(pending, -1)
-    pending.decision = Decision(Action.REFUSE, reason, pending.decision.rule)
+    pending.decide(Decision(Action.REFUSE, reason, pending.decision.rule))

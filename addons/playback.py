@@ -53,7 +53,7 @@ class Playback:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Serve the recorded exchange that was decided on."""
         pending = find_pending(flow)
-        if pending is None or pending.decision is None or pending.early is not None:
+        if pending is None or pending.decision is None or pending.body.early is not None:
             return None
         decision, open_run = pending.decision, pending.open_run
         if decision.action is not Action.SERVE:
@@ -61,8 +61,10 @@ class Playback:
         playback, seq = open_run.playback, decision.seq
         if playback is None or seq is None or pending.request is None:
             raise TypeError("what is served comes from a tape")
-        exchange = pending.recorded or open_run.store.exchanges.find(playback.tape, seq)
-        pending.recorded = None  # its body need not be there for as long as the answer takes
+        exchange = pending.lookup.recorded or open_run.store.exchanges.find(playback.tape, seq)
+        pending.find(
+            replace(pending.lookup, recorded=None)
+        )  # its body need not be there for as long as the answer takes
         if exchange is None:
             raise LogCorrupt(f"run {playback.tape.id}: exchange {seq} is indexed but missing")
         checked = pending.contract_state is not None and pending.contract_state.applicable.answers
@@ -105,12 +107,12 @@ class Playback:
     ) -> None:
         open_run, flow = pending.open_run, pending.flow
         if open_run.sink_queue is not None:
-            pending.answered = exchange
+            pending.account.answer(exchange)
         response = exchange.response
-        if pending.injection is not None:
-            decision = note_injected(pending, pending.injection, decision)
+        if pending.held.injection is not None:
+            decision = note_injected(pending, pending.held.injection, decision)
         verdict, reason = VerdictKind.SERVED, decision.reason
-        if response is not None and response.status == 101 and pending.injection is None:
+        if response is not None and response.status == 101 and pending.held.injection is None:
             wrong = websocket.serve(pending, playback, request, exchange, raw)
             if wrong:
                 flow.response = refusal(request, None, wrong)
@@ -121,7 +123,7 @@ class Playback:
         else:
             play(pending, playback, exchange, raw)
             withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
-            if (withheld or exchange.withheld) and pending.injection is None:
+            if (withheld or exchange.withheld) and pending.held.injection is None:
                 lay_refusal(pending, exchange, withheld or exchange.withheld)
         match = "repeated" if decision.repeated else "canonical"
         if match == "canonical":
@@ -138,7 +140,7 @@ class Playback:
             match, more["profile"] = found
         if decision.allowed:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
-        if pending.reordered_results:
+        if pending.lookup.reordered_results:
             more["reordered_results"] = True
         if verdict is VerdictKind.SERVED:
             more |= notes(pending, playback, request, exchange, raw)
@@ -175,7 +177,7 @@ def play(
     flow.response = make_head(head, flow.request)
     answer, pieces = _read_pieces(pending, answer, raw)
     asked = open_run.config.playback
-    held = asked.late == "held" and pending.injection is None
+    held = asked.late == "held" and pending.held.injection is None
     late_wait_us = int(asked.late_wait * 1e6) if held else None
     interim = exchange.interim if raw is None else raw.interim
     # Whoever listens to events reads them as they come, and may leave before an end that waits for others.
@@ -184,10 +186,10 @@ def play(
     played = (answer, interim)
     steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
     change = spelling.take if spelling is not None else None
-    pending.steps = Steps(steps, change, exchange.gone)
-    pending.ragged = head.ragged
-    if pending.injection is not None:
-        lay_fault(pending, pending.injection)
+    pending.playing.play(Steps(steps, change, exchange.gone))
+    pending.answer.play(ragged=head.ragged)
+    if pending.held.injection is not None:
+        lay_fault(pending, pending.held.injection)
 
 
 def _read_pieces(
@@ -260,7 +262,7 @@ def notes(
     if request.http_version != recorded.request.http_version:
         found["protocols"] = [recorded.request.http_version, request.http_version]
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-    if _gave_up(recorded) and pending.injection is None:
+    if _gave_up(recorded) and pending.held.injection is None:
         found["waits"] = True
     return found
 

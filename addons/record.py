@@ -81,7 +81,7 @@ class Record:
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin a request that is sent on as it comes: it was decided by its head."""
         pending = find_pending(flow)
-        if pending is None or not pending.bidirectional or pending.decision is None:
+        if pending is None or not pending.body.bidirectional or pending.decision is None:
             return None
         waiting = self.request(flow)
         flow.request.stream = True
@@ -98,17 +98,17 @@ class Record:
         if pending.open_run.info is None or not pending.seq:
             if pending.open_run.mode is Mode.RECORD:
                 _pass_unbegun(pending)
-            pending.forwarded = True
+            pending.progress.forward()
             return None
-        pending.recording = True
+        pending.progress.begin()
         if pending.request_class is RequestClass.EFFECT:
             return self._log_intent(pending)
         try:
             _append_intent(pending)
         except StoreUnwritable as error:
             pending.open_run.miss(error)
-            pending.unlogged = True
-        pending.forwarded = True
+            pending.progress.pass_unlogged()
+        pending.progress.forward()
         return None
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
@@ -118,14 +118,16 @@ class Record:
             return
         if pending.decision is None or pending.decision.action not in (Action.FORWARD, Action.LIVE):
             return
-        pending.head_us = pending.now_us()
+        pending.answer.begin(pending.now_us())
         if flow.response.status_code == 101:
             return
         flow.response.stream = True
         kind = flow.response.headers.get("content-type", "")
-        pending.event_stream = kind.lower().startswith("text/event-stream")
-        if flow.request.method != "HEAD":
-            pending.announced = announced_length(flow.response.data.headers.fields)
+        fields = flow.response.data.headers.fields
+        pending.answer.describe(
+            event_stream=kind.lower().startswith("text/event-stream"),
+            announced=announced_length(fields) if flow.request.method != "HEAD" else -1,
+        )
         if pending.contract_state is not None and pending.recording:
             pending.contract_state.holds = _may_hold(pending, flow.response)
 
@@ -137,12 +139,12 @@ class Record:
             pending.open_run.miss(error)
 
     async def _release(self, pending: PendingExchange) -> None:
-        if pending.unsaved:
+        if pending.progress.unsaved:
             return
-        if pending.download is not None and not pending.download.is_aside:
+        if pending.answer.download is not None and not pending.answer.download.is_aside:
             # Too large to be written twice: what has passed is in its file, and kept with the outcome.
-            await pending.download.settle()
-        elif pending.recording and not pending.broken and pending.request_ended:
+            await pending.answer.download.settle()
+        elif pending.recording and not pending.progress.broken and pending.body.request_ended:
             # Half a request would stand for the whole one.
             assert pending.open_run.info is not None
             async with pending.recalled():
@@ -154,11 +156,11 @@ class Record:
         open_run, gone = pending.open_run, pending.gone
         if open_run.info is None or gone is None or not pending.seq:
             return
-        if pending.broken or pending.unsaved:
+        if pending.progress.broken or pending.progress.unsaved:
             return
         made: Callable[[], StoredRecord]
         made = _Maker(pending, pending.flow.response, complete=True, make_event=_left)
-        if pending.download is not None and pending.download.is_aside:
+        if pending.answer.download is not None and pending.answer.download.is_aside:
             made = partial(_corrected, pending, open_run.info)  # its body is in the store alone
         try:
             await open_run.store.exchanges.save(open_run.info.number, made)
@@ -170,7 +172,7 @@ class Record:
         pending = find_pending(flow)
         if pending is None or pending.decision is None or pending.steps is not None:
             return
-        if pending.recording and not pending.saved:  # else its run was ended over it
+        if pending.recording and not pending.progress.saved:  # else its run was ended over it
             if pending.websocket is not None:
                 self._begin(pending)  # its outcome is its end
                 return
@@ -180,7 +182,7 @@ class Record:
 
     async def playhead_websocket_ended(self, pending: PendingExchange) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
-        if pending.recording and not pending.saved:
+        if pending.recording and not pending.progress.saved:
             await self._save(pending, pending.flow.response, complete=True)
 
     async def error(self, flow: http.HTTPFlow) -> None:
@@ -193,12 +195,12 @@ class Record:
                 # Its client left before the first step.
                 note_left(pending)
             pending.finish()
-        elif not pending.saved:
+        elif not pending.progress.saved:
             if pending.fault is None:
                 pending.client_left()
-                if pending.keep_reading and not pending.sent_on and pending.steps is None:
+                if pending.keep_reading and not pending.progress.sent_on and pending.steps is None:
                     pending.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
-            answer = flow.response if pending.head_us else None
+            answer = flow.response if pending.answer.head_us else None
             # An answer to HEAD is its head, and a client that has it may leave at once.
             whole = answer is not None and flow.request.method == "HEAD" and pending.fault is None
             await self._save(pending, answer, complete=whole)
@@ -219,7 +221,7 @@ class Record:
             if pending.flow.client_conn is client and pending.keep_reading and _goes_on(pending)
         ]
         for pending in late:
-            if not pending.saved:
+            if not pending.progress.saved:
                 pending.client_left()  # its stream may hear of it only once the upstream is connected
         for pending in late:
             await pending.ended(LATE_ANSWER_S)
@@ -230,11 +232,11 @@ class Record:
         for pending in [
             found for found in on_their_way(open_run) if found.flow.client_conn is client
         ]:
-            if pending.recording and not pending.saved:
+            if pending.recording and not pending.progress.saved:
                 if isinstance(pending.websocket, WebSocketRecorder):
                     pending.websocket.end(ABRUPT, "", by_client=False)
                 pending.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
-                answer = pending.flow.response if pending.head_us else None
+                answer = pending.flow.response if pending.answer.head_us else None
                 await self._save(pending, answer, complete=False)
             elif pending.steps is not None and pending.request is not None:
                 note_verdict(pending, pending.request, VerdictKind.REFUSED, text)
@@ -248,7 +250,7 @@ class Record:
         """Save what there is of an exchange whose client left long ago, though its connection is still there."""
         text = f"its answer went on for {LATE_ANSWER_S / 60:g} minutes after its client had left"
         await self.give_up(pending, text)
-        pending.broken = True  # what still comes is not kept
+        pending.progress.break_off()  # what still comes is not kept
 
     async def give_up(
         self, pending: PendingExchange, text: str = "its run ended before the answer did"
@@ -259,12 +261,12 @@ class Record:
         """
         if isinstance(pending.websocket, WebSocketPlayer):
             await pending.websocket.end()
-        if pending.recording and not pending.saved:
+        if pending.recording and not pending.progress.saved:
             if pending.websocket is None:
                 pending.client_left()
-            pending.warnings.append(text)
-            answer = pending.flow.response if pending.head_us else None
-            whole = pending.websocket is not None or (pending.muted and pending.whole)
+            pending.progress.add_warning(text)
+            answer = pending.flow.response if pending.answer.head_us else None
+            whole = pending.websocket is not None or (pending.held.muted and pending.answer.whole)
             await self._save(pending, answer, complete=whole)
         pending.finish()
 
@@ -276,16 +278,17 @@ class Record:
         rule: what decided that.
         Gives what is still to be written; whatever comes of the exchange from now on is not.
         """
-        if pending.recording and not pending.saved:
+        if pending.recording and not pending.progress.saved:
             if isinstance(pending.websocket, WebSocketRecorder):
                 pending.websocket.end(ABRUPT, "", by_client=False)
-            if pending.muted:
+            if pending.held.muted:
                 pending.client_left()  # it has heard nothing of what came
             begun = bool(pending.taken) or pending.head_sent
             kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
-            pending.fault = Fault(kind, phase, one_line(text), pending.now_us(), Ending.RST)
-            pending.broken = pending.saved = True
-            answer = pending.flow.response if pending.head_us else None
+            pending.progress.fail(Fault(kind, phase, one_line(text), pending.now_us(), Ending.RST))
+            pending.progress.break_off()
+            pending.progress.save()
+            answer = pending.flow.response if pending.answer.head_us else None
             return self._save(pending, answer, complete=False)
         waiting = None
         if pending.request is not None and not pending.finished:
@@ -318,8 +321,8 @@ class Record:
             )
         except StoreUnwritable as error:
             pending.open_run.miss(error, effects=1)
-            pending.unlogged = True
-        pending.forwarded = True
+            pending.progress.pass_unlogged()
+        pending.progress.forward()
 
     def _begin(self, pending: PendingExchange) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
@@ -334,7 +337,7 @@ class Record:
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
         assert pending.open_run.info is not None
-        pending.saved = True
+        pending.progress.save()
         settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
             try:
@@ -345,14 +348,14 @@ class Record:
             except StoreUnwritable as error:
                 if pending.contract_state is not None and pending.contract_state.holds:
                     raise  # it is checked where it is written, and not let go unchecked
-                pending.unsaved = True
+                pending.progress.give_up()
                 pending.open_run.miss(error, exchanges=1)
             withheld = False
             if pending.contract_state is not None:
                 pending.contract_state.report(pending.open_run, pending.seq)
                 withheld = bool(pending.contract_state.withheld)
             if complete and pending.gone is None and not withheld:
-                for effect in (pending.effect, pending.gated):
+                for effect in (pending.account.effect, pending.account.gated):
                     if effect is not None:
                         effect.seen = True  # the last byte is released now
         finally:
@@ -362,15 +365,15 @@ class Record:
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
         assert pending.open_run.info is not None
-        if pending.unsaved or (
+        if pending.progress.unsaved or (
             isinstance(pending.websocket, WebSocketRecorder) and pending.websocket.holed
         ):
             raise StoreUnwritable("a part of the exchange could not be written", _HINT)
         await pending.keep_bodies()
-        if pending.lane is not None:
+        if pending.arrival.lane is not None:
             number = await pending.open_run.lanes.find_number(pending.flow.client_conn.id)
-            pending.lane = pending.lane._replace(number=number)
-        if pending.unlogged:
+            pending.arrival.number_lane(number)
+        if pending.progress.unlogged:
             _append_intent(pending)
         made = _Maker(pending, answer, complete=complete, make_event=_outcome)
         if pending.size >= _SEARCHED_BESIDE:
@@ -380,7 +383,7 @@ class Record:
 
 def _goes_on(pending: PendingExchange) -> bool:
     """Say whether a request is sent on, or will be, though its client has left."""
-    held = pending.approval is not None or pending.delayed is not None
+    held = pending.held.approval is not None or pending.held.delayed is not None
     return pending.forwarded or (pending.open_run.mode is Mode.RECORD and not held)
 
 
@@ -406,7 +409,11 @@ def _append_intent(pending: PendingExchange) -> None:
 def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
     """Say whether an answer is held back until it has been checked."""
     contract_state = pending.contract_state
-    if contract_state is None or pending.injection is not None or pending.announced > HELD_BYTES:
+    if (
+        contract_state is None
+        or pending.held.injection is not None
+        or pending.answer.announced > HELD_BYTES
+    ):
         return False
     method, fields = pending.flow.request.method, answer.data.headers.fields
     return contract_state.applicable.refuses_answers and can_hold(
@@ -417,23 +424,23 @@ def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
 def _intent(pending: PendingExchange) -> Event:
     """Make the intent event. Runs on the writer's thread."""
     # What is sent on as it comes has no body yet that could be compared.
-    request = pending.request if pending.bidirectional else _identified(pending)
+    request = pending.request if pending.body.bidirectional else _identified(pending)
     assert request is not None
     data = intent_row(
         pending.seq,
         request,
         pending.request_class,
         pending.fingerprint or b"",
-        repeat=pending.repeat,
+        repeat=pending.account.repeat,
     )
     assert pending.decision is not None
     data["rule"] = pending.decision.rule
     if pending.facts.by_body:
         data["by_body"] = True
     data |= claims_row(pending)
-    if pending.open_run.mode is Mode.PLAYBACK or pending.approval is not None:
+    if pending.open_run.mode is Mode.PLAYBACK or pending.held.approval is not None:
         data["reason"] = pending.decision.reason
-    pending.logged = data
+    pending.account.log(data)
     return Event(EventKind.INTENT, pending.started_ns, data)
 
 
@@ -441,10 +448,11 @@ def _identified(pending: PendingExchange) -> Request:
     request = pending.with_body()
     if pending.fingerprint is None:
         found = pending.open_run.identifier.identify(request, pending.request_class)
-        pending.fingerprint, pending.effect_key = found
-    if pending.effect is None and pending.effect_key is not None:
-        pending.effect = Effect(pending.seq, idempotency_key(request))
-        pending.repeat = pending.open_run.effects.note(pending.effect_key, pending.effect)
+        pending.identify(*found)
+    if pending.account.effect is None and pending.effect_key is not None:
+        effect = Effect(pending.seq, idempotency_key(request))
+        repeat = pending.open_run.effects.note(pending.effect_key, effect)
+        pending.account.note_effect(effect, repeat)
     return request
 
 
@@ -508,7 +516,7 @@ class _Maker:
         self.complete = complete
         self.make_event = make_event
         usage_meter = pending.open_run.usage_meter
-        final = make_event is _outcome or not pending.saved
+        final = make_event is _outcome or not pending.progress.saved
         self.counting_meter = (
             usage_meter
             if usage_meter is not None
@@ -522,16 +530,18 @@ class _Maker:
             pending.contract_state if checks and complete and make_event is _outcome else None
         )
         self.end_us = pending.now_us()
-        self.pieces = list(pending.pieces)
-        self.chunks: tuple[Chunk, ...] = tuple(pending.chunks)
-        self.spilled = pending.downloaded
-        self.places = pending.download.secrets if pending.download is not None else ()
-        self.originals = pending.download.originals if pending.download is not None else ()
+        self.pieces = list(pending.answer.pieces)
+        self.chunks: tuple[Chunk, ...] = tuple(pending.answer.chunks)
+        self.spilled = pending.answer.downloaded
+        self.places = pending.answer.download.secrets if pending.answer.download is not None else ()
+        self.originals = (
+            pending.answer.download.originals if pending.answer.download is not None else ()
+        )
         websocket = pending.websocket
         self.conversation = (
             websocket.snapshot() if isinstance(websocket, WebSocketRecorder) else None
         )
-        self.interim = tuple(pending.interim)
+        self.interim = tuple(pending.answer.interim)
         self.came: RawResponse | None = None
         self.searched: tuple[Response, tuple[Redaction, ...], tuple[str, ...]] | None = None
         self.head: tuple[int, bytes, bytes, Headers, Headers] | None = None
@@ -561,15 +571,15 @@ class _Maker:
             http_version=version.decode("latin-1"),
             headers=fields,
             body=b"".join(self.pieces),
-            head_us=pending.head_us,
+            head_us=pending.answer.head_us,
             chunks=self.chunks,
             trailers=trailers,
             complete=self.complete,
             spilled=self.spilled,
-            head_need=pending.head_need,
-            end_need=pending.end_need,
-            end_after=pending.end_after,
-            ragged=pending.ragged,
+            head_need=pending.answer.head_need,
+            end_need=pending.answer.end_need,
+            end_after=pending.answer.end_after,
+            ragged=pending.answer.ragged,
             secrets=self.places,
         )
 
@@ -577,7 +587,7 @@ class _Maker:
         pending = self.pending
         request = _identified(pending)
         open_run = pending.open_run
-        redactions, warnings = pending.redactions, tuple(pending.warnings)
+        redactions, warnings = pending.redactions, tuple(pending.progress.warnings)
         came, response = self.came or self._answer(), None
         if self.counting_meter is not None:
             self.counting_meter.count_usage(pending, request, came)
@@ -610,17 +620,17 @@ class _Maker:
             redactions=redactions,
             warnings=(*warnings, *noted(pending.flow)),
             alpn=Alpn(tuple(client.alpn_offers) if client.tls else (), client.alpn),
-            repeat=pending.repeat,
+            repeat=pending.account.repeat,
             withheld=pending.contract_state.withheld
             if pending.contract_state is not None
             else NO_TEXT,
-            tunnel=pending.tunnel,
-            lane=pending.lane,
+            tunnel=pending.arrival.tunnel,
+            lane=pending.arrival.lane,
             interim=interim,
             websocket=open_run.redactor.websocket(self.conversation),
         )
         if open_run.sink_queue is not None:
-            pending.answered = exchange
+            pending.account.answer(exchange)
         outcome = self.make_event(pending, exchange) if self.make_event is not None else None
         answer = None
         if open_run.keeps_originals:

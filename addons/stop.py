@@ -68,13 +68,13 @@ def _break_off(
     writing: list[Awaitable[None]] = []
     cut: dict[str, connection.Client] = {}
     for pending in list(on_their_way(open_run)):
-        if pending.approval is not None:
-            pending.approval.decide(ApprovalDecision(Ruling.ENDED, reason=text))
+        if pending.held.approval is not None:
+            pending.held.approval.decide(ApprovalDecision(Ruling.ENDED, reason=text))
         if pending.recording:
-            if pending.saved or pending.gone is not None:
+            if pending.progress.saved or pending.gone is not None:
                 continue  # it is over, or only its late answer is waited for
             if pending.keep_reading and _is_sent(pending):
-                pending.warnings.append(text)
+                pending.progress.add_warning(text)
                 pending.client_left()
             else:
                 writing += _broken(registry, pending, text)

@@ -116,7 +116,7 @@ class WebSocketRecorder(WebSocket):
     @property
     def over(self) -> bool:
         """Whether it is saved: nothing more of it is kept."""
-        return self._pending.saved
+        return self._pending.progress.saved
 
     def note(
         self, kind: MessageKind, data: bytes, frames: tuple[int, ...], *, from_client: bool
@@ -127,7 +127,7 @@ class WebSocketRecorder(WebSocket):
         """
         pending = self._pending
         run = pending.open_run.info
-        if pending.saved or run is None:
+        if pending.progress.saved or run is None:
             return
         at_us = pending.now_us()
         if self.close is not None:
@@ -396,7 +396,7 @@ class WebSocketPlayer(WebSocket):
         self.begin()
         pending = self._pending
         reason = "on tape: the WebSocket to this URL that begins with this message"
-        match = (pending.logged or {}).get("match", "canonical")
+        match = (pending.account.logged or {}).get("match", "canonical")
         note_verdict(
             pending, self._request, VerdictKind.SERVED, reason, tape_seq=other.seq, match=match
         )
@@ -441,7 +441,7 @@ class WebSocketPlayer(WebSocket):
                 pending.open_run.note(
                     EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
                 )
-            if self._profile is not None or (pending.logged or {}).get("match") != "exact":
+            if self._profile is not None or (pending.account.logged or {}).get("match") != "exact":
                 self._told.pop("rematched", None)
             if self._told:
                 pending.open_run.note(EventKind.NOTED, seq=pending.seq, **self._told)
@@ -505,7 +505,7 @@ class WebSocketPlayer(WebSocket):
         """Wait until the handshake's answer is due."""
         assert self.exchange.response is not None
         due_s = self.exchange.response.head_us * self._pace / 1e6
-        wait_s = due_s - (time.monotonic() - self._pending.t0)
+        wait_s = due_s - (time.monotonic() - self._pending.arrival.t0)
         if wait_s > 0:
             await asyncio.sleep(wait_s)
 
@@ -548,8 +548,8 @@ def serve(
     if isinstance(made, str):
         return made
     flow.response = make_head(made, flow.request)
-    pending.websocket = WebSocketPlayer(pending, playback, asked, exchange, raw)
-    pending.played_interim = exchange.interim if raw is None else raw.interim
+    pending.become(WebSocketPlayer(pending, playback, asked, exchange, raw))
+    pending.playing.play_interim(exchange.interim if raw is None else raw.interim)
     return ""
 
 
@@ -582,7 +582,7 @@ class Websocket:
         if isinstance(pending.websocket, WebSocketPlayer):
             return pending.websocket.answer()
         if pending.recording and flow.websocket is not None:
-            pending.websocket = WebSocketRecorder(pending)
+            pending.become(WebSocketRecorder(pending))
         return None
 
     async def playhead_websocket_ended(self, pending: PendingExchange) -> None:

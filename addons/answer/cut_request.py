@@ -18,11 +18,11 @@ _TEXT = "cut request: its client left before it had ended"
 def note_cut_request(pending: PendingExchange) -> None:
     """Note a request that has not ended, and will not."""
     open_run = pending.open_run
-    if pending.finished or pending.has_verdict or open_run.info is None:
+    if pending.finished or pending.playing.has_verdict or open_run.info is None:
         return
     if pending.request_class is RequestClass.TELEMETRY:
         return
-    asked = read_request(pending.flow, pending.fields, names=pending.names)
+    asked = read_request(pending.flow, pending.arrival.fields, names=pending.arrival.names)
     request, _ = open_run.redactor.head(asked)
     method, url = request.method, request.url
     if open_run.mode is Mode.RECORD:

@@ -61,7 +61,7 @@ def refuse_late(pending: PendingExchange) -> http.Response:
 
 
 def _is_not_compared(pending: PendingExchange) -> bool:
-    injected = pending.injection is not None or pending.withheld
+    injected = pending.held.injection is not None or pending.playing.withheld
     return injected or pending.request_class is RequestClass.TELEMETRY
 
 

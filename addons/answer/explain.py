@@ -53,17 +53,21 @@ def explain(playback: PlaybackState, pending: PendingExchange, request: Request)
 
     request: redacted.
     """
-    found, needs = pending.found, pending.needs
+    found, needs = pending.lookup.found, pending.lookup.needs
     made = partial(Divergence, seq=pending.seq, method=request.method, url=request.url)
     if needs is not None and isinstance(found, Hit | Drifted):
         text = _too_early(needs)
         return made(DivergenceKind.REORDERED, nearest_seq=found.seq, text=text, needs=needs)
-    if pending.disagrees and isinstance(found, Hit | Drifted):
-        text = "; ".join(one.what for one in pending.disagrees)
-        places = tuple(one.difference for one in pending.disagrees)
+    if pending.lookup.disagrees and isinstance(found, Hit | Drifted):
+        text = "; ".join(one.what for one in pending.lookup.disagrees)
+        places = tuple(one.difference for one in pending.lookup.disagrees)
         changed = DivergenceKind.CHANGED
         return made(changed, nearest_seq=found.seq, differences=places, text=text)
-    if pending.unreadable and isinstance(found, Hit | Drifted) and pending.decision is not None:
+    if (
+        pending.lookup.unreadable
+        and isinstance(found, Hit | Drifted)
+        and pending.decision is not None
+    ):
         reason = pending.decision.reason
         return made(DivergenceKind.UNEXPECTED, nearest_seq=found.seq, text=reason)
     if isinstance(found, Exhausted):
@@ -91,9 +95,9 @@ def explain(playback: PlaybackState, pending: PendingExchange, request: Request)
 
 def _find_pattern(playback: PlaybackState, pending: PendingExchange) -> tuple[Seq, Request] | None:
     """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
-    if pending.made is None:
+    if pending.lookup.made is None:
         return None
-    seq = pending.made.after[0]
+    seq = pending.lookup.made.after[0]
     exchange = playback.read_recorded(seq)
     return (seq, exchange.request) if exchange is not None else None
 

@@ -61,7 +61,7 @@ def _is_pushed(pending: PendingExchange) -> bool:
     """Say whether a request is no part of what its agent does in turn."""
     if pending.request_class is RequestClass.TELEMETRY:
         return True
-    return pending.event_stream and pending.request_class is RequestClass.READ
+    return pending.answer.event_stream and pending.request_class is RequestClass.READ
 
 
 def find_passed(open_run: OpenRun, pending: PendingExchange, exchange: Exchange) -> tuple[Seq, ...]:

@@ -64,7 +64,7 @@ class Refuse:
     async def _answer(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
         decision, open_run = pending.decision, pending.open_run
         assert decision is not None
-        if pending.searched:
+        if pending.body.searched:
             request = pending.with_body()
         else:  # while recording
             request = await asyncio.to_thread(pending.with_body)
@@ -82,7 +82,7 @@ class Refuse:
         fault: Fault | None = None
         if discards:
             flow.response, fault = discarded(pending, request)
-            pending.steps = offline_steps() if fault is not None else None
+            pending.playing.play(offline_steps() if fault is not None else None)
             verdict = VerdictKind.DISCARDED
         elif decision.action is Action.STUB:
             flow.response, more = make_stub(pending, request, decision)
@@ -97,13 +97,13 @@ class Refuse:
         if divergence is not None and (product := _find_unprofiled(pending, request, divergence)):
             more["unprofiled"] = product
         note_verdict(pending, request, verdict, reason, **more)
-        if pending.effect is not None:
-            pending.effect.seen = True
-        if pending.upload is not None:
+        if pending.account.effect is not None:
+            pending.account.effect.seen = True
+        if pending.body.upload is not None:
             await pending.keep_bodies()
             request = pending.request or request
         await self._keep(pending, request, verdict, reason, fault)
-        pending.divergence = divergence
+        pending.account.diverge(divergence)
         if divergence is not None:
             open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
 
@@ -157,7 +157,7 @@ class Refuse:
             return Record(exchange, raw_key(request, pending.request_class), outcome)
 
         if open_run.sink_queue is not None:
-            pending.answered = make().exchange
+            pending.account.answer(make().exchange)
         try:
             if open_run.mode is Mode.RECORD:
                 await open_run.store.exchanges.save(run, make)

@@ -27,7 +27,7 @@ def imitate_tape(
     """Make up an answer after those recorded for requests of the same endpoint; None without any. Blocking."""
     store, classes = pending.open_run.store, pending.open_run.config.classes
     near = playback.find_near()
-    models = find_models(store, playback.tape, near, classes, request, pending.found)
+    models = find_models(store, playback.tape, near, classes, request, pending.lookup.found)
     return imitate(models, request, pending.fingerprint or b"") if models else None
 
 
@@ -35,7 +35,7 @@ def make_stub(
     pending: PendingExchange, request: Request, decision: Decision
 ) -> tuple[http.Response, dict[str, Any]]:
     """Give the answer of a stub, and what the log says of where it comes from."""
-    given, made, reason = decision.answer, pending.made, decision.reason
+    given, made, reason = decision.answer, pending.lookup.made, decision.reason
     if given is not None:
         kind, made = given.kind, make_configured(given, request)
     else:

@@ -39,41 +39,41 @@ class Fault:
         if pending is None or not pending.seq:
             return None
         if pending.open_run.config.faults:
-            upgrade = is_upgrade(pending.fields)
-            pending.injection = pending.open_run.faults.take(pending.facts, upgrade=upgrade)
-        return self.request(flow) if pending.injection is not None else None
+            upgrade = is_upgrade(pending.arrival.fields)
+            pending.held.hit(pending.open_run.faults.take(pending.facts, upgrade=upgrade))
+        return self.request(flow) if pending.held.injection is not None else None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin what is done to a request that is about to be sent on."""
         pending = find_pending(flow)
-        if pending is None or pending.injection is None or pending.decision is None:
+        if pending is None or pending.held.injection is None or pending.decision is None:
             return None
         if pending.forwarded or pending.decision.action not in _LEAVING:
             return None
-        note_injected(pending, pending.injection, pending.decision)
-        kind = find_kind(pending.injection)
-        pending.muted = kind.muted
-        delay_s = kind.delay_s(pending.injection)
+        note_injected(pending, pending.held.injection, pending.decision)
+        kind = find_kind(pending.held.injection)
+        if kind.muted:
+            pending.held.mute()
+        delay_s = kind.delay_s(pending.held.injection)
         return _delay(pending, delay_s) if delay_s else None
 
 
 async def _delay(pending: PendingExchange, delay_s: float) -> None:
     """Wait, unless the client leaves or the run ends; then nothing is sent."""
-    if pending.delayed is not None:
+    if pending.held.delayed is not None:
         return
-    pending.delayed = asyncio.Event()
+    delayed = pending.held.delay()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(pending.delayed.wait(), delay_s)
+        await asyncio.wait_for(delayed.wait(), delay_s)
     if pending.finished:
         pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
 
 
 def note_injected(pending: PendingExchange, injection: Injection, decision: Decision) -> Decision:
     """Name the fault in the run, and in the exchange; give the decision that does so."""
-    if injection.text in pending.warnings:
+    if not pending.progress.warn(injection.text):
         return decision
-    pending.warnings.append(injection.text)
-    decision = pending.decision = replace(decision, reason=f"{decision.reason}; {injection.text}")
+    decision = pending.decide(replace(decision, reason=f"{decision.reason}; {injection.text}"))
     pending.open_run.counters.injected[injection.kind.value] += 1
     pending.open_run.note(
         EventKind.INJECTED,
@@ -91,12 +91,13 @@ def lay_fault(pending: PendingExchange, injection: Injection) -> None:
     assert pending.steps is not None
     made = None if pending.request is None else answer_with(pending.request, injection)
     if made is not None:
-        pending.flow.response, pending.ragged = made, False
+        pending.flow.response = made
+        pending.answer.play(ragged=False)
         body = made.data.content or b""
         steps = [Step(0, StepKind.HEAD), Step(0, StepKind.DATA, body), Step(0, StepKind.END)]
-        pending.steps = Steps(steps if body else [steps[0], steps[2]])
+        pending.playing.play(Steps(steps if body else [steps[0], steps[2]]))
     else:
-        pending.steps = Steps(find_kind(injection).lay_over(pending.steps.rest(), injection))
+        pending.playing.play(Steps(find_kind(injection).lay_over(pending.steps.rest(), injection)))
 
 
 def answer_with(request: Request, injection: Injection) -> http.Response | None:

@@ -33,25 +33,28 @@ class ShortCircuit:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Do what the rule says in place of sending the request on."""
         pending = _find(flow)
-        if pending is None or pending.injection is None or pending.request is None:
+        if pending is None or pending.held.injection is None or pending.request is None:
             return None
-        injection = pending.injection
-        if pending.bidirectional:
-            pending.sent, pending.request_ended = [flow.request.raw_content or b""], True
+        injection = pending.held.injection
+        if pending.body.bidirectional:
+            pending.body.have_sent([flow.request.raw_content or b""])
+            pending.body.end()
         flow.response = answer_with(pending.request, injection)
         if flow.response is not None:
             return None
         kind = find_kind(injection)
         flow.response = make_head(_NO_HEAD, flow.request)
-        pending.steps = Steps(kind.lay_over((), injection))
+        pending.playing.play(Steps(kind.lay_over((), injection)))
         if not kind.resets:
             return None
-        pending.fault = model.Fault(
-            FaultKind.RESET,
-            Phase.HEAD,
-            RedactedText(injection.text),
-            pending.now_us(),
-            injection.ending,
+        pending.progress.fail(
+            model.Fault(
+                FaultKind.RESET,
+                Phase.HEAD,
+                RedactedText(injection.text),
+                pending.now_us(),
+                injection.ending,
+            )
         )
         return self._keep_failed(pending)
 
@@ -59,6 +62,6 @@ class ShortCircuit:
 def _find(flow: http.HTTPFlow) -> PendingExchange | None:
     """Find the pending exchange of a request that is recorded, and not to be sent."""
     pending = find_pending(flow)
-    if pending is None or pending.injection is None or not pending.recording:
+    if pending is None or pending.held.injection is None or not pending.recording:
         return None
-    return pending if pending.injection.kind.short_circuits else None
+    return pending if pending.held.injection.kind.short_circuits else None

@@ -5,10 +5,9 @@ A pending exchange belongs to the event loop. It lives in `flow.metadata` and en
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from mitmproxy import connection, http
@@ -17,43 +16,35 @@ from ...config import Mode
 from ...store import Spool, StoreUnwritable
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_method_and_url import Kind
-from ...tape.diff.divergence_types import Dependence, Divergence
 from ...tape.exchange import (
     BODY,
-    NO_TUNNEL,
     Chunk,
     Ending,
-    Exchange,
     Fault,
     Fingerprint,
     Gone,
-    Headers,
-    Interim,
-    Lane,
     Phase,
     RawInterim,
     Redaction,
-    Repeat,
     Request,
     RequestClass,
     Seq,
-    Spilled,
-    Tunnel,
     VerdictKind,
 )
-from ...tape.matching.agreement import Drift
 from ...tape.playback.script import Steps
-from ...tape.policy.approval_decision import ApprovalDecision, Ruling
-from ...tape.policy.decide import Decision, Facts, Found
-from ...tape.policy.faults import Injection
+from ...tape.policy.approval_decision import Ruling
+from ...tape.policy.decide import Decision, Facts
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
-from ...tape.stubs.synthesize import Made
 from ..wire.upstream_failure import find_fault
 from .effect_row import effect_line
 from .exchange_events import idempotency_key, repeat_row
-from .pending_approvals import PendingApproval
+from .exchange_parts.answer import Answer
+from .exchange_parts.arrival import Arrival
+from .exchange_parts.phases import Account, Held, Playing, Recording
+from .exchange_parts.prepared_request import Lookup, PreparedRequest
+from .exchange_parts.request_body import RequestBody
 from .repeats import Effect
 from .request_contracts import ContractState
 from .run_state import OpenRun
@@ -74,16 +65,6 @@ _ALWAYS_HELD_BYTES = 64 * 1024
 """A body up to this is not set aside, however many others are held."""
 
 
-@dataclass(slots=True)
-class Early:
-    """A recorded exchange whose answer began before its request had ended, while it is played."""
-
-    exchange: Exchange
-    compared: int = 0
-    """Bytes of the request that were compared."""
-    diverged: bool = False
-
-
 class WebSocket:
     """A WebSocket that a pending exchange has become: `addons/websocket.py` has those that record and play it."""
 
@@ -91,154 +72,175 @@ class WebSocket:
 class PendingExchange:
     """One request on its way."""
 
-    def __init__(self, open_run: OpenRun, flow: http.HTTPFlow, seq: Seq, facts: Facts) -> None:
-        """Begin at the request's head; `seq` is 0 where nothing is recorded."""
+    def __init__(
+        self,
+        open_run: OpenRun,
+        flow: http.HTTPFlow,
+        seq: Seq,
+        facts: Facts,
+        kind: Kind | None = None,
+        arrival: Arrival | None = None,
+    ) -> None:
+        """Begin at the request's head; `seq` is 0 where nothing is recorded.
+
+        kind: what its method and URL say of it.
+        """
         self.open_run = open_run
         self.flow = flow
         self.seq = seq
         self.facts = facts
-        self.kind = Kind(facts.request_class, named=True)
-        """What its method and URL say of it."""
+        self.kind = kind or Kind(facts.request_class, named=True)
+        self.arrival = arrival or Arrival()
         self.decision: Decision | None = None
-        self.fields: Headers = ()
-        """Header fields as they stood when the request's head arrived."""
-        self.tunnel: Tunnel = NO_TUNNEL
-        self.lane: Lane | None = None
-        self.names: tuple[tuple[str, str], ...] = ()
-        """Names of its host that do not agree and stand in none of its fields."""
-        self.bidirectional = False
-        """Whether the answer may begin before the request has ended."""
-        self.upload: Spool | None = None
-        """The request's body, where it is too large to be held, or was set aside while it came."""
-        self.uploaded: Spilled | None = None
-        """The same once it has come whole."""
-        self.sent: list[bytes] = []
-        """The request's body as it was sent on, where it was not waited for."""
-        self.sent_bytes = 0
-        self.request_ended = True
-        """False while a request is sent on that has not ended."""
-        self.early: Early | None = None
-        self.undecided = False
-        """Whether more of the request has to come, or its client be quiet, before it is known which recorded one it is."""
-        self.quiet_at = -1
-        """Bytes of the request after which its client was quiet."""
-        self.request: Request | None = None
-        """As it is compared and stored, before anything is changed for the upstream; without its body until that is searched."""
-        self.redactions: tuple[Redaction, ...] = ()
-        self.came = b""
-        """The body that came, until its secrets are taken out."""
-        self.searched = False
-        """Whether that has been done."""
-        self._searching = threading.Lock()
-        self.raw: bytes = b""
-        self.fingerprint: Fingerprint | None = None
-        self.effect_key: bytes | None = None
-        """Of an effect that was read whole, or that the tape answers before it has ended."""
-        self.found: Found | None = None
-        self.needs: Dependence | None = None
-        """What it depends on that has not been served, where it came too early."""
-        self.reordered_results = False
-        """Whether it lists the results of tools in another order than the recorded one."""
-        self.disagrees: tuple[Drift, ...] = ()
-        """Where it has another credential or run id than what would answer it stands for."""
-        self.recorded: Exchange | None = None
-        """What is to be served, read before the cursor moved past it."""
-        self.unreadable = False
-        """What is to be served cannot be read."""
-        self.made: Made | None = None
-        """What is answered after the pattern of the tape, where it does not hold the effect."""
-        self.logged: dict[str, Any] | None = None
-        """What the log says of it: its intent, or what was decided instead."""
-        self.answered: Exchange | None = None
-        """What answered it; kept where effects are told to a sink."""
-        self.divergence: Divergence | None = None
-        self.approval: PendingApproval | None = None
-        """The pending approval that a gate created for it."""
-        self.left = False
-        """Whether its client left while it was held."""
-        self.injection: Injection | None = None
-        """The fault on purpose that hits it."""
+        self.body = RequestBody()
+        self.asked: PreparedRequest | None = None
+        self.lookup = Lookup()
+        self.held = Held()
+        self.progress = Recording()
+        self.answer = Answer()
+        self.playing = Playing()
+        self.account = Account()
+        self.usage = RequestUsage()
         self.contract_state: ContractState | None = None
         """The contracts that hold for it; None where there are none."""
-        self.withheld = False
-        """Whether its client is played a refusal in the place of a recorded answer."""
-        self.delayed: asyncio.Event | None = None
-        """Ends the wait of one that is delayed on purpose."""
-        self.muted = False
-        """Whether its client is told nothing of the answer, on purpose."""
-        self.repeat: Repeat | None = None
-        self.effect: Effect | None = None
-        self.gated: Effect | None = None
-        """The same among those that a gate on duplicates looks at."""
-        self.started_ns = time.time_ns()
-        self.t0 = time.monotonic()
         self.websocket: WebSocket | None = None
         """What it has become, where it has become a WebSocket."""
-        # Playing.
-        self.has_verdict = False
-        """Whether its verdict has been logged."""
-        self.steps: Steps | None = None
-        # Recording.
-        self.recording = False
-        self.forwarded = False
-        """Whether it may be sent on: its intent is logged."""
-        self.sent_on = False
-        """Whether an upstream has been given its head, and so may act on it."""
-        self.interim: list[RawInterim] = []
-        """Interim answers that have come."""
-        self.played_interim: tuple[RawInterim | Interim, ...] = ()
-        """Of a WebSocket that is played, those to be sent before its handshake ends."""
-        self.head_us = 0
-        self.head_need: int | None = None
-        self.end_need: int | None = None
-        self.end_after = 0
-        self.head_sent = False
-        self.pieces: list[bytes] = []
-        self.chunks: list[Chunk] = []
-        self.taken = 0
-        """Pieces of the response's body that have arrived."""
-        self.size = 0
-        self.download: Spool | None = None
-        """The response's body, where it is too large to be held, or was set aside."""
-        self.downloaded: Spilled | None = None
-        """The same once it has been kept."""
-        self.announced = -1
-        """Length of the response's body as its head says, or -1."""
-        self.event_stream = False
-        """Whether the answer is one on which SDKs act before it has ended."""
-        self.ragged = False
-        """Whether the answer ended with a connection whose TLS was not closed."""
-        self.gone: Gone | None = None
-        self.fault: Fault | None = None
-        self.warnings: list[str] = []
-        self.saved = False
-        self.usage = RequestUsage()
-        self.broken = False
-        """Whether it was broken off by us: what still comes is not kept."""
-        self.unlogged = False
-        """Whether it was sent on though its intent could not be written."""
-        self.unsaved = False
-        """Whether a part of it could not be kept, so that it cannot be recorded."""
-        self._held = self._answer_held = 0
-        """Bytes in memory that are counted for it: of both bodies, and of the answer's."""
+        self._counted = 0
+        """Bytes in memory that are counted for it."""
         self._done = asyncio.Event()
         open_run.asked_at[self.origin] = self.t0
         open_run.begin(self)
+
+    # ---- what others set -----------------------------------------------------------------------
+
+    def classify(self, facts: Facts, kind: Kind | None = None) -> None:
+        """Take in what more is known of it."""
+        self.facts, self.kind = facts, kind or self.kind
+
+    def decide(self, decision: Decision) -> Decision:
+        """Note what was decided."""
+        self.decision = decision
+        return decision
+
+    def find(self, lookup: Lookup) -> None:
+        """Note what the tape has for it."""
+        self.lookup = lookup
+
+    def hold_to(self, contract_state: ContractState) -> ContractState:
+        """Hold it to contracts."""
+        self.contract_state = contract_state
+        return contract_state
+
+    def become(self, websocket: WebSocket) -> None:
+        """Become a WebSocket."""
+        self.websocket = websocket
+
+    def prepare(self, request: Request, redactions: tuple[Redaction, ...]) -> PreparedRequest:
+        """Note what was asked, without its secrets."""
+        with self.body.changing:
+            self.asked = PreparedRequest(request, redactions)
+            return self.asked
+
+    def identify(self, fingerprint: Fingerprint | None, effect_key: bytes | None) -> None:
+        """Note by what it is found, and repeated. Any thread."""
+        with self.body.changing:
+            if self.asked is not None:
+                self.asked = replace(self.asked, fingerprint=fingerprint, effect_key=effect_key)
+
+    # ---- what is asked of its parts -------------------------------------------------------------
+
+    @property
+    def request(self) -> Request | None:
+        """What was asked, as it is compared and stored."""
+        return self.asked.request if self.asked is not None else None
+
+    @property
+    def redactions(self) -> tuple[Redaction, ...]:
+        """What was taken out of it."""
+        return self.asked.redactions if self.asked is not None else ()
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """Its fingerprint, once it is known."""
+        return self.asked.fingerprint if self.asked is not None else None
+
+    @property
+    def effect_key(self) -> bytes | None:
+        """Its effect key, once it is known."""
+        return self.asked.effect_key if self.asked is not None else None
+
+    @property
+    def t0(self) -> float:
+        """When it came, by the monotonic clock."""
+        return self.arrival.t0
+
+    @property
+    def started_ns(self) -> int:
+        """When it came."""
+        return self.arrival.started_ns
+
+    @property
+    def need(self) -> int | None:
+        """Bytes of the request that have been sent; None where it has ended."""
+        return None if self.body.request_ended else self.body.sent_bytes
+
+    @property
+    def recording(self) -> bool:
+        """Whether it is recorded."""
+        return self.progress.recording
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether it may be sent on."""
+        return self.progress.forwarded
+
+    @property
+    def gone(self) -> Gone | None:
+        """How its client left before it had the whole answer."""
+        return self.progress.gone
+
+    @property
+    def fault(self) -> Fault | None:
+        """How it failed."""
+        return self.progress.fault
+
+    @property
+    def left(self) -> bool:
+        """Whether its client left while it was held."""
+        return self.held.left
+
+    @property
+    def steps(self) -> Steps | None:
+        """What is played of the tape."""
+        return self.playing.steps
+
+    @property
+    def head_sent(self) -> bool:
+        """Whether its client was sent the answer's head."""
+        return self.answer.head_sent
+
+    @property
+    def taken(self) -> int:
+        """Pieces of the answer's body that have arrived."""
+        return self.answer.taken
+
+    @property
+    def size(self) -> int:
+        """Bytes of the answer's body that have arrived."""
+        return self.answer.size
+
+    # ---- its way -------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """End the pending exchange: nothing more comes of it. Twice is once."""
         if not self._done.is_set():
             self._done.set()
-            if self.approval is not None:
-                self.approval.decide(ApprovalDecision(Ruling.ENDED))
-            if self.delayed is not None:
-                self.delayed.set()
-            for spool in (self.upload, self.download):
+            self.held.let_go(Ruling.ENDED)
+            for spool in (self.body.upload, self.answer.download):
                 if spool is not None:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
-            self.hold(-self._held)
-            self._answer_held = 0
+            self.hold(-self._counted)
             self.open_run.asked_at[self.origin] = time.monotonic()
             self._report_effect()
             self.open_run.finish(self)
@@ -248,22 +250,23 @@ class PendingExchange:
 
     def _report_effect(self) -> None:
         """Tell a sink of an effect that has ended."""
-        open_run, early = self.open_run, self.early
-        if open_run.sink_queue is None or open_run.info is None or self.logged is None:
+        open_run, early = self.open_run, self.body.early
+        if open_run.sink_queue is None or open_run.info is None or self.account.logged is None:
             return
         # Of what was answered before it had ended nothing is kept: it is what the tape has, or a divergence.
         same = early is not None and not early.diverged
-        hit = self.injection is not None and self.injection.text in self.warnings
+        injection = self.held.injection
+        hit = injection is not None and injection.text in self.progress.warnings
         line = effect_line(
             open_run.info.id,
             open_run.tape.id if open_run.tape is not None else None,
-            self.logged,
+            self.account.logged,
             playback=open_run.mode is Mode.PLAYBACK,
-            injection=self.injection if hit else None,
+            injection=injection if hit else None,
             asked=early.exchange.request if early is not None and same else self.request,
-            answered=self.answered,
-            divergence=self.divergence,
-            approval=self.approval,
+            answered=self.account.answered,
+            divergence=self.account.divergence,
+            approval=self.held.approval,
         )
         if line:
             open_run.sink_queue.put(open_run.reporter, line)
@@ -299,12 +302,12 @@ class PendingExchange:
 
         An effect happens whether or not somebody waits; tokens of a model are burnt for nobody.
         """
-        return self.request_class is RequestClass.EFFECT or self.muted
+        return self.request_class is RequestClass.EFFECT or self.held.muted
 
     @property
     def is_overdue(self) -> bool:
         """Whether its answer is read on for longer than it is waited for. Of a stream of HTTP/2 the connection may stay for good."""
-        if self.gone is None or self.saved or not self.recording:
+        if self.gone is None or self.progress.saved or not self.recording:
             return False
         return self.now_us() - self.gone.at_us > LATE_ANSWER_S * 1e6
 
@@ -317,52 +320,47 @@ class PendingExchange:
 
         Raises: StoreError, where it is too large to be held and cannot be written.
         """
-        if self.broken:
+        if self.progress.broken:
             return
-        need = 0 if self.request_ended else self.sent_bytes
-        chunk = Chunk(self.now_us(), len(data), self.open_run.last_seq, need)
-        self.taken += 1
-        self.size += len(data)
-        if self.unsaved:
+        chunk = Chunk(self.now_us(), len(data), self.open_run.last_seq, self.need or 0)
+        self.answer.count(len(data))
+        if self.progress.unsaved:
             return
         try:
             self._keep_piece(data, chunk)
         except StoreUnwritable as error:
             self.open_run.miss(error)
-            self.unsaved = True
-            self.pieces, self.chunks = [], []
+            self.progress.give_up()
+            self.answer.forget()
 
     def take_interim(self, response: http.Response) -> None:
         """Note an interim answer."""
         data = response.data
         one = RawInterim(self.now_us(), data.status_code, data.reason, data.headers.fields)
-        self.interim.append(one)
+        self.answer.interim.append(one)
 
     def _keep_piece(self, data: bytes, chunk: Chunk) -> None:
-        is_too_large = self.size > HELD_BYTES or self.taken > HELD_PIECES
-        if self.download is not None:
-            if is_too_large and self.download.is_aside:
-                self.download.outgrow()
-            self.download.write(data, chunk)
+        answer = self.answer
+        is_too_large = answer.size > HELD_BYTES or answer.taken > HELD_PIECES
+        if answer.download is not None:
+            if is_too_large and answer.download.is_aside:
+                answer.download.outgrow()
+            answer.download.write(data, chunk)
             return
-        self.pieces.append(data)
-        self.chunks.append(chunk)
-        self._answer_held += self.hold(len(data) + _PIECE_BYTES)
+        answer.keep(data, chunk, self.hold(len(data) + _PIECE_BYTES))
         # An answer that is checked before its client sees it is sent from memory.
-        if is_too_large or (self.is_to_be_set_aside(self._answer_held) and not self.holds):
-            self.download = self.spool(aside=not is_too_large)
-            for chunk, piece in zip(self.chunks, self.pieces, strict=True):
-                self.download.write(piece, chunk)
+        if is_too_large or (self.is_to_be_set_aside(answer.held) and not self.holds):
+            answer.spill(self.spool(aside=not is_too_large))
             self.let_go()
 
     def hold(self, size: int) -> int:
         """Count bytes that are in memory for it from now on; give how many were counted: of one that has ended, none."""
         if size > 0 and self.finished:
             return 0
-        size = max(size, -self._held)
+        size = max(size, -self._counted)
         if not size:
             return 0
-        self._held += size
+        self._counted += size
         self.open_run.store.bodies.memory.held += size
         return size
 
@@ -375,9 +373,7 @@ class PendingExchange:
 
     def let_go(self) -> None:
         """Hold the answer's body no longer: it was written, or nobody needs it any more."""
-        self.hold(-self._answer_held)
-        self._answer_held = 0
-        self.pieces, self.chunks = [], []
+        self.hold(-self.answer.drop())
 
     @contextlib.asynccontextmanager
     async def recalled(self) -> AsyncIterator[None]:
@@ -385,12 +381,12 @@ class PendingExchange:
 
         Raises: StoreUnwritable.
         """
-        if self.download is None or not self.download.is_aside or self.unsaved:
+        download = self.answer.download
+        if download is None or not download.is_aside or self.progress.unsaved:
             yield
             return
         async with self.open_run.store.bodies.memory.turn:
-            body, self.chunks = await self.download.take_back()
-            self.pieces = [body]
+            self.answer.take_back(*await download.take_back())
             try:
                 yield
             finally:
@@ -401,56 +397,61 @@ class PendingExchange:
 
         Raises: StoreError, as `take`.
         """
-        self.sent_bytes += len(data)
-        if self.unsaved:
+        body = self.body
+        body.count(len(data))
+        if self.progress.unsaved:
             return
         try:
-            self._keep_sent(data)
+            body.keep(data)
+            if body.upload is None and body.sent_bytes > HELD_BYTES:
+                self.begin_upload(body.take_sent())
         except StoreUnwritable as error:
             self.open_run.miss(error)
-            self.unsaved = True
-            self.sent = []
-
-    def _keep_sent(self, data: bytes) -> None:
-        if self.upload is not None:
-            self.upload.write(data)
-            return
-        self.sent.append(data)
-        if self.sent_bytes > HELD_BYTES:
-            self.begin_upload(b"".join(self.sent))
-            self.sent = []
+            self.progress.give_up()
+            body.have_sent([])
 
     def with_body(self) -> Request:
-        """Give the request with its body, whose secrets are taken out by now. Any thread."""
-        with self._searching:
-            assert self.request is not None
-            came = self.came or b"".join(self.sent)
-            if came and not self.searched:
-                self.searched = True
-                self.came = b""
-                self.request, more = self.open_run.redactor.request_body(self.request, came)
-                self.redactions = (*self.redactions, *more)
-            return self.request
+        """Give the request with its body, whose secrets are taken out by now. Any thread.
+
+        Raises: ValueError, before it is known what was asked.
+        """
+        with self.body.changing:
+            asked = self.asked
+            if asked is None:
+                raise ValueError("a request that has not been read has no body")
+            came = self.body.take_came()
+            if came:
+                request, more = self.open_run.redactor.request_body(asked.request, came)
+                redactions = (*asked.redactions, *more)
+                asked = self.asked = replace(asked, request=request, redactions=redactions)
+            return asked.request
 
     async def keep_bodies(self) -> None:
         """Make durable what was too large to be held.
 
         Raises: StoreUnwritable.
         """
-        if self.upload is not None and self.request is not None:
-            self.uploaded = await self.upload.keep()
-            logged = (one for one in self.request.secrets if one.part != BODY)
-            self.request = replace(
-                self.request, spilled=self.uploaded, secrets=(*logged, *self.upload.secrets)
-            )
-            self._note_places("request.body", self.upload)
-        if self.download is not None and not self.download.is_aside:
-            self.downloaded = await self.download.keep()
-            self._note_places("response.body", self.download)
+        upload = self.body.upload
+        if upload is not None and self.asked is not None:
+            spilled = await self.body.store(upload)
+            logged = (one for one in self.asked.request.secrets if one.part != BODY)
+            secrets = (*logged, *upload.secrets)
+            request = replace(self.asked.request, spilled=spilled, secrets=secrets)
+            self._note_places("request.body", upload, request)
+        if await self.answer.store() and self.answer.download is not None:
+            self._note_places("response.body", self.answer.download)
 
-    def _note_places(self, place: str, spool: Spool) -> None:
+    def _note_places(self, place: str, spool: Spool, request: Request | None = None) -> None:
         found = redactions_of(place, (secret.kind for secret in spool.secrets))
-        self.redactions += tuple(one for one in found if one not in self.redactions)
+        with self.body.changing:
+            asked = self.asked
+            if asked is not None:
+                more = tuple(one for one in found if one not in asked.redactions)
+                self.asked = replace(
+                    asked,
+                    request=request or asked.request,
+                    redactions=(*asked.redactions, *more),
+                )
 
     def begin_upload(self, data: bytes, *, aside: bool = False) -> None:
         """Go on with the request's body in a file; `data` is what has come of it.
@@ -458,28 +459,29 @@ class PendingExchange:
         aside: until it has come whole, if it is not too large by then.
         Raises: StoreError.
         """
-        self.upload = self.spool(find_boundary(self.fields), pieces=False, aside=aside)
-        self.upload.write(data)
+        boundary = find_boundary(self.arrival.fields)
+        self.body.spill(self.spool(boundary, pieces=False, aside=aside), data)
 
-    async def take_back_upload(self) -> bytes:
-        """Give the body of a request that was set aside, which is held from now on.
+    async def take_upload(self) -> None:
+        """Give a body that is too large to be held its hash; take back one that was set aside.
 
         Raises: StoreUnwritable.
         """
-        if self.upload is None:
-            return b""
-        body, _ = await self.upload.take_back()
-        self.upload.drop()
-        spools_of(self.flow.client_conn).discard(self.upload)
-        self.upload = None
+        upload = self.body.upload
+        if upload is None:
+            return
+        if not upload.is_aside:
+            await self.body.measure(upload)
+            return
+        body = await self.body.take_back(upload)
+        spools_of(self.flow.client_conn).discard(upload)
         self.hold(len(body))
-        return body
 
     def spool(self, boundary: bytes = b"", *, pieces: bool = True, aside: bool = False) -> Spool:
         """Begin a body in a file; the client's connection is not read on while too much is unwritten."""
         redactor, keeps = self.open_run.redactor, self.open_run.keeps_originals
         answer = self.flow.response
-        fields = self.fields if not pieces or answer is None else answer.data.headers.fields
+        fields = self.arrival.fields if not pieces or answer is None else answer.data.headers.fields
 
         def redact() -> Stream | None:
             return redactor.stream(fields, answer=pieces, originals=pieces and keeps)
@@ -488,21 +490,12 @@ class PendingExchange:
         spools_of(self.flow.client_conn).add(made)
         return made
 
-    @property
-    def whole(self) -> bool:
-        """Whether all that the response's head announced has arrived."""
-        return self.announced >= 0 and self.size >= self.announced
-
     def client_left(self) -> None:
         """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
-        self.left = True
-        if self.approval is not None:
-            self.approval.decide(ApprovalDecision(Ruling.LEFT))
-        if self.delayed is not None:
-            self.delayed.set()
-        if self.gone is None and not self.saved:
-            sent = 0 if self.muted or self.holds else self.taken
-            self.gone = Gone(self.now_us(), sent, self.head_sent)
+        self.held.leave()
+        if self.gone is None and not self.progress.saved:
+            sent = 0 if self.held.muted or self.holds else self.taken
+            self.progress.leave(Gone(self.now_us(), sent, self.head_sent))
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
         """Note that the upstream failed.
@@ -511,8 +504,9 @@ class PendingExchange:
         """
         begun = bool(self.taken) or self.head_sent
         said = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
-        self.fault = find_fault(said, Phase.BODY if begun else phase, ending, code, self.now_us())
-        return self.fault
+        fault = find_fault(said, Phase.BODY if begun else phase, ending, code, self.now_us())
+        self.progress.fail(fault)
+        return fault
 
 
 def on_their_way(open_run: OpenRun) -> set[PendingExchange]:
@@ -567,14 +561,15 @@ def note_verdict(
     A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
     """
     key = idempotency_key(request, pending.request_class)
-    if pending.has_verdict:
+    if pending.playing.has_verdict:
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:
-        pending.effect = Effect(pending.seq, key)
-        pending.repeat = pending.open_run.effects.note(pending.effect_key, pending.effect)
-        if pending.repeat is not None:
-            more["repeat"] = repeat_row(pending.repeat)
-    pending.has_verdict = True
+        effect = Effect(pending.seq, key)
+        repeat = pending.open_run.effects.note(pending.effect_key, effect)
+        pending.account.note_effect(effect, repeat)
+        if repeat is not None:
+            more["repeat"] = repeat_row(repeat)
+    pending.playing.note_verdict()
     playback = pending.open_run.playback
     if verdict is VerdictKind.SERVED and playback is not None:
         playback.given.setdefault(more["tape_seq"], pending.seq)
@@ -591,5 +586,5 @@ def note_verdict(
         **claims_row(pending),
         **more,
     }
-    pending.logged = logged
+    pending.account.log(logged)
     pending.open_run.note(EventKind.VERDICT, **logged)

@@ -733,7 +733,7 @@ async def _refuse_held(open_run: OpenRun) -> None:
     held = [
         one
         for one in on_their_way(open_run)
-        if one.approval is not None and one.approval.decide(ended)
+        if one.held.approval is not None and one.held.approval.decide(ended)
     ]
     await asyncio.gather(*(pending.ended(_REFUSED_S) for pending in held))
 

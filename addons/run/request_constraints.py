@@ -99,9 +99,9 @@ def _find_constraints(pending: PendingExchange) -> Constraints:
     if pending.effect_key is None or not asks_for_repeats(pending):
         return UNCONSTRAINED
     assert pending.request is not None
-    pending.gated = Effect(pending.seq, idempotency_key(pending.request))
+    gated = pending.account.note_gated(Effect(pending.seq, idempotency_key(pending.request)))
     keys = find_alike_keys(pending.effect_key, pending.facts.ways)
-    return Constraints(repeat=pending.open_run.gated.note(keys, pending.gated))
+    return Constraints(repeat=pending.open_run.gated.note(keys, gated))
 
 
 def settle_gated(pending: PendingExchange, status: int) -> None:
@@ -109,7 +109,7 @@ def settle_gated(pending: PendingExchange, status: int) -> None:
 
     status: of the answer, or 0.
     """
-    if pending.gated is None:
+    if pending.account.gated is None:
         return
     phase = pending.fault.phase if pending.fault is not None else None
-    pending.gated.undone = is_undone(status, phase)
+    pending.account.gated.undone = is_undone(status, phase)

@@ -24,11 +24,11 @@ from ...tape.exchange import (
     Phase,
     RequestClass,
     Seq,
-    Spilled,
 )
 from ...tape.policy.decide import Facts, Policy
 from ...tape.policy.limits import CountedUsage, Forms, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
+from .exchange_parts.answer import Answer
 
 _MOST_WAYS = 64
 """Ways of a request in which its usage is looked for."""
@@ -80,12 +80,8 @@ class Metered(Protocol):
         """When it arrived."""
 
     @property
-    def downloaded(self) -> Spilled | None:
-        """The body of its answer, where that was too large to be held."""
-
-    @property
-    def pieces(self) -> list[bytes]:
-        """The same where it is held."""
+    def answer(self) -> Answer:
+        """What has come of its answer."""
 
 
 class UsageMeter:
@@ -191,10 +187,10 @@ class UsageMeter:
         if not self.asks_for_repeats(pending):
             return
         logged = blake3(b"%d " % (0 if answer is None else answer.status_code))
-        if pending.downloaded is not None:
-            logged.update(pending.downloaded.digest)
+        if pending.answer.downloaded is not None:
+            logged.update(pending.answer.downloaded.digest)
         else:
-            logged.update(b"".join(pending.pieces))
+            logged.update(b"".join(pending.answer.pieces))
         self._row.heard(pending.facts, pending.usage.forms, logged.digest(16))
 
     def count_usage(

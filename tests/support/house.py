@@ -26,6 +26,8 @@ FIRST_MEASURED = "8ce4952a542f8857cdabf086537e0103f3337436"
 """Commits after this one have short subjects."""
 PENDING = ("addons/run/pending_exchange.py", ("pending",))
 """The module that owns an exchange on its way, and the names of variables that refer to one elsewhere."""
+PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "playing", "account")
+"""Its attributes that are parts of it: only their own modules, in `addons/run/exchange_parts/`, write what is in them."""
 
 INSIDE = {
     "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load watch",
@@ -39,6 +41,8 @@ INSIDE = {
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting",
     "addons": "wire order run attempts answer faults contract websocket record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop",
+    "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
+    " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints registry",
     "proxy": "errors progress search_path standard_streams open_files engine trust operations processes stdio control determinism"
     " sandbox docker run doctor commands cli",
     "proxy.control": "address client gate_commands http handlers server",
@@ -109,12 +113,23 @@ def foreign_writers() -> list[str]:
         {
             str(path)
             for path in modules()
-            if str(path) != owner and path.parts[0] in ("addons", "proxy")
+            if path.parts[0] in ("addons", "proxy")
             for node in _statements(path)
             for target in _written(node)
-            if isinstance(target, ast.Attribute) and _last_name(target.value).lstrip("_") in names
+            if isinstance(target, ast.Attribute)
+            and (
+                _is_part(target.value, ("self", *names) if str(path) == owner else names)
+                or (_last_name(target.value).lstrip("_") in names and str(path) != owner)
+            )
         }
     )
+
+
+def _is_part(node: ast.expr, names: tuple[str, ...]) -> bool:
+    """Say whether this is a part of an exchange on its way, as `pending.answer`."""
+    if not isinstance(node, ast.Attribute) or node.attr not in PARTS:
+        return False
+    return _last_name(node.value).lstrip("_") in names
 
 
 def _last_name(node: ast.expr) -> str:

@@ -155,5 +155,5 @@ class Fetch(Errand):
     async def run(self, handler: Waiter) -> None:
         """Wait and read."""
         await handler.drained(self._connection)
-        if self._pending.upload is not None:
-            self.data = await self._pending.upload.read(self._start, self._size)
+        if self._pending.body.upload is not None:
+            self.data = await self._pending.body.upload.read(self._start, self._size)

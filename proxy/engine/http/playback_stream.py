@@ -102,7 +102,7 @@ class PlayingStream(RecordingStream):
         while self._playing and (step := pending.steps.next) is not None:
             if step.kind is StepKind.HANG:
                 return
-            if step.need > pending.sent_bytes and not pending.request_ended:
+            if step.need > pending.body.sent_bytes and not pending.body.request_ended:
                 return  # more of the request has to come first
             wait_s = _wait(step, pending)
             if wait_s > _EARLY_S:
@@ -160,7 +160,7 @@ class PlayingStream(RecordingStream):
         assert pending.steps is not None
         following = pending.steps.next
         ends = following is not None and following.kind is StepKind.END
-        last = ends and not response.trailers and pending.request_ended
+        last = ends and not response.trailers and pending.body.request_ended
         self._put_reason(response, recorded=response)
         self._head_played = self._begun = True
         yield SendHttp(
@@ -170,10 +170,10 @@ class PlayingStream(RecordingStream):
     def _play_end(self, pending: PendingExchange) -> Commands:
         response = self.flow.response
         assert response is not None
-        if pending.ragged:
+        if pending.answer.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
-        if pending.effect is not None and not pending.withheld:
-            pending.effect.seen = True
+        if pending.account.effect is not None and not pending.playing.withheld:
+            pending.account.effect.seen = True
         self._over(pending, ended=True)
         if response.trailers:
             yield SendHttp(ResponseTrailers(self.stream_id, response.trailers), self.context.client)
@@ -184,7 +184,7 @@ class PlayingStream(RecordingStream):
     def _left_while_playing(
         self, pending: PendingExchange, event: RequestProtocolError | ResponseProtocolError
     ) -> Commands:
-        if pending.recording and not pending.saved:
+        if pending.recording and not pending.progress.saved:
             pending.client_left()
             yield HttpErrorHook(self.flow)  # it is kept with what its client saw: nothing
             self._over(pending, ended=False)
@@ -206,7 +206,7 @@ class PlayingStream(RecordingStream):
             yield DropStream(self.stream_id)
             return
         self.flow.response = refused
-        pending.ragged = False
+        pending.answer.play(ragged=False)
         body = refused.data.content or b""
         refused.data.content = b""
         yield SendHttp(
@@ -240,7 +240,7 @@ class PlayingStream(RecordingStream):
         pending = self._pending
         if (
             pending is None
-            or not pending.bidirectional
+            or not pending.body.bidirectional
             or pending.open_run.mode is not Mode.PLAYBACK
         ):
             return super().state_consume_request_body(event)
@@ -248,19 +248,20 @@ class PlayingStream(RecordingStream):
 
     def _consume_early(self, pending: PendingExchange, event: events.Event) -> Commands:
         if isinstance(event, RequestData):
-            pending.sent_bytes += len(event.data)
+            pending.body.count(len(event.data))
             if not self._playing:
                 yield from super().state_consume_request_body(event)
-                pending.sent = [bytes(self.request_body_buf)] if pending.upload is None else []
+                held = [bytes(self.request_body_buf)] if pending.body.upload is None else []
+                pending.body.have_sent(held)
             else:
-                pending.sent = [event.data]
+                pending.body.have_sent([event.data])
             yield PlayheadBidirectionalHook(pending)
-            if pending.undecided and pending.early is None:
-                yield Quiet(_QUIET_S, pending.sent_bytes)
+            if pending.body.undecided and pending.body.early is None:
+                yield Quiet(_QUIET_S, pending.body.sent_bytes)
             yield from self._go_on(pending)
         elif isinstance(event, RequestEndOfMessage):
-            pending.request_ended = True
-            if pending.early is None:
+            pending.body.end()
+            if pending.body.early is None:
                 yield from super().state_consume_request_body(event)
                 return
             self.client_state = self.state_done
@@ -272,18 +273,18 @@ class PlayingStream(RecordingStream):
     def _note_quiet(self, command: "Quiet") -> Commands:
         """Begin the answer of a later recorded request, if no more has come of this one."""
         pending = self._pending
-        if pending is None or pending.request_ended or pending.early is not None:
+        if pending is None or pending.body.request_ended or pending.body.early is not None:
             return
-        if pending.finished or pending.sent_bytes != command.sent_bytes:
+        if pending.finished or pending.body.sent_bytes != command.sent_bytes:
             return
-        pending.quiet_at = command.sent_bytes
+        pending.body.hear_quiet(command.sent_bytes)
         yield PlayheadBidirectionalHook(pending)
         yield from self._go_on(pending)
 
     def _go_on(self, pending: PendingExchange) -> Commands:
-        if pending.early is None:
+        if pending.body.early is None:
             return
-        if pending.early.diverged:
+        if pending.body.early.diverged:
             if not pending.finished:
                 self._over(pending, ended=False)
                 yield from self._end(Ending.STREAM, 0, begun=self._head_played)
@@ -297,7 +298,7 @@ class PlayingStream(RecordingStream):
 
 def _wait(step: Step, pending: PendingExchange) -> float:
     """Give the seconds until a step is due."""
-    spent_s = time.monotonic() - pending.t0
+    spent_s = time.monotonic() - pending.arrival.t0
     wait_s = step.at_us / 1e6 - spent_s
     if step.latest_us / 1e6 > spent_s and not _have_come(step, pending):
         return max(wait_s, _CAUSE_S)  # what caused this piece has not been asked yet

@@ -71,7 +71,7 @@ class RecordingStream(UploadingStream):
         """Take note, while a request is held or delayed, that its client leaves; what waits is told at once."""
         pending = self._pending if self._paused is not None and hasattr(self, "flow") else None
         waits = pending is not None and (
-            pending.approval is not None or pending.delayed is not None
+            pending.held.approval is not None or pending.held.delayed is not None
         )
         if pending is not None and waits and not pending.forwarded:
             pending.client_left()
@@ -89,13 +89,13 @@ class RecordingStream(UploadingStream):
         gate holds or a fault delays is not.
         """
         pending = self._pending
-        if pending is None or pending.sent_on or pending.bidirectional:
+        if pending is None or pending.progress.sent_on or pending.body.bidirectional:
             return False
         if self.flow.error is not None or not self._client_has_left():
             return False
         if self.client_state == self.state_done:
             recorded = pending.open_run.mode is Mode.RECORD
-            held = pending.approval is not None or pending.delayed is not None
+            held = pending.held.approval is not None or pending.held.delayed is not None
             goes_on = recorded and pending.request_class is RequestClass.EFFECT and not held
         else:
             queued = self._paused_event_queue
@@ -109,10 +109,11 @@ class RecordingStream(UploadingStream):
         pending = self._pending
         if pending is None:
             return (yield from super().make_server_connection())
-        held = pending.approval is not None
+        held = pending.held.approval is not None
         connect = self._connect_held(pending) if held else super().make_server_connection()
-        pending.sent_on = yield from connect
-        return pending.sent_on
+        connected: bool = yield from connect
+        pending.progress.send_on(connected=connected)
+        return connected
 
     def _connect_held(self, pending: PendingExchange) -> Commands:
         if not (yield from super().make_server_connection()):
@@ -135,9 +136,9 @@ class RecordingStream(UploadingStream):
 
     def _pass_interim(self, response: http.Response) -> Commands:
         pending = self._pending
-        if pending is None or pending.muted:
+        if pending is None or pending.held.muted:
             return
-        asked = find_header(pending.fields, b"expect") or b""
+        asked = find_header(pending.arrival.fields, b"expect") or b""
         if response.status_code == _CONTINUE and asked.lower() == _EXPECTED:
             return  # the client has had it from us
         pending.take_interim(response)
@@ -148,8 +149,7 @@ class RecordingStream(UploadingStream):
         """Send an interim answer on, unless the client knows of none (RFC 9110 section 15.2)."""
         if self.flow.request.data.http_version == b"HTTP/1.0":
             text = INTERIM_LEFT_OUT.format(status=response.status_code)
-            if text not in pending.warnings:
-                pending.warnings.append(text)
+            pending.progress.warn(text)
             return
         yield SendHttp(ResponseHeaders(self.stream_id, response), self.context.client)
 
@@ -158,8 +158,8 @@ class RecordingStream(UploadingStream):
         assert self.flow.response
         pending = self._pending
         if pending is not None:
-            pending.head_need = None if pending.request_ended else pending.sent_bytes
-        muted = pending is not None and pending.muted
+            pending.answer.need_for_head(pending.need)
+        muted = pending is not None and pending.held.muted
         holds = pending is not None and pending.holds
         waits = pending is not None and (self._came_whole(pending) or self._is_bodiless(pending))
         if not muted and not holds and not waits:
@@ -169,18 +169,18 @@ class RecordingStream(UploadingStream):
     def _came_whole(self, pending: PendingExchange) -> bool:
         """Say whether all that an answer's head announces is there already, to be read with this event."""
         side = self._http.connections.get(self.context.server)
-        return isinstance(side, PlayheadClient) and 0 < pending.announced <= len(side.buf)
+        return isinstance(side, PlayheadClient) and 0 < pending.answer.announced <= len(side.buf)
 
     def _is_bodiless(self, pending: PendingExchange) -> bool:
         """Say whether an answer is over with its head: to a client it is, although HTTP/2 may end its stream later."""
         assert self.flow.response
-        bodiless = self.flow.response.status_code in (204, 304) or pending.announced == 0
+        bodiless = self.flow.response.status_code in (204, 304) or pending.answer.announced == 0
         return bodiless or self.flow.request.method.upper() == "HEAD"
 
     def _send_head(self, pending: PendingExchange | None, *, ends: bool = False) -> Commands:
         assert self.flow.response
         if pending is not None:
-            pending.head_sent = True
+            pending.answer.send_head()
         yield SendHttp(
             ResponseHeaders(self.stream_id, self.flow.response, end_stream=ends),
             self.context.client,
@@ -197,26 +197,26 @@ class RecordingStream(UploadingStream):
         cut = find_cut(pending)
         left = cut.rule.after_bytes - pending.size if cut is not None else len(data) + 1
         data = data[: max(left, 0)]
-        kept = pending.pieces
+        kept = pending.answer.pieces
         try:
             pending.take(data)
         except StoreError as error:
             yield from self._cannot_keep(error)
             return
-        if pending.muted:
+        if pending.held.muted:
             return
         if pending.holds:
-            if pending.download is None:
+            if pending.answer.download is None:
                 return
             yield from self._release(pending, kept[:-1])  # this one passes below
         if cut is not None and len(data) >= left:
             yield from self._cut_off(pending, cut, self._held + data)
             return
-        if pending.whole:
+        if pending.answer.whole:
             self._held += data  # HTTP/2 may send empty pieces after the last
             self._held_pieces += 1
             return
-        if pending.event_stream and pending.recording and is_terminal(data):
+        if pending.answer.event_stream and pending.recording and is_terminal(data):
             yield PlayheadReleaseHook(pending)
             if self.flow.error is not None:  # it could not be made durable
                 yield from self.check_killed(True)
@@ -241,12 +241,12 @@ class RecordingStream(UploadingStream):
             self.flow.response = make_refusal(pending.request, withheld)
             self._held = self.flow.response.data.content or b""
         else:
-            self._held = b"".join(pending.pieces)
+            self._held = b"".join(pending.answer.pieces)
 
     def _cut_off(self, pending: PendingExchange, cut: Injection, data: bytes) -> Commands:
         """End an answer on purpose, behind `data`: write the outcome, then let the client see it."""
         said = RedactedText(cut.text)
-        pending.fault = Fault(FaultKind.CUT, Phase.BODY, said, pending.now_us(), cut.ending)
+        pending.progress.fail(Fault(FaultKind.CUT, Phase.BODY, said, pending.now_us(), cut.ending))
         self.flow.error = mflow.Error(cut.text)
         yield HttpErrorHook(self.flow)
         self.server_state = self.state_errored
@@ -266,7 +266,12 @@ class RecordingStream(UploadingStream):
     @property
     def _is_unheard(self) -> bool:
         pending = self._pending if hasattr(self, "flow") else None
-        return pending is not None and pending.muted and pending.gone is None and not pending.saved
+        return (
+            pending is not None
+            and pending.held.muted
+            and pending.gone is None
+            and not pending.progress.saved
+        )
 
     def _keep_unsaid(self, event: ResponseEndOfMessage | ResponseProtocolError) -> Commands:
         """Keep how an answer ended until its client has given up."""
@@ -283,15 +288,15 @@ class RecordingStream(UploadingStream):
     def _finish_recorded(self, pending: PendingExchange) -> Commands:
         """End an answer that has passed: write the outcome, then release what was held."""
         assert self.flow.response
-        pending.ragged = _is_ragged(self.context.server)
-        pending.end_need = None if pending.request_ended else pending.sent_bytes
         last = pending.open_run.last_seq
-        pending.end_after = last if pending.event_stream and last > pending.seq else 0
+        after = last if pending.answer.event_stream and last > pending.seq else 0
+        ragged = _is_ragged(self.context.server)
+        pending.answer.end(ragged=ragged, need=pending.need, after=after)
         yield HttpResponseHook(self.flow)
         self.server_state = self.state_done
         if pending.recording and pending.gone is None and self._client_has_left():
             sent = 0 if pending.holds else pending.taken - self._held_pieces
-            pending.gone = Gone(pending.now_us(), sent, pending.head_sent)
+            pending.progress.leave(Gone(pending.now_us(), sent, pending.head_sent))
             yield PlayheadLeftHook(pending)
         if (yield from self.check_killed(False)):
             return
@@ -308,7 +313,7 @@ class RecordingStream(UploadingStream):
                 ResponseTrailers(self.stream_id, self.flow.response.trailers),
                 self.context.client,
             )
-        if pending.ragged:
+        if pending.answer.ragged:
             self.context.client.abrupt = True  # type: ignore[attr-defined]  # read by our TLS layer
         pending.let_go()  # the flow may be there for long
         if self.client_state == self.state_done:
@@ -357,7 +362,7 @@ class RecordingStream(UploadingStream):
         fault = None
         if pending.gone is None or pending.keep_reading:  # else it ended because of the client
             fault = pending.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
-        begun = pending.head_sent or bool(pending.interim)
+        begun = pending.head_sent or bool(pending.answer.interim)
         if self.server_state not in (self.state_done, self.state_errored):
             self.flow.error = mflow.Error(event.message)
             yield HttpErrorHook(self.flow)
@@ -365,7 +370,7 @@ class RecordingStream(UploadingStream):
         self.flow.live = False
         if self.client_state != self.state_errored and fault is not None and pending.gone is None:
             if pending.holds:  # its head has come
-                yield from self._release(pending, pending.pieces)
+                yield from self._release(pending, pending.answer.pieces)
                 begun = True
             yield from self._end(fault.ending, fault.code, begun=begun)
         yield DropStream(self.stream_id)
@@ -373,7 +378,7 @@ class RecordingStream(UploadingStream):
 
 def find_cut(pending: PendingExchange) -> Injection | None:
     """Find the cut that is to be made in what passes."""
-    injection = pending.injection
+    injection = pending.held.injection
     return injection if injection is not None and find_kind(injection).cuts else None
 
 

@@ -68,13 +68,13 @@ class PlayheadStream(PlayingStream):
             return self._cut_off(pending, cut, b"")  # an answer without a body
         if pending is not None and already_streamed:
             return self._finish_recorded(pending)
-        if pending is not None and pending.played_interim:
+        if pending is not None and pending.playing.played_interim:
             return self._send_after_interim(pending)
         return super().send_response(already_streamed)
 
     def _send_after_interim(self, pending: PendingExchange) -> Commands:
         """Accept a WebSocket as recorded: after the interim answers that came before."""
-        for one in pending.played_interim:
+        for one in pending.playing.played_interim:
             yield from self._send_interim(pending, make_interim(one))
         yield from super().send_response()
 

@@ -49,7 +49,7 @@ class UploadingStream(BaseStream):
         if (
             pending is not None
             and isinstance(event, RequestEndOfMessage)
-            and pending.upload is not None
+            and pending.body.upload is not None
         ):
             return self._upload_ended(pending, event)
         return super().state_consume_request_body(event)
@@ -66,22 +66,25 @@ class UploadingStream(BaseStream):
                 yield SendHttp(RequestData(self.stream_id, event.data), self.context.server)
             return
         if pending is not None and isinstance(event, RequestEndOfMessage):
-            pending.request_ended = True
+            pending.body.end()
         yield from super().state_stream_request_body(event)
 
     def _consume(self, pending: PendingExchange, data: bytes) -> Commands:
         try:
-            if pending.upload is not None:
-                if pending.upload.is_aside and pending.upload.size + len(data) > HELD_BYTES:
-                    pending.upload.outgrow()
-                pending.upload.write(data)
+            if pending.body.upload is not None:
+                if (
+                    pending.body.upload.is_aside
+                    and pending.body.upload.size + len(data) > HELD_BYTES
+                ):
+                    pending.body.upload.outgrow()
+                pending.body.upload.write(data)
                 return
             self.request_body_buf += data
             size = len(self.request_body_buf)
             pending.hold(len(data))
             is_too_large = size > HELD_BYTES
             # A stream that is answered while it comes is compared in memory.
-            aside = not pending.bidirectional and pending.is_to_be_set_aside(size)
+            aside = not pending.body.bidirectional and pending.is_to_be_set_aside(size)
             if is_too_large or aside:
                 held = bytes(self.request_body_buf)
                 self.request_body_buf.clear()
@@ -102,9 +105,8 @@ class UploadingStream(BaseStream):
         yield PlayheadUploadedHook(pending)
         if (yield from self.check_killed(True)):
             return
-        if pending.upload is None:
-            self.request_body_buf += b"".join(pending.sent)
-            pending.sent = []
+        if pending.body.upload is None:
+            self.request_body_buf += pending.body.take_sent()
             yield from super().state_consume_request_body(event)
             return
         self.flow.request.timestamp_end = time.time()  # noqa: TID251  # mitmproxy's own field
@@ -134,11 +136,11 @@ class UploadingStream(BaseStream):
             gone = RequestProtocolError(self.stream_id, "answered early", ErrorCode.CANCEL)
             yield SendHttp(gone, self.context.server)
             return
-        assert pending.uploaded is not None
+        assert pending.body.uploaded is not None
         self._sent += len(fetch.data)
         if fetch.data:
             yield SendHttp(RequestData(self.stream_id, fetch.data), self.context.server)
-        if self._sent >= pending.uploaded.size:
+        if self._sent >= pending.body.uploaded.size:
             if self.flow.request.trailers:
                 trailers = RequestTrailers(self.stream_id, self.flow.request.trailers)
                 yield SendHttp(trailers, self.context.server)

@@ -157,7 +157,7 @@ class Relay(layer.Layer):
 
     def _fault(self, kind: FaultKind, text: str, ending: Ending) -> None:
         said = self._pending.open_run.redactor.redact_text(text)
-        self._pending.fault = Fault(kind, Phase.BODY, said, self._pending.now_us(), ending)
+        self._pending.progress.fail(Fault(kind, Phase.BODY, said, self._pending.now_us(), ending))
 
     def _close_both(self, code: int, reason: str) -> Commands:
         self._ending = True

@@ -44,16 +44,16 @@ async def test_only_what_grows_while_much_is_held_is_set_aside(
     for _ in range(3):
         held.take(PIECE)
     growing.take(PIECE)
-    assert (held.download, growing.download) == (None, None)
+    assert (held.answer.download, growing.answer.download) == (None, None)
     growing.take(PIECE)
-    assert growing.download is not None
-    assert growing.download.is_aside
-    assert growing.pieces == []
+    assert growing.answer.download is not None
+    assert growing.answer.download.is_aside
+    assert growing.answer.pieces == []
     assert store.bodies.memory.held == 3 * (len(PIECE) + module._PIECE_BYTES)
     async with growing.recalled():
-        assert growing.pieces == [PIECE * 2]
-        assert [chunk.size for chunk in growing.chunks] == [len(PIECE)] * 2
-    assert (growing.pieces, growing.chunks) == ([], [])
+        assert growing.answer.pieces == [PIECE * 2]
+        assert [chunk.size for chunk in growing.answer.chunks] == [len(PIECE)] * 2
+    assert (growing.answer.pieces, growing.answer.chunks) == ([], [])
     for pending in (held, growing):
         pending.finish()
     assert (store.bodies.memory.held, store.bodies.memory.backlog) == (0, 0)
@@ -68,12 +68,12 @@ async def test_what_is_too_large_for_a_place_aside_is_kept(
     monkeypatch.setattr(module, "HELD_PIECES", 7)
     for size in (len(PIECE), len(PIECE) // 2 + 1):
         pending = _begin(store)
-        while not (pending.download is not None and not pending.download.is_aside):
+        while not (pending.answer.download is not None and not pending.answer.download.is_aside):
             pending.take(PIECE[:size])
         assert pending.size > 4 * len(PIECE) or pending.taken > 7
         await pending.keep_bodies()
-        assert pending.downloaded is not None
-        assert pending.downloaded.size == pending.size
+        assert pending.answer.downloaded is not None
+        assert pending.answer.downloaded.size == pending.size
         pending.finish()
 
 

@@ -14,6 +14,7 @@ from mitmproxy.connection import Client, ConnectionState
 
 from playhead.addons.run import registry as module
 from playhead.addons.run import run_state as open_run_module
+from playhead.addons.run.exchange_parts.phases import Held
 from playhead.addons.run.registry import Processes, Rejected, RunRegistry, name_after
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode, Runs
@@ -91,7 +92,7 @@ class OpenRuns:
 class SimplePending:
     """The part of a request that an open run reads."""
 
-    approval = None
+    held = Held()
     is_overdue = False
 
     def __init__(self, seq: Seq) -> None:

@@ -203,7 +203,7 @@ async def test_when_a_client_left_an_effect_is_known_at_once(store_dir: Path) ->
         open_run.hurry()
         assert open_run.info is not None
         running.registry.hurry()
-        pending.fault = None
+        pending.progress.fault = None
         await running.engine.registry.on_unfinished(pending)  # type: ignore[misc]  # it is there
         (kept,) = running.store.exchanges.all(open_run.info)
     assert kept.gone == left

@@ -1,0 +1,40 @@
+"""A request as it is compared and stored, and what a tape was found to have for it."""
+
+from dataclasses import dataclass
+
+from ....tape.diff.divergence_types import Dependence
+from ....tape.exchange import Exchange, Fingerprint, Redaction, Request
+from ....tape.matching.agreement import Drift
+from ....tape.policy.decide import Found
+from ....tape.stubs.synthesize import Made
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """What was asked, without its secrets, before anything is changed for the upstream."""
+
+    request: Request
+    """Without its body until that is searched."""
+    redactions: tuple[Redaction, ...] = ()
+    fingerprint: Fingerprint | None = None
+    effect_key: bytes | None = None
+    """Of an effect that was read whole, or that the tape answers before it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the tape has for a request."""
+
+    found: Found | None = None
+    needs: Dependence | None = None
+    """What it depends on that has not been served, where it came too early."""
+    reordered_results: bool = False
+    """Whether it lists the results of tools in another order than the recorded one."""
+    disagrees: tuple[Drift, ...] = ()
+    """Where it has another credential or run id than what would answer it stands for."""
+    recorded: Exchange | None = None
+    """What is to be served, read before the cursor moved past it."""
+    unreadable: bool = False
+    """What is to be served cannot be read."""
+    made: Made | None = None
+    """What is answered after the pattern of the tape, where it does not hold the effect."""
