@@ -48,8 +48,8 @@ class Bidirectional:
 
     def playhead_bidirectional(self, pending: PendingExchange) -> None:
         """Compare what has come; begin to play where the recorded answer had begun."""
-        if pending.body.early is not None:
-            _compare(pending, pending.body.early)
+        if pending.body.early is not None and pending.request is not None:
+            _compare(pending, pending.request, pending.body.early)
         elif (
             (playback := pending.open_run.playback) is not None
             and pending.body.upload is None
@@ -198,7 +198,7 @@ def _take(
     note_verdict(pending, request, served, reason, tape_seq=recorded.seq, match=match, **more)
 
 
-def _compare(pending: PendingExchange, early: Early) -> None:
+def _compare(pending: PendingExchange, request: Request, early: Early) -> None:
     """Compare what came after the answer had begun."""
     asked = early.exchange.request
     if asked.spilled is not None or early.diverged:
@@ -206,16 +206,21 @@ def _compare(pending: PendingExchange, early: Early) -> None:
     at, came = pending.body.compare(early)
     if _differs(asked, at, came):
         _diverge(
-            pending, early, at, came, "the request went on otherwise after its answer had begun"
+            pending,
+            request,
+            early,
+            at,
+            came,
+            "the request went on otherwise after its answer had begun",
         )
     elif early.compared > len(asked.body) and _ended_first(early.exchange):
         more = early.compared - len(asked.body)
         text = f"the request went on for {more} bytes more than the recorded one, which ended there"
-        _diverge(pending, early, len(asked.body), came[-more:], text)
+        _diverge(pending, request, early, len(asked.body), came[-more:], text)
     elif pending.body.request_ended and early.compared < len(asked.body):
         less = len(asked.body) - early.compared
         text = f"the request ended {less} bytes before the recorded one: it has fewer messages, or a shorter one"
-        _diverge(pending, early, early.compared, b"", text)
+        _diverge(pending, request, early, early.compared, b"", text)
 
 
 def _ended_first(recorded: Exchange) -> bool:
@@ -235,10 +240,11 @@ def _differs(asked: Request, at: int, came: bytes) -> bool:
     return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
 
 
-def _diverge(pending: PendingExchange, early: Early, at: int, came: bytes, text: str) -> None:
+def _diverge(
+    pending: PendingExchange, request: Request, early: Early, at: int, came: bytes, text: str
+) -> None:
     """Note that a request is another one from this byte on, and that it gets no further answer."""
     pending.body.diverge(early)
-    assert pending.request is not None
     expected = early.exchange.request.body[at:]
     shown = pending.open_run.redactor.text(came)
     same = common_prefix(expected, shown)
@@ -246,8 +252,8 @@ def _diverge(pending: PendingExchange, early: Early, at: int, came: bytes, text:
     divergence = Divergence(
         DivergenceKind.CHANGED,
         pending.seq,
-        pending.request.method,
-        pending.request.url,
+        request.method,
+        request.url,
         early.exchange.seq,
         (show_difference(place, _readable(expected[same:]), _readable(shown[same:])),),
         text,

@@ -200,7 +200,6 @@ class Decide:
         self, pending: PendingExchange, open_run: OpenRun
     ) -> Awaitable[None] | None:
         """Decide on a request that leaves unless a gate or a limit is in its way."""
-        assert pending.request is not None
         if _needs_comparison(pending, open_run):
             if len(pending.body.came) > _LARGE_BYTES:
                 return self._decide_leaving_off_loop(pending, open_run)

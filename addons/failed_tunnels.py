@@ -143,7 +143,6 @@ class Tunnels:
 
     async def _save(self, opening: _OpenTunnel, attempt: Attempt | None) -> None:
         open_run = opening.open_run
-        assert open_run.info is not None
         end_us = int((time.monotonic() - opening.t0) * 1e6)
         seq = open_run.next_seq()
         request = _request(opening.host, opening.port)
@@ -172,7 +171,7 @@ class Tunnels:
         open_run.note(EventKind.INTENT, **logged)
         record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
         try:
-            await open_run.store.exchanges.save(open_run.info.number, lambda: record)
+            await open_run.store.exchanges.save(open_run.number, lambda: record)
         except StoreUnwritable as error:
             open_run.miss(error, exchanges=1)
 

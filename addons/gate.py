@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from mitmproxy import http
 
+from ..store import RunInfo
+from ..tape.exchange import Request
 from ..tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..tape.policy.decide import Action, Decision
 from ..tape.records.events import EventKind
@@ -36,22 +38,22 @@ class Gate:
             return None
         if pending.decision.action is not Action.HOLD:
             return None
-        if pending.open_run.info is None:
+        if pending.open_run.info is None or pending.request is None:
             _refuse(pending, "its run could not be begun, so nobody could be asked")
             return None
         if len(self._approvals) >= MOST_HELD:
             _refuse(pending, f"{MOST_HELD} requests are held already; approve or deny some")
             return None
-        return self._hold(pending, pending.decision)
+        return self._hold(pending, pending.open_run.info, pending.request, pending.decision)
 
-    async def _hold(self, pending: PendingExchange, decision: Decision) -> None:
-        open_run, request = pending.open_run, pending.request
-        assert open_run.info is not None
-        assert request is not None
+    async def _hold(
+        self, pending: PendingExchange, info: RunInfo, request: Request, decision: Decision
+    ) -> None:
+        open_run = pending.open_run
         assert decision.gate is not None
         assert decision.then is not None
         approval = self._approvals.hold(
-            open_run.info.id,
+            info.id,
             pending.seq,
             request,
             decision.gate,
@@ -112,9 +114,8 @@ def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
 
 def _refuse(pending: PendingExchange, reason: str) -> None:
     """Have a request refused that was about to leave: it has not been done, and costs nothing."""
-    assert pending.decision is not None
     if pending.account.gated is not None:
         pending.account.gated.undone = True
     if pending.open_run.usage_meter is not None:
         pending.open_run.usage_meter.count(pending, -1)
-    pending.decide(Decision(Action.REFUSE, reason, pending.decision.rule))
+    pending.decide(Decision(Action.REFUSE, reason, pending.rule))

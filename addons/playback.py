@@ -186,10 +186,11 @@ def play(
     played = (answer, interim)
     steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
     change = spelling.take if spelling is not None else None
-    pending.playing.play(Steps(steps, change, exchange.gone))
+    own = Steps(steps, change, exchange.gone)
+    pending.playing.play(own)
     pending.answer.play(ragged=head.ragged)
     if pending.held.injection is not None:
-        lay_fault(pending, pending.held.injection)
+        lay_fault(pending, pending.held.injection, own)
 
 
 def _read_pieces(

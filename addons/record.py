@@ -27,6 +27,7 @@ from ..tape.exchange import (
     Exchange,
     Fault,
     FaultKind,
+    Fingerprint,
     Headers,
     Phase,
     RawAnswer,
@@ -146,10 +147,9 @@ class Record:
             await pending.answer.download.settle()
         elif pending.recording and not pending.progress.broken and pending.body.request_ended:
             # Half a request would stand for the whole one.
-            assert pending.open_run.info is not None
             async with pending.recalled():
                 made = _Maker(pending, pending.flow.response, complete=False)
-                await pending.open_run.store.exchanges.save(pending.open_run.info.number, made)
+                await pending.open_run.store.exchanges.save(pending.open_run.number, made)
 
     async def playhead_left(self, pending: PendingExchange) -> None:
         """Correct an exchange whose client left before it was sent the end."""
@@ -314,10 +314,9 @@ class Record:
             flow.request.headers["accept-encoding"] = "identity"
 
     async def _log_intent(self, pending: PendingExchange) -> None:
-        assert pending.open_run.info is not None
         try:
             await pending.open_run.store.events.append_durably(
-                pending.open_run.info.number, lambda: _intent(pending)
+                pending.open_run.number, lambda: _intent(pending)
             )
         except StoreUnwritable as error:
             pending.open_run.miss(error, effects=1)
@@ -326,17 +325,15 @@ class Record:
 
     def _begin(self, pending: PendingExchange) -> None:
         """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
-        assert pending.open_run.info is not None
         made = _Maker(pending, pending.flow.response, complete=True)
         try:
-            pending.open_run.store.exchanges.save_unwaited(pending.open_run.info.number, made)
+            pending.open_run.store.exchanges.save_unwaited(pending.open_run.number, made)
         except StoreUnwritable as error:
             pending.open_run.miss(error)
 
     async def _save(
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
-        assert pending.open_run.info is not None
         pending.progress.save()
         settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
@@ -364,7 +361,6 @@ class Record:
     async def _write(
         self, pending: PendingExchange, answer: http.Response | None, *, complete: bool
     ) -> None:
-        assert pending.open_run.info is not None
         if pending.progress.unsaved or (
             isinstance(pending.websocket, WebSocketRecorder) and pending.websocket.holed
         ):
@@ -378,7 +374,7 @@ class Record:
         made = _Maker(pending, answer, complete=complete, make_event=_outcome)
         if pending.size >= _SEARCHED_BESIDE:
             await asyncio.to_thread(made.search)
-        await pending.open_run.store.exchanges.save(pending.open_run.info.number, made)
+        await pending.open_run.store.exchanges.save(pending.open_run.number, made)
 
 
 def _goes_on(pending: PendingExchange) -> bool:
@@ -400,10 +396,7 @@ def _pass_unbegun(pending: PendingExchange) -> None:
 
 def _append_intent(pending: PendingExchange) -> None:
     """Log an intent that nobody waits for."""
-    assert pending.open_run.info is not None
-    pending.open_run.store.events.append_made(
-        pending.open_run.info.number, lambda: _intent(pending)
-    )
+    pending.open_run.store.events.append_made(pending.open_run.number, lambda: _intent(pending))
 
 
 def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
@@ -424,8 +417,7 @@ def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
 def _intent(pending: PendingExchange) -> Event:
     """Make the intent event. Runs on the writer's thread."""
     # What is sent on as it comes has no body yet that could be compared.
-    request = pending.request if pending.body.bidirectional else _identified(pending)
-    assert request is not None
+    request = (pending.request if pending.body.bidirectional else None) or _identified(pending)[0]
     data = intent_row(
         pending.seq,
         request,
@@ -433,27 +425,27 @@ def _intent(pending: PendingExchange) -> Event:
         pending.fingerprint or b"",
         repeat=pending.account.repeat,
     )
-    assert pending.decision is not None
-    data["rule"] = pending.decision.rule
+    data["rule"] = pending.rule
     if pending.facts.by_body:
         data["by_body"] = True
     data |= claims_row(pending)
     if pending.open_run.mode is Mode.PLAYBACK or pending.held.approval is not None:
-        data["reason"] = pending.decision.reason
+        data["reason"] = pending.reason
     pending.account.log(data)
     return Event(EventKind.INTENT, pending.started_ns, data)
 
 
-def _identified(pending: PendingExchange) -> Request:
+def _identified(pending: PendingExchange) -> tuple[Request, Fingerprint]:
+    """Give what was asked with its fingerprint, and note what it repeats."""
     request = pending.with_body()
-    if pending.fingerprint is None:
-        found = pending.open_run.identifier.identify(request, pending.request_class)
-        pending.identify(*found)
-    if pending.account.effect is None and pending.effect_key is not None:
+    fingerprint, key = pending.fingerprint, pending.effect_key
+    if fingerprint is None:
+        fingerprint, key = pending.open_run.identifier.identify(request, pending.request_class)
+        pending.identify(fingerprint, key)
+    if pending.account.effect is None and key is not None:
         effect = Effect(pending.seq, idempotency_key(request))
-        repeat = pending.open_run.effects.note(pending.effect_key, effect)
-        pending.account.note_effect(effect, repeat)
-    return request
+        pending.account.note_effect(effect, pending.open_run.effects.note(key, effect))
+    return request, fingerprint
 
 
 def _outcome(pending: PendingExchange, exchange: Exchange) -> Event:
@@ -585,7 +577,7 @@ class _Maker:
 
     def __call__(self) -> StoredRecord:
         pending = self.pending
-        request = _identified(pending)
+        request, fingerprint = _identified(pending)
         open_run = pending.open_run
         redactions, warnings = pending.redactions, tuple(pending.progress.warnings)
         came, response = self.came or self._answer(), None
@@ -601,19 +593,16 @@ class _Maker:
         interim, more = open_run.redactor.interim(self.interim)
         redactions = (*redactions, *more)
         live = open_run.mode is Mode.PLAYBACK
-        decision = pending.decision
-        assert decision is not None
-        assert pending.fingerprint is not None
         client = pending.flow.client_conn
         exchange = Exchange(
             seq=pending.seq,
             request_class=pending.request_class,
             verdict=VerdictKind.LIVE if live else VerdictKind.RECORDED,
-            reason=decision.reason,
+            reason=pending.reason,
             request=request,
             started_ns=pending.started_ns,
             end_us=self.end_us,
-            fingerprint=pending.fingerprint,
+            fingerprint=fingerprint,
             response=response,
             fault=pending.fault,
             gone=pending.gone,

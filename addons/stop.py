@@ -38,7 +38,6 @@ async def stop_run(
     Nothing is let out from the first line on, also where the event cannot be written.
     Raises: StoreUnwritable.
     """
-    assert open_run.info is not None
     if open_run.stopped is not None:
         return open_run.stopped
     said = open_run.redactor.redact_text(reason)
@@ -57,8 +56,7 @@ async def stop_run(
 
 
 async def _note(open_run: OpenRun, event: Event) -> None:
-    assert open_run.info is not None
-    await open_run.store.events.append_durably(open_run.info.number, event, vital=True)
+    await open_run.store.events.append_durably(open_run.number, event, vital=True)
 
 
 def _break_off(

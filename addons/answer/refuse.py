@@ -19,7 +19,7 @@ from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.client_profiles import find_product
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import Exchange, Fault, Request, RequestClass, Response, VerdictKind
-from ...tape.policy.decide import CONTRACTS, LIMITS, Action
+from ...tape.policy.decide import CONTRACTS, LIMITS, Action, Decision
 from ...tape.policy.refusal import (
     CONTRACT_BROKEN,
     LIMIT_REACHED,
@@ -50,7 +50,7 @@ class Refuse:
         if pending is None or pending.decision is None:
             return None
         if pending.decision.action in (Action.REFUSE, Action.STUB, Action.DISCARD):
-            return self._answer(flow, pending)
+            return self._answer(flow, pending, pending.decision)
         return None
 
     def response(self, flow: http.HTTPFlow) -> None:
@@ -61,9 +61,10 @@ class Refuse:
         if not pending.recording and pending.steps is None:
             pending.finish()
 
-    async def _answer(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
-        decision, open_run = pending.decision, pending.open_run
-        assert decision is not None
+    async def _answer(
+        self, flow: http.HTTPFlow, pending: PendingExchange, decision: Decision
+    ) -> None:
+        open_run = pending.open_run
         if pending.body.searched:
             request = pending.with_body()
         else:  # while recording

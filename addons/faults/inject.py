@@ -86,9 +86,8 @@ def note_injected(pending: PendingExchange, injection: Injection, decision: Deci
     return decision
 
 
-def lay_fault(pending: PendingExchange, injection: Injection) -> None:
+def lay_fault(pending: PendingExchange, injection: Injection, recorded: Steps) -> None:
     """Lay a fault over the recorded answer that a pending exchange is about to play."""
-    assert pending.steps is not None
     made = None if pending.request is None else answer_with(pending.request, injection)
     if made is not None:
         pending.flow.response = made
@@ -97,7 +96,7 @@ def lay_fault(pending: PendingExchange, injection: Injection) -> None:
         steps = [Step(0, StepKind.HEAD), Step(0, StepKind.DATA, body), Step(0, StepKind.END)]
         pending.playing.play(Steps(steps if body else [steps[0], steps[2]]))
     else:
-        pending.playing.play(Steps(find_kind(injection).lay_over(pending.steps.rest(), injection)))
+        pending.playing.play(Steps(find_kind(injection).lay_over(recorded.rest(), injection)))
 
 
 def answer_with(request: Request, injection: Injection) -> http.Response | None:

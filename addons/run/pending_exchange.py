@@ -170,6 +170,16 @@ class PendingExchange:
         return self.asked.effect_key if self.asked is not None else None
 
     @property
+    def rule(self) -> str:
+        """What decided on it; empty before."""
+        return self.decision.rule if self.decision is not None else ""
+
+    @property
+    def reason(self) -> str:
+        """Why it was decided so; empty before."""
+        return self.decision.reason if self.decision is not None else ""
+
+    @property
     def t0(self) -> float:
         """When it came, by the monotonic clock."""
         return self.arrival.t0
@@ -580,7 +590,7 @@ def note_verdict(
         "request_class": pending.request_class.value,
         "verdict": verdict.value,
         "reason": reason,
-        "rule": pending.decision.rule if pending.decision is not None else "",
+        "rule": pending.rule,
         "fingerprint": pending.fingerprint or b"",
         "key": key,
         **claims_row(pending),

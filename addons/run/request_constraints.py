@@ -96,11 +96,11 @@ def _find_constraints(pending: PendingExchange) -> Constraints:
     now = add_violation(pending, UNCONSTRAINED)
     if now.violation:
         return now
-    if pending.effect_key is None or not asks_for_repeats(pending):
+    asked = pending.asked
+    if asked is None or asked.effect_key is None or not asks_for_repeats(pending):
         return UNCONSTRAINED
-    assert pending.request is not None
-    gated = pending.account.note_gated(Effect(pending.seq, idempotency_key(pending.request)))
-    keys = find_alike_keys(pending.effect_key, pending.facts.ways)
+    gated = pending.account.note_gated(Effect(pending.seq, idempotency_key(asked.request)))
+    keys = find_alike_keys(asked.effect_key, pending.facts.ways)
     return Constraints(repeat=pending.open_run.gated.note(keys, gated))
 
 

@@ -215,6 +215,16 @@ class OpenRun:
         )
 
     @property
+    def number(self) -> int:
+        """Its number in the store.
+
+        Raises: StoreUnwritable, where it could not be begun.
+        """
+        if self.info is None:
+            raise StoreUnwritable("the run could not be begun", "nothing of it is recorded")
+        return self.info.number
+
+    @property
     def tape(self) -> RunInfo | None:
         """The tape that is played; None where there is none."""
         return self.playback.tape if self.playback is not None else None
