@@ -114,7 +114,7 @@ class Decide:
             flow.response = refusal(None, None, "this connection belongs to no open run")
             return
         message = flow.request
-        tunnel = open_run.tunnels.get(flow.client_conn.id, NO_TUNNEL)
+        tunnel = open_run.connections.tunnels.get(flow.client_conn.id, NO_TUNNEL)
         names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
         facts, kind = _find_facts(message, names, open_run)
         seq = open_run.next_seq() if open_run.info is not None else Seq(0)

@@ -89,7 +89,7 @@ class Tunnels:
         if open_run.stopped is not None:
             return None  # nothing is connected, and the request in it is refused
         host, port = address[0], address[1]
-        tunnel = open_run.next_tunnel(client, host, port)
+        tunnel = open_run.connections.next_tunnel(client, host, port, open_run.last_seq)
         opening = _OpenTunnel(
             open_run, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
         )

@@ -41,7 +41,7 @@ async def stop_run(
     if open_run.stopped is not None:
         return open_run.stopped
     said = open_run.redactor.redact_text(reason)
-    stopped = open_run.stopped = Stopped(by, pid, said, time.time_ns())
+    stopped = open_run.lifetime.stopped = Stopped(by, pid, said, time.time_ns())
     open_run.policy = replace(open_run.policy, stopped=str(stopped))
     registry.counters.stopped += 1
     broken = _break_off(registry, open_run, RedactedText(str(stopped)))

@@ -108,7 +108,7 @@ class PendingExchange:
         self._counted = 0
         """Bytes in memory that are counted for it."""
         self._done = asyncio.Event()
-        open_run.asked_at[self.origin] = self.t0
+        open_run.connections.asked_at[self.origin] = self.t0
         open_run.begin(self)
 
     # ---- what others set -----------------------------------------------------------------------
@@ -251,7 +251,7 @@ class PendingExchange:
                     spool.drop()
                     spools_of(self.flow.client_conn).discard(spool)
             self.hold(-self._counted)
-            self.open_run.asked_at[self.origin] = time.monotonic()
+            self.open_run.connections.asked_at[self.origin] = time.monotonic()
             self._report_effect()
             self.open_run.finish(self)
             self.open_run.counters.add(

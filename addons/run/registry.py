@@ -207,7 +207,12 @@ class RunRegistry:
         bound = self.of(client)
         if bound is not None:
             # A keep-alive connection may come with other credentials later: it stays where it is.
-            if name is not None and not self._sole and bound.keys and not _names(bound, name):
+            if (
+                name is not None
+                and not self._sole
+                and bound.members.keys
+                and not _names(bound, name)
+            ):
                 return Rejected(f"this connection belongs to another run than {name!r}")
             return bound
         open_run = await self._find_or_open(client, name)
@@ -227,7 +232,7 @@ class RunRegistry:
         open_run = self._by_client.pop(client.id, None)
         if open_run is not None:
             open_run.clients.pop(client.id, None)
-            open_run.tunnels.pop(client.id, None)
+            open_run.connections.tunnels.pop(client.id, None)
 
     @property
     def is_sole(self) -> bool:
@@ -321,7 +326,7 @@ class RunRegistry:
         existing = self._by_key.get((shared,)) if shared else None
         existing = existing or self._by_key.get((name, *who))
         if existing is not None and self._belongs(existing, who if group else None):
-            if existing.named:
+            if existing.members.named:
                 self._add_group(existing, group)
             return existing
         if self.config.mode is Mode.PLAYBACK:
@@ -362,14 +367,16 @@ class RunRegistry:
         if group.started:
             return (group.pgid, group.started)
         # The leader has gone before the rest of its group: the group is known by the leader it had.
-        known = (who for open_run in self.open for who in open_run.groups if who[0] == group.pgid)
+        known = (
+            who for open_run in self.open for who in open_run.members.groups if who[0] == group.pgid
+        )
         return next(known, (group.pgid, 0.0))
 
     def _add_group(self, open_run: OpenRun, group: Group | None) -> None:
         if group is None:
-            open_run.groups_known = False
+            open_run.members.groups_known = False
         else:
-            open_run.groups.add(self._known(group))
+            open_run.members.groups.add(self._known(group))
 
     def _look_later(self, open_run: OpenRun, client: connection.Client) -> None:
         """Learn the group of a named run's client without making it wait."""
@@ -402,20 +409,20 @@ class RunRegistry:
         """
         if open_run.ending:
             return False
-        if open_run.mode is self.config.mode or not open_run.named:
+        if open_run.mode is self.config.mode or not open_run.members.named:
             return True
         # The mode has changed: those whose run it was go on in it, and nobody joins them. Who cannot be
         # seen may be one of them.
-        if who in open_run.groups or (who is None and not open_run.groups_known):
+        if who in open_run.members.groups or (who is None and not open_run.members.groups_known):
             return True
         if self._groups_ended(open_run):
             self.end(open_run, "its processes had ended when the mode was another")
         return False
 
     def _groups_ended(self, open_run: OpenRun) -> bool:
-        if not open_run.groups or not open_run.groups_known:
+        if not open_run.members.groups or not open_run.members.groups_known:
             return False
-        return not any(self._processes.alive(*group) for group in open_run.groups)
+        return not any(self._processes.alive(*group) for group in open_run.members.groups)
 
     # ---- beginning -----------------------------------------------------------------------------
 
@@ -433,7 +440,7 @@ class RunRegistry:
             self._begun(open_run)
         open_run.counters = self.counters
         self.counters.runs[open_run.mode.value] += 1
-        open_run.keys.add(key)
+        open_run.members.keys.add(key)
         self._by_key[key] = open_run
         return open_run
 
@@ -452,11 +459,11 @@ class RunRegistry:
             )
         except StoreUnwritable as error:
             open_run.miss(error)
-            if open_run.begin_later is None:
+            if open_run.lifetime.begin_later is None:
                 logger.warning("run %s passes unrecorded: %s", name, error)
-            open_run.begin_later = partial(self._begin, open_run, name, agent)
+            open_run.lifetime.begin_later = partial(self._begin, open_run, name, agent)
             return
-        open_run.begin_later = None
+        open_run.lifetime.begin_later = None
         _note_rules(open_run)
         logger.info("run %s: recording", open_run.info.id)
         self._begun(open_run)
@@ -473,10 +480,10 @@ class RunRegistry:
         ending: no more of the run follows.
         """
         writer = self._store.writer
-        if open_run.begin_later is not None and (writer.failed is None or ending):
-            await open_run.begin_later()
+        if open_run.lifetime.begin_later is not None and (writer.failed is None or ending):
+            await open_run.lifetime.begin_later()
         if open_run.info is None:
-            if open_run.begin_later is not None and ending:
+            if open_run.lifetime.begin_later is not None and ending:
                 raise StoreUnwritable("the run could not be begun", "nothing of it was recorded")
             return
         number, gap = open_run.info.number, open_run.gap
@@ -600,7 +607,7 @@ class RunRegistry:
 
         A named run waits for others of its name for as long as the mode is its own.
         """
-        if open_run.named and (self._sole or open_run.mode is self.config.mode):
+        if open_run.members.named and (self._sole or open_run.mode is self.config.mode):
             return False
         return self._groups_ended(open_run)
 
@@ -628,14 +635,14 @@ class RunRegistry:
                 await self.on_overdue(pending)
 
     def _quiet(self, open_run: OpenRun) -> bool:
-        idle_s = time.monotonic() - open_run.last_request
+        idle_s = time.monotonic() - open_run.on_the_way.last_request
         return not open_run.pending_exchanges and idle_s > self.config.runs.grace_s
 
     def end(self, open_run: OpenRun, reason: str) -> "asyncio.Task[None] | None":
         """Begin to end a run: no new request joins it; it is sealed once what is in flight is done."""
         if open_run.ending:
             return None
-        open_run.ending = True
+        open_run.lifetime.ending = True
         for key in [key for key, value in self._by_key.items() if value is open_run]:
             del self._by_key[key]
         task = asyncio.get_running_loop().create_task(self._seal(open_run, reason))
@@ -669,7 +676,9 @@ class RunRegistry:
         settled = await open_run.settled(open_run.config.runs.grace_s)
         if not settled:
             await _refuse_held(open_run)
-        open_run.unfinished = tuple(sorted(pending.seq for pending in on_their_way(open_run)))
+        open_run.lifetime.unfinished = tuple(
+            sorted(pending.seq for pending in on_their_way(open_run))
+        )
         if not settled and self.on_unfinished is not None:
             for pending in list(on_their_way(open_run)):
                 with contextlib.suppress(StoreUnwritable):  # a gap
@@ -690,7 +699,10 @@ class RunRegistry:
         await self._report_gap(open_run, ending=True)
         if open_run.info is not None:
             run = await self._store.runs.seal(
-                open_run.info, reason=reason, at_ns=time.time_ns(), unfinished=open_run.unfinished
+                open_run.info,
+                reason=reason,
+                at_ns=time.time_ns(),
+                unfinished=open_run.lifetime.unfinished,
             )
             self.ended.append(run)
             del self.ended[:-100]
@@ -781,7 +793,7 @@ def _note_slow(open_run: OpenRun) -> None:
 
 
 def _names(open_run: OpenRun, name: str) -> bool:
-    return any(key[0] == name for key in open_run.keys)
+    return any(key[0] == name for key in open_run.members.keys)
 
 
 def name_after(word: str, now: float | None = None) -> str:

@@ -33,30 +33,6 @@ class Effect:
     """Whether it is known not to have happened."""
 
 
-class Effects:
-    """The effects of one run, by effect key. Any thread: the loop notes what is served, the writer what is sent."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._found: OrderedDict[bytes, list[Effect]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
-        """Note an effect; say what it repeats."""
-        with self._lock:
-            return self._note(effect_key, effect)
-
-    def _note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
-        earlier = self._found.setdefault(effect_key, [])
-        self._found.move_to_end(effect_key)
-        repeat = _compare([other for other in earlier if not other.undone], effect)
-        earlier.append(effect)
-        del earlier[:-_MOST_SAME]
-        if len(self._found) > _MOST_KEYS:
-            self._found.popitem(last=False)
-        return repeat
-
-
 class AlikeEffects:
     """The effects of one run, by all that each can be taken for: two are alike if they may be the same for any server."""
 
@@ -80,6 +56,32 @@ class AlikeEffects:
         while len(self._found) > _MOST_ALIKE:
             self._found.popitem(last=False)
         return _compare([earlier[seq] for seq in sorted(earlier)], effect)
+
+
+class Effects:
+    """The effects of one run, by effect key. Any thread: the loop notes what is served, the writer what is sent."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._found: OrderedDict[bytes, list[Effect]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.gated = AlikeEffects()
+        """Those that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
+
+    def note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
+        """Note an effect; say what it repeats."""
+        with self._lock:
+            return self._note(effect_key, effect)
+
+    def _note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
+        earlier = self._found.setdefault(effect_key, [])
+        self._found.move_to_end(effect_key)
+        repeat = _compare([other for other in earlier if not other.undone], effect)
+        earlier.append(effect)
+        del earlier[:-_MOST_SAME]
+        if len(self._found) > _MOST_KEYS:
+            self._found.popitem(last=False)
+        return repeat
 
 
 def _compare(earlier: list[Effect], effect: Effect) -> Repeat | None:

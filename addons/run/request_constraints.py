@@ -101,7 +101,7 @@ def _find_constraints(pending: PendingExchange) -> Constraints:
         return UNCONSTRAINED
     gated = pending.account.note_gated(Effect(pending.seq, idempotency_key(asked.request)))
     keys = find_alike_keys(asked.effect_key, pending.facts.ways)
-    return Constraints(repeat=pending.open_run.gated.note(keys, gated))
+    return Constraints(repeat=pending.open_run.effects.gated.note(keys, gated))
 
 
 def settle_gated(pending: PendingExchange, status: int) -> None:

@@ -5,9 +5,10 @@ Belongs to the event loop, except where a method says otherwise.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from time import thread_time
 from typing import Any, Protocol
 
@@ -39,7 +40,7 @@ from .effect_sinks import EffectReporter, SinkQueue
 from .gaps import Gap
 from .playback_state import PlaybackState, RecordedSecrets, find_key, read_recorded
 from .process_counters import Counters
-from .repeats import AlikeEffects, Effects
+from .repeats import Effects
 from .usage_meter import UsageMeter
 
 _PAUSE_S = 0.0005
@@ -105,6 +106,91 @@ class Unfinished(Protocol):
         """What is played of the tape."""
 
 
+@dataclass(slots=True)
+class Lifetime:
+    """How a run begins and ends."""
+
+    problem: str = ""
+    """Why there is no tape to play, or empty."""
+    begin_later: Callable[[], Awaitable[None]] | None = None
+    """Begins a recording that could not be begun, and passes unrecorded until then."""
+    ending: bool = False
+    unfinished: tuple[Seq, ...] = ()
+    """What was still on its way when it was ended."""
+    stopped: Stopped | None = None
+    """Who stopped it; nothing more is asked of anybody then."""
+
+
+@dataclass(slots=True)
+class Members:
+    """Whose run it is."""
+
+    keys: set[tuple[Any, ...]] = field(default_factory=set)
+    groups: set[tuple[int, float]] = field(default_factory=set)
+    groups_known: bool = True
+
+    @property
+    def named(self) -> bool:
+        """Whether it was asked for by a name that any group may use."""
+        return any(len(key) == 1 for key in self.keys)
+
+
+class Connections:
+    """What is known of the tunnels and upstreams of a run."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.tunnels: dict[str, Tunnel] = {}
+        """Those that are open, by client id."""
+        self.asked_at: dict[tuple[str, int], float] = {}
+        """When something was last asked of a host and port, or was done with; by the monotonic clock."""
+        self.permits: dict[Unfinished, tuple[str, str, int]] = {}
+        """Where live requests on their way may be connected to: client id, host, port."""
+        self._counts: Counter[tuple[str, int]] = Counter()
+        """How many tunnels were asked for, by host and port."""
+
+    def next_tunnel(self, client: connection.Client, host: str, port: int, after: Seq) -> Tunnel:
+        """Give the place of a tunnel that a client has just asked for, after a request."""
+        self._counts[host, port] += 1
+        made = self.tunnels[client.id] = Tunnel(self._counts[host, port], after)
+        return made
+
+
+class OnTheWay:
+    """The requests of a run that are on their way."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.pending_exchanges: set[Unfinished] = set()
+        self.requests = 0
+        """How many there were."""
+        self.last_request = time.monotonic()
+        self.last_seq = Seq(0)
+        """Place of the request that arrived last; 0 before the first."""
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    def next_seq(self) -> Seq:
+        """Give the place of a request that has just arrived."""
+        self.last_seq = Seq(self.last_seq + 1)
+        return self.last_seq
+
+    def begin(self, pending: Unfinished) -> None:
+        """Note a request on its way."""
+        self.pending_exchanges.add(pending)
+        self.idle.clear()
+        self.requests += 1
+        self.last_request = time.monotonic()
+
+    def finish(self, pending: Unfinished) -> None:
+        """Note that a request is done."""
+        self.pending_exchanges.discard(pending)
+        # An agent that waited long for an answer is not idle: its next request follows from it.
+        self.last_request = time.monotonic()
+        if not self.pending_exchanges:
+            self.idle.set()
+
+
 class OpenRun:
     """One run while it is open."""
 
@@ -125,67 +211,86 @@ class OpenRun:
         self.info = info
         self.gap = Gap()
         """What could not be written of it."""
-        self.begin_later: Callable[[], Awaitable[None]] | None = None
-        """Begins a recording that could not be begun, and passes unrecorded until then."""
-        self.unfinished: tuple[Seq, ...] = ()
-        """What was still on its way when it was ended."""
         self.sink_queue: SinkQueue | None = None
         """Where each effect is told."""
         self.reporter = EffectReporter(
             lambda lost: self.note(EventKind.LOST, lost=lost),
             lambda sink: self.counters.lost.update([sink]),
         )
-        self.problem = problem
-        """Why there is no tape to play, or empty."""
+        self.lifetime = Lifetime(problem)
         self.policy = Policy.of(config)
-        recorded = info is not None or mode is Mode.RECORD  # whose run may only be begun later
-        self.contracts = Contracts.of(config) if recorded else None
-        """What its messages are held to; None where that is nothing."""
-        self.faults = Faults(config.faults, config.fault_seed, mode)
-        self.rules: Rules = rules_of(config, thread_time)
         self.redactor = redactor
-        self.identifier = Identifier(self.rules, redactor.redacted_query)
+        self.identifier = Identifier(rules_of(config, thread_time), redactor.redacted_query)
         self.playback: PlaybackState | None = None
         """The tape that is played; None where there is none."""
         if tape is not None:
             self.playback = self._play(tape)
-        self.keys: set[tuple[Any, ...]] = set()
-        self.groups: set[tuple[int, float]] = set()
-        self.groups_known = True
+        self.members = Members()
         self.clients: dict[str, connection.Client] = {}
-        self.pending_exchanges: set[Unfinished] = set()
+        self.on_the_way = OnTheWay()
+        self.connections = Connections()
         self.effects = Effects()
         """Effects asked for so far."""
-        self.gated = AlikeEffects()
-        """Those of them that left, or are about to, where a gate asks what they repeat; used on the loop alone."""
         self.lanes = Lanes()
         """Which process each request comes from, and which of a lane come late."""
-        self.tunnels: dict[str, Tunnel] = {}
-        """What is known of the tunnels that are open, by client id."""
-        self.tunnel_counts: dict[tuple[str, int], int] = {}
-        """How many tunnels were asked for, by host and port."""
-        self.asked_at: dict[tuple[str, int], float] = {}
-        """When something was last asked of a host and port, or was done with; by the monotonic clock."""
-        self.permits: dict[Unfinished, tuple[str, str, int]] = {}
-        """Where live requests on their way may be connected to: client id, host, port."""
-        self.last_request = time.monotonic()
-        self.requests = 0
-        self.ending = False
         self.counters = Counters()
         """Where requests are counted; the process's own for runs that it opened."""
-        self.stopped: Stopped | None = None
-        """Who stopped it; nothing more is asked of anybody then."""
-        limited = recorded and config.limits != Limits()
+        limited = self._is_recorded and config.limits != Limits()
         self.usage_meter = (
             UsageMeter(config.limits, config.classes, lambda: self.policy, self.note)
             if limited
             else None
         )
         """What it has exhausted, where it has limits."""
-        self.last_seq = Seq(0)
+
+    @property
+    def _is_recorded(self) -> bool:
+        return self.info is not None or self.mode is Mode.RECORD  # which may only be begun later
+
+    @cached_property
+    def contracts(self) -> Contracts | None:
+        """What its messages are held to; None where that is nothing."""
+        return Contracts.of(self.config) if self._is_recorded else None
+
+    @cached_property
+    def faults(self) -> Faults:
+        """The faults on purpose."""
+        return Faults(self.config.faults, self.config.fault_seed, self.mode)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that were in force when it began."""
+        return self.identifier.rules
+
+    @property
+    def problem(self) -> str:
+        """Why there is no tape to play, or empty."""
+        return self.lifetime.problem
+
+    @property
+    def ending(self) -> bool:
+        """Whether it takes no further requests."""
+        return self.lifetime.ending
+
+    @property
+    def stopped(self) -> Stopped | None:
+        """Who stopped it; nothing more is asked of anybody then."""
+        return self.lifetime.stopped
+
+    @property
+    def pending_exchanges(self) -> set[Unfinished]:
+        """Its requests on their way."""
+        return self.on_the_way.pending_exchanges
+
+    @property
+    def requests(self) -> int:
+        """How many requests it has had."""
+        return self.on_the_way.requests
+
+    @property
+    def last_seq(self) -> Seq:
         """Place of the request that arrived last; 0 before the first."""
-        self._idle = asyncio.Event()
-        self._idle.set()
+        return self.on_the_way.last_seq
 
     @property
     def keeps_originals(self) -> bool:
@@ -229,54 +334,41 @@ class OpenRun:
         """The tape that is played; None where there is none."""
         return self.playback.tape if self.playback is not None else None
 
-    @property
-    def named(self) -> bool:
-        """Whether it was asked for by a name that any group may use."""
-        return any(len(key) == 1 for key in self.keys)
-
     def next_seq(self) -> Seq:
         """Give the place of a request that has just arrived."""
-        self.last_seq = Seq(self.last_seq + 1)
-        return self.last_seq
+        return self.on_the_way.next_seq()
 
     def begin(self, pending: Unfinished) -> None:
         """Note a request on its way."""
-        self.pending_exchanges.add(pending)
-        self._idle.clear()
-        self.requests += 1
-        self.last_request = time.monotonic()
+        self.on_the_way.begin(pending)
 
     def finish(self, pending: Unfinished) -> None:
         """Note that a request is done."""
-        self.pending_exchanges.discard(pending)
-        self.permits.pop(pending, None)
-        # An agent that waited long for an answer is not idle: its next request follows from it.
-        self.last_request = time.monotonic()
+        self.connections.permits.pop(pending, None)
+        self.on_the_way.finish(pending)
         if self.playback is not None and pending.decision is not None and pending.decision.seq:
-            self.playback.completion.note(pending.decision.seq, self.last_request)
-        if not self.pending_exchanges:
-            self._idle.set()
+            self.playback.completion.note(pending.decision.seq, self.on_the_way.last_request)
 
     def was_asked(self, origin: tuple[str, int], *, since: float) -> bool:
         """Say whether a request to a host and port was on its way at some time since then.
 
         since: by the monotonic clock.
         """
-        if self.asked_at.get(origin, -1.0) >= since:
+        if self.connections.asked_at.get(origin, -1.0) >= since:
             return True
         return any(pending.origin == origin for pending in self.pending_exchanges)
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
         try:
-            await asyncio.wait_for(self._idle.wait(), timeout_s)
+            await asyncio.wait_for(self.on_the_way.idle.wait(), timeout_s)
         except TimeoutError:
             return False
         return not self.pending_exchanges
 
     def hurry(self) -> None:
         """Have `settled` wait no longer."""
-        self._idle.set()
+        self.on_the_way.idle.set()
 
     def note(self, kind: EventKind, **data: Any) -> None:
         """Append an event to the run's log; nobody waits.
@@ -305,10 +397,3 @@ class OpenRun:
             self.gap.note(str(error), exchanges=exchanges)
             raise error
         self.gap.note(str(error), exchanges=exchanges, effects=effects)
-
-    def next_tunnel(self, client: connection.Client, host: str, port: int) -> Tunnel:
-        """Give the place of a tunnel that a client has just asked for."""
-        number = self.tunnel_counts.get((host, port), 0) + 1
-        self.tunnel_counts[host, port] = number
-        made = self.tunnels[client.id] = Tunnel(number, self.last_seq)
-        return made

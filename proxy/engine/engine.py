@@ -286,7 +286,7 @@ class Engine:
         target = (address[0], address[1])
         if flow is None:
             # Asked for a new connection: one request of this very client has been let out to there.
-            allowed = (client.id, *target) in open_run.permits.values()
+            allowed = (client.id, *target) in open_run.connections.permits.values()
         else:
             allowed = _is_live(find_pending(flow), open_run, target)
         if not allowed:
@@ -354,7 +354,7 @@ def _is_live(pending: PendingExchange | None, open_run: OpenRun, target: tuple[s
         return False
     if target != (pending.facts.host, pending.facts.port):
         return False
-    open_run.permits[pending] = (pending.flow.client_conn.id, *target)
+    open_run.connections.permits[pending] = (pending.flow.client_conn.id, *target)
     return True
 
 

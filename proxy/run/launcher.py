@@ -456,8 +456,8 @@ async def _begun(open_run: OpenRun) -> RunInfo:
 
     Raises: StoreUnwritable.
     """
-    if open_run.begin_later is not None:
-        await open_run.begin_later()
+    if open_run.lifetime.begin_later is not None:
+        await open_run.lifetime.begin_later()
     if open_run.info is None:
         raise StoreUnwritable(
             "nothing was recorded: the store could not be written",

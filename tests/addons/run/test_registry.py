@@ -213,11 +213,11 @@ async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
         assert await open_runs.assign(client, "mine") is recording
     assert open_runs.registry._looking is not None
     await open_runs.registry._looking
-    assert recording.groups_known
-    assert recording.groups == {ONE[:2], TWO[:2]}
+    assert recording.members.groups_known
+    assert recording.members.groups == {ONE[:2], TWO[:2]}
     assert await open_runs.join(None, "mine") is recording
     await open_runs.registry._looking
-    assert not recording.groups_known
+    assert not recording.members.groups_known
 
 
 async def test_runs_end_with_their_groups(open_runs: OpenRuns) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from mitmproxy import connection
 
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode, Secrets
-from playhead.store import Store, StoreKey
+from playhead.store import Store, StoreKey, StoreUnwritable
 from playhead.tape.exchange import Headers, RequestClass, Seq
 from playhead.tape.matching.cursor import Hit, Unknown
 from playhead.tape.redaction.redactor import Redactor
@@ -89,3 +91,94 @@ def test_originals_are_kept_where_all_agree(
         open_run = OpenRun(Mode.RECORD, config, Redactor(b"key"), store, None, None)
         expected = secrets is Secrets.ENCRYPTED and asked and key is not None
         assert open_run.keeps_originals is expected
+
+
+class OnItsWay:
+    """A request on its way, as far as a run looks at it."""
+
+    decision = None
+
+    def __init__(self, origin: tuple[str, int] = ("api.test", 443)) -> None:
+        self.origin = origin
+
+
+def _record(store: Store) -> OpenRun:
+    return OpenRun(Mode.RECORD, Config(), Redactor(b"key"), store, None)
+
+
+async def test_a_run_is_settled_once_nothing_is_on_its_way(store: Store) -> None:
+    """It counts what it has had, and can be told to wait no longer."""
+    open_run, first, second = _record(store), cast("Any", OnItsWay()), cast("Any", OnItsWay())
+    assert await open_run.settled(1)
+    open_run.begin(first)
+    open_run.begin(second)
+    assert not await open_run.settled(0)
+    open_run.finish(first)
+    assert open_run.pending_exchanges == {second}
+    open_run.hurry()
+    assert not await open_run.settled(1)
+    open_run.finish(second)
+    assert await open_run.settled(1)
+    assert (open_run.requests, open_run.next_seq(), open_run.last_seq) == (2, 1, 1)
+
+
+def test_a_request_that_is_done_may_connect_no_more(store: Store) -> None:
+    """Its permit goes with it, and those of others stay."""
+    open_run, first, second = _record(store), cast("Any", OnItsWay()), cast("Any", OnItsWay())
+    for one in (first, second):
+        open_run.begin(one)
+        open_run.connections.permits[one] = ("client", "api.test", 443)
+    open_run.finish(first)
+    assert list(open_run.connections.permits) == [second]
+
+
+@pytest.mark.parametrize(
+    ("origin", "at_s", "since", "asked"),
+    [
+        (("api.test", 443), 5.0, 9.0, True),  # on its way
+        (("other.test", 443), 5.0, 4.0, True),
+        (("other.test", 443), 5.0, 6.0, False),
+        (("other.test", 444), None, 0.0, False),
+    ],
+)
+def test_what_was_asked_since(
+    store: Store, origin: tuple[str, int], at_s: float | None, since: float, asked: bool
+) -> None:
+    """What is on its way counts whenever it began; what is done, from when it was."""
+    open_run = _record(store)
+    open_run.begin(cast("Any", OnItsWay()))
+    if at_s is not None:
+        open_run.connections.asked_at[origin] = at_s
+    assert open_run.was_asked(origin, since=since) is asked
+
+
+def test_tunnels_are_counted_by_origin(store: Store) -> None:
+    """Each knows how many there were before it, and after which request it was asked for."""
+    open_run = _record(store)
+    client = connection.Client(peername=("127.0.0.1", 1), sockname=("127.0.0.1", 2))
+    asked = [("api.test", 443, 0), ("api.test", 443, 3), ("api.test", 444, 3)]
+    made = [
+        open_run.connections.next_tunnel(client, host, port, Seq(after))
+        for host, port, after in asked
+    ]
+    assert [(one.number, one.after) for one in made] == [(1, 0), (2, 3), (1, 3)]
+    assert open_run.connections.tunnels == {client.id: made[-1]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"), [([], False), ([("mine",)], True), ([("mine", 7, 1.0)], False)]
+)
+def test_who_may_join_a_run(store: Store, keys: list[tuple[Any, ...]], named: bool) -> None:
+    """Any group joins a run that was asked for by its name alone."""
+    open_run = _record(store)
+    open_run.members.keys.update(keys)
+    assert open_run.members.named is named
+
+
+def test_a_run_that_is_not_begun_has_no_number(store: Store) -> None:
+    """Who writes to it is told so, as where the disk is full."""
+    open_run = _record(store)
+    with pytest.raises(StoreUnwritable, match="could not be begun"):
+        _ = open_run.number
+    assert (open_run.ending, open_run.stopped, open_run.problem) == (False, None, "")
+    assert open_run.tape is None

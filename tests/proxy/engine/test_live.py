@@ -105,7 +105,7 @@ def test_a_permit_is_one_clients_for_one_address_until_the_exchange_ends() -> No
     scene.engine.registry = SimpleNamespace(of=lambda _: scene.open_run)  # type: ignore[assignment]
     assert not scene.may(flow=False, client=neighbour), "it is another client of the same run"
     scene.pending.finish()
-    assert scene.open_run.permits == {}
+    assert scene.open_run.connections.permits == {}
     assert not scene.may(flow=False)
     assert not scene.may(), "what has ended is let out no more"
 
@@ -298,13 +298,15 @@ async def test_a_permit_lasts_as_long_as_the_live_request(
         upstream = connection.Server(address=("127.0.0.1", origin.port))
         elsewhere = connection.Server(address=("127.0.0.1", origin.port + 1))
         may = running.engine.may_leave
-        assert list(open_run.permits.values()) == [(client.id, "127.0.0.1", origin.port)]
+        assert list(open_run.connections.permits.values()) == [
+            (client.id, "127.0.0.1", origin.port)
+        ]
         assert may(client, upstream, None)
         assert not may(client, elsewhere, None)
         held.release.set()
         assert [found.text for found in await answer] == ["late"]
         assert await open_run.settled(10)
-        assert open_run.permits == {}
+        assert open_run.connections.permits == {}
         assert not may(client, upstream, None)
 
 
@@ -326,7 +328,7 @@ async def test_a_permit_ends_when_the_client_leaves(
             await asyncio.to_thread(leave, running)
         open_run = running.open_run("tape@1")
         assert await open_run.settled(10)
-        assert open_run.permits == {}
+        assert open_run.connections.permits == {}
         held.release.set()
 
 
@@ -342,7 +344,7 @@ async def test_a_live_request_to_nobody_ends(store_dir: Path, certificates: Cert
             open_run = running.open_run("tape@1")
             assert open_run.info is not None
             assert await open_run.settled(10)
-            assert open_run.permits == {}
+            assert open_run.connections.permits == {}
             await running.end("tape@1")
             (kept,) = running.store.exchanges.all(open_run.info)
             assert kept.fault is not None
