@@ -227,7 +227,7 @@ async def test_a_line_is_whole_behind_one_that_is_not(tmp_path: Path) -> None:
     path = tmp_path / "effects.jsonl"
     path.write_bytes(line(0) + b'{"n": 7, "te')
     run = Counts()
-    async with queue_of(Sink(path, patience_s=_SHORT_S)) as sink_queue:
+    async with queue_of(Sink(path, patience_s=_LONG_S)) as sink_queue:
         sink_queue.put(run.reporter, line(1))
         await asyncio.wait_for(sink_queue.settle(run.reporter), _LONG_S)
     assert path.read_bytes() == line(0) + b'{"n": 7, "te\n' + line(1)
