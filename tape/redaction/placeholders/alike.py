@@ -37,6 +37,8 @@ _CHOSEN = {_DIGITS: b"2345", _LOWER: b"abcd", _UPPER: b"ABCD"}
 """Those that are in every alphabet: hexadecimal, base32, base58, base64."""
 _LONG = 8
 """Letters and digits beside each other from which hexadecimal is known by them."""
+_OTHER = 0x2D
+"""What is no letter or digit."""
 _LAST = {1: b"AEIMQUYcgkosw048", 2: b"AQgw"}
 """What may be last in base64 by the characters of padding, the bits behind the end being 0."""
 
@@ -123,11 +125,11 @@ def _has_few(value: bytes) -> bool:
     made = bytearray(value)
     for uuid in _UUID.finditer(value):
         made[uuid.start(1)] = made[uuid.start(2)] = made[uuid.start()]
+    count = sum(map(len, _RUN.findall(value, begin)))
     coded = _BASE64.fullmatch(value, begin)
     if coded is not None:
-        made[coded.start(1) - 1] = made[coded.start(1) - 2]
+        made[coded.start(1) - 1] = _OTHER  # it counts, and may be any
     runs = _RUN.findall(made, begin)
-    count = sum(map(len, runs))
     few = next((few for least, few in _FEW if count >= least), 0)
     codes = frozenset(code for chosen in _CHOSEN.values() for code in chosen[:few])
     return bool(few) and all(len(set(run)) <= few and codes.issuperset(run) for run in runs)
