@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from playhead.tape.redaction import search as search_of
@@ -70,6 +70,7 @@ def test_marks_are_no_places(engine: type[HyperscanHeads] | type[Re2Heads], most
 
 
 @given(st.lists(st.sampled_from([b"%", b"2", b"F", b"\\", b"u00", b"/", b" ", b"a"]), max_size=30))
+@example([b"%%%%%%%%%u00u00\\/"])
 def test_a_text_without_a_mark_has_no_escapes(parts: list[bytes]) -> None:
     """The mark of the first pass says what a pass for escapes alone would say."""
     data = b"".join(parts)
