@@ -154,10 +154,9 @@ class Fields:
         kept = [one.field for one in told]
         least = 1 if self._search.configured else SHORTEST
         new = [(at, one.rest) for at, one in enumerate(told) if len(one.rest) >= least]
-        if not new or self._are_clean([rest for _, rest in new]):
+        if not new or self._search.is_plainly_clean([rest for _, rest in new]):
             for at, rest in new:
-                if len(rest) <= _LONGEST:
-                    _keep(seen.fields, headers[at], told[at]._replace(rest=b""))
+                _keep_clean(seen, headers[at], told[at], rest)
             return tuple(kept), [], []
         found = list[Redaction]()
         secrets = list[Secret]()
@@ -168,12 +167,9 @@ class Fields:
                 kept[at] = name, _put(value, searched)
                 found.append(Redaction(place + name.decode("latin-1").lower(), SECRET))
                 secrets += _in_field(headers, at, searched)
+            elif seen.under == self._learned.values:
+                _keep_clean(seen, headers[at], told[at], rest)
         return tuple(kept), found, in_order(secrets)
-
-    def _are_clean(self, texts: Iterable[bytes]) -> bool:
-        """Say at once whether texts hold no secret; most have none."""
-        # A pattern of a configuration may look for the ends of a text.
-        return not self._search.configured and self._search.search(b"\n".join(texts)) is None
 
     # ---- targets -------------------------------------------------------------------------------
 
@@ -222,6 +218,12 @@ def _in_field(headers: Headers, at: int, searched: Searched) -> list[Secret]:
         return []
     before = sum(len(value) for name, value in headers[:at] if find_header_part(name) == part)
     return [Secret(part, before + span.at, span.size, span.kind) for span in searched.spans]
+
+
+def _keep_clean(seen: _Seen, field: _Field, told: _Told, rest: bytes) -> None:
+    """Remember that a search found nothing in a field."""
+    if len(rest) <= _LONGEST:
+        _keep(seen.fields, field, told._replace(rest=b""))
 
 
 def _keep(where: dict[Any, Any], key: object, value: object) -> None:

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from playhead.config import RedactRule
@@ -17,6 +17,12 @@ TEXTS = [
     *(b"12345", b"123456", b"://:x@", b"a", b"", b"use sk-proj-abcdefgh0123456789 for it"),
     *(b'{"password":"', b'x","n":1}', b"api_token=", b"\\u0074" + KEY[1:], b"%74" + KEY[1:]),
 ]
+REMEMBERED = ((b"referer", b'x","n":1}'),)
+NAME_AT_AN_END = (
+    *((b"accept", b"api_token="), *REMEMBERED, (b"authorization", TEXTS[3])),
+    (b"accept", b"\\u0074" + KEY[1:]),
+)
+"""The name at the end of a field said that a field behind it is a secret once what is between was remembered."""
 fields = st.tuples(
     st.sampled_from([b"x-a", b"X-B", b"accept", b"referer", b"content-length", b"authorization"]),
     st.sampled_from(TEXTS),
@@ -31,6 +37,7 @@ def ask(headers: Headers, target: str = "/") -> Request:
 
 
 @given(st.lists(st.tuples(heads, targets), min_size=1, max_size=6))
+@example([(REMEMBERED, "/"), (NAME_AT_AN_END, "/")])
 def test_a_head_that_comes_again_is_redacted_as_if_it_were_new(
     asked: list[tuple[Headers, str]],
 ) -> None:
