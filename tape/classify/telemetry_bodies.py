@@ -3,7 +3,8 @@
 1. The path alone is not enough: a shop may keep its orders under `/v1/logs`. The body has to have the form of the protocol.
 2. In doubt it is none, and so an effect: a body that is too large to be read, that is broken, or that has a member which the
    protocol does not have.
-3. Of Protocol Buffers the content type and the tag of the first member count: lengths behind it change where a secret was replaced.
+3. Of Protocol Buffers the content type and the outer messages count (`otlp_messages.py`). Where a secret of a kept body was
+   replaced, lengths are no longer right, and the tag of the first member counts alone.
 
 Source: opentelemetry-proto 1.3, "OTLP/HTTP"; the ingestion API of Langfuse 3; Sentry's "Envelopes" and "Store Endpoint"; the
 exporter of traces of OpenAI Agents SDK 0.24.
@@ -16,7 +17,8 @@ from typing import Any
 import msgspec
 
 from ..canonical.canonical_request import open_body
-from ..exchange import HttpRequest
+from ..exchange import BODY, HttpRequest
+from .otlp_messages import is_export
 
 MAX_REPORT = 8 * 1024 * 1024
 """Bytes of a body beyond which it is no telemetry."""
@@ -25,7 +27,29 @@ _PROTOBUF = (b"application/x-protobuf", b"application/protobuf")
 _FIRST_MEMBER = b"\x0a"
 """Tag of member 1, which is a message: the resources of all three signals."""
 _UNSET = msgspec.UNSET
-_Parts = list[msgspec.Raw] | msgspec.UnsetType
+_Member = msgspec.Raw | msgspec.UnsetType
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What a resource reports."""
+
+    resource: _Member = _UNSET
+    scope_spans: _Member = _UNSET
+    scope_metrics: _Member = _UNSET
+    scope_logs: _Member = _UNSET
+    schema_url: _Member = _UNSET
+
+
+class _SnakePart(msgspec.Struct, forbid_unknown_fields=True):
+    resource: _Member = _UNSET
+    scope_spans: _Member = _UNSET
+    scope_metrics: _Member = _UNSET
+    scope_logs: _Member = _UNSET
+    schema_url: _Member = _UNSET
+
+
+_Parts = list[_Part] | msgspec.UnsetType
+_SnakeParts = list[_SnakePart] | msgspec.UnsetType
 
 
 def is_report(request: HttpRequest) -> bool:
@@ -53,9 +77,9 @@ class _Signals(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _SnakeSignals(msgspec.Struct, forbid_unknown_fields=True):
-    resource_spans: _Parts = _UNSET
-    resource_metrics: _Parts = _UNSET
-    resource_logs: _Parts = _UNSET
+    resource_spans: _SnakeParts = _UNSET
+    resource_metrics: _SnakeParts = _UNSET
+    resource_logs: _SnakeParts = _UNSET
 
 
 _read_signals = msgspec.json.Decoder(_Signals).decode
@@ -63,10 +87,11 @@ _read_snake = msgspec.json.Decoder(_SnakeSignals).decode
 
 
 def _reads_otlp(request: HttpRequest, body: bytes) -> bool:
+    signal = request.path.rpartition("/")[2]
     kind = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind in _PROTOBUF:
-        return body.startswith(_FIRST_MEMBER)
-    signal = request.path.rpartition("/")[2]
+        replaced = any(one.part == BODY for one in request.secrets)
+        return body.startswith(_FIRST_MEMBER) and (replaced or is_export(body, signal))
     read = _read_snake if b'"resource_' in body[:100] else _read_signals
     found: _Signals | _SnakeSignals = read(body)
     told = {

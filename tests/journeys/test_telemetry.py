@@ -15,15 +15,15 @@ from playhead.config import Classes, parse_match
 from playhead.tests.support.sockets import open_tunnel
 from playhead.tests.support.story import Call, Story, recorded
 
-OTLP = Call("POST /otlp/v1/metrics", {"resourceMetrics": [{"n": 1}]}, {"accepted": 1})
+OTLP = Call("POST /otlp/v1/metrics", {"resourceMetrics": [{"resource": {"n": 1}}]}, {"accepted": 1})
 PAGE = Call("GET /page")
 
 
 async def test_telemetry_comes_from_the_tape_or_is_discarded(store_dir: Path) -> None:
     """Another body gets the recorded answer; what the tape never had gets an empty success. The replay is faithful."""
     async with recorded(store_dir, [PAGE, OTLP]) as story:
-        again = Call("POST /otlp/v1/metrics", {"resourceMetrics": [{"n": 2}]})
-        new = Call("POST /otlp/v1/traces", {"resourceSpans": [{"n": 3}]})
+        again = Call("POST /otlp/v1/metrics", {"resourceMetrics": [{"resource": {"n": 2}}]})
+        new = Call("POST /otlp/v1/traces", {"resourceSpans": [{"resource": {"n": 3}}]})
         page, known, repeated, unknown = await story.play([PAGE, again, again, new])
         receipt = await story.end()
     assert [one.status for one in (page, known, repeated, unknown)] == [200, 200, 200, 200]

@@ -28,10 +28,16 @@ GZIP = (b"content-encoding", b"gzip")
 REPORTS = [
     # OpenTelemetry over HTTP, in JSON and Protocol Buffers, compressed or not
     post("/otlp/v1/traces", {"resourceSpans": [RESOURCE]}),
-    post("/v1/metrics", {"resourceMetrics": [RESOURCE]}),
+    post("/v1/metrics", {"resourceMetrics": [{"resource": {}, "scopeMetrics": []}]}),
     post("/collect/otlp/v1/logs", {"resourceLogs": []}),
-    post("/v1/logs", {"resource_logs": [RESOURCE]}, b"application/json; charset=utf-8"),
+    post(
+        "/v1/logs",
+        {"resource_logs": [{"resource": {}, "scope_logs": []}]},
+        b"application/json; charset=utf-8",
+    ),
     post("/v1/traces", b"\x0a\x02\x0a\x00", PROTOBUF),
+    post("/v1/traces", b"\x0a\x16\x12\x14\x12\x12\x0a\x10" + bytes(16), PROTOBUF),
+    post("/v1/metrics", b"\x0a\x07\x12\x05\x12\x03\x0a\x01n", PROTOBUF),
     post("/v1/traces", gzip.compress(b"\x0a\x02\x0a\x00"), PROTOBUF, GZIP),
     post("/v1/traces", gzip.compress(b'{"resourceSpans":[]}'), JSON, GZIP),
     # OpenAI Agents SDK, Langfuse, Sentry
@@ -54,6 +60,12 @@ DEEDS = [
     post("/v1/logs", {"resourceLogs": {}}),
     post("/v1/logs", {"resourceLogs": [], "resourceSpans": []}),
     post("/v1/metrics", b"\x12\x00", PROTOBUF),
+    post("/v1/logs", b"\x0a\x0etransfer 1 EUR", PROTOBUF),
+    post("/v1/logs", b"\x0a\x09\x0a\x07\x0a\x05alice", PROTOBUF),
+    post("/v1/traces", b"\x0a\x02\x0a\x00\x12\x00", PROTOBUF),
+    post("/v1/traces", b"\x0a\x02\x0a", PROTOBUF),
+    post("/v1/traces", b"\x0a\x08\x12\x06\x12\x04\x0a\x02ab", PROTOBUF),
+    post("/v1/traces", {"resourceSpans": [{"pay": "eve"}]}),
     post("/v1/metrics", b"\x0a\x02\x0a\x00", b"application/octet-stream"),
     post("/v1/traces/ingest", {"data": [{"object": "order"}]}),
     post("/v1/traces/ingest", {"data": []}),
