@@ -54,7 +54,8 @@ class RecordedValues:
                 yield old, new
 
     def _key(self, one: Linked) -> _Key:
-        scope = one.place if is_cookie(one) else ""
+        # Cookies are full of settings, which are nobody's; what reads like a key is one in whatever cookie it is.
+        scope = one.place if is_cookie(one) and not self._account(one.value) else ""
         if one.part and not self._account(one.value):
             scope = one.place[one.place.rfind("#") :]  # a user is no password
         return one.space, scope, one.value

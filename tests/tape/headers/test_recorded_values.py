@@ -66,3 +66,23 @@ def test_what_an_answer_gave_first_is_not_the_tapes_own() -> None:
     values.give([_A.encode(), _B.encode()])
     values.add(_values(_A, _B))
     assert [values.has(one) for one in _values(_A, _B)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "present", "moved"),
+    [((_A, _B), (_B, _A), 2), (("acme", "en"), ("en", "acme"), 0), ((_A, _B), (_C, _B), 0)],
+)
+def test_a_key_in_a_cookie_is_one_in_any_place(
+    recorded: tuple[str, str], present: tuple[str, str], moved: int
+) -> None:
+    """Two cookies, or a cookie and a field, that have changed places; a setting is none."""
+    for places in (("cookie a", "cookie b"), ("cookie a", "x-api-key")):
+        old, new = (
+            [
+                Linked(Space.CREDENTIAL, place, one.encode())
+                for place, one in zip(places, values, strict=True)
+            ]
+            for values in (recorded, present)
+        )
+        found = list(RecordedValues(is_credential).find_moved(old, new))
+        assert len(found) == moved
