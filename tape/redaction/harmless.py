@@ -75,5 +75,7 @@ def is_harmless(name: str, plain: str) -> bool:
         return True
     for at in range(len(words) - 1, 0, -1):
         if words[at].startswith(last):
+            if words[at - 1] == "storage" and "azure" in words:
+                return False  # of an account, in the variable of the az CLI
             return words[at - 1] in known or "".join(words[max(0, at - 2) : at]) in known
     return _JOINED[last].fullmatch(plain) is not None

@@ -97,6 +97,7 @@ def test_a_name_of_something_else_stays(name: str) -> None:
     [
         *("page_access_token", "service_account_token", "next_secret", "adminPassword", "GEMINI_API_KEY"),
         *("NEXTAUTH_SECRET", "PAGERDUTY_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY", "device_password"),
+        *("password1", "new_password2", "password_confirmation", "passwordConfirmation", "AZURE_STORAGE_KEY"),
         *("MINIO_ROOT_PASSWORD", "CURSOR_API_KEY", "OP_SERVICE_ACCOUNT_TOKEN", "cache_password"),
     ],
 )  # fmt: skip

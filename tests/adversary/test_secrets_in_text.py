@@ -27,6 +27,8 @@ SECRET = "v7Qm2pZ9xAb3LrfW0yC1kT5d"
         "machine api.example.com login bob password {}\n",
         "machine api\n  login bob\n  password {}\n",
         "default login bob password {}\n",
+        "GET /a HTTP/1.1\nHost: h\nCookie: sid={}; theme=dark\n\n",
+        "curl -b session={} https://h\n",
         "x --password {} --port 1",
         "x --db-password {}",
         "x --token '{}'",
@@ -51,6 +53,26 @@ def test_a_credential_in_its_place_is_replaced(text: str, wrap: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        '{"headers":{"Cookie":"sid=SECRET"}}',
+        '["Cookie","session=SECRET"]',
+        '["Authorization","Token SECRET"]',
+        '{"name":"Cookie","value":"a=b; sid=SECRET"}',
+        '{"name": "set-cookie", "value": "sid=SECRET; Path=/"}',
+        '["curl","-b","session=SECRET"]',
+    ],
+)
+def test_a_header_field_in_json_is_replaced_at_any_depth(text: str) -> None:
+    """As a document, in a string of one, and in a string in a string."""
+    said = text.replace("SECRET", SECRET)
+    for _ in range(3):
+        assert SECRET not in Redactor(b"k" * 32).text(said.encode()).decode()
+        said = json.dumps({"messages": [{"role": "tool", "content": said}]})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"curl https://h/foo-bar={SECRET}",
         "machine translation models login via password manager1",
         "the machine learning login via password manager1 of a team",
         "https://some-user-name:x-oauth-basic@github.com/a",

@@ -30,7 +30,7 @@ from .context import MAX_VALUE, Context, Found, Strings
 from .heads import Head
 
 _NAME = (
-    "(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
+    "(?:(?:pass(?:word|wd|phrase|code)?|pwd)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
     "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[_-]key|key[_-]?base|keybase|"
     "session[_-]?id|device[_-]?code|client[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
 )
@@ -57,8 +57,8 @@ _FORM = _NAME + "&value=" + _V + "{8}"
 _LAST_IN_OBJECT = _NAME + "\\\\{0,7}[\"']\\s?}"
 _REVERSE = "name\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _LAST_IN_OBJECT
 _SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
-_SHORT = "(?:pass(?:word|wd|phrase)?|pwd)\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
-_PAIR = _NAME + "s?\\\\{0,7}[\"']\\s{0,2},"
+_SHORT = "(?:pass(?:word|wd|phrase)?|pwd)(?:[12]|[_-]?confirm(?:ation)?)?\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
+_PAIR = "(?:" + _NAME + "|authorization)s?\\\\{0,7}[\"']\\s{0,2},"
 _FLAG = "--[a-z0-9-]{0,30}" + _NAME + "[ ][\"']?" + _V + "{8}"
 _XML = (
     "<(?:[a-z0-9_]{1,20}:)?[a-z0-9_.-]{0,30}"
@@ -131,6 +131,9 @@ def read_name(name: bytes) -> Place | None:
     for suffix in ("base64", "b64", "value", "1", "2"):
         if plain.endswith(suffix) and len(plain) > len(suffix):
             plain = plain[: -len(suffix)]
+    again = plain.removesuffix("ation").removesuffix("confirm")
+    if again.endswith(_PASSWORDS):
+        plain = again
     if plain.endswith(("tokens", "secrets", "passwords", "keys")):
         plain = plain[:-1]
     if own := _OWN.get(plain):
@@ -407,13 +410,14 @@ _PAIR_VALUE = re.compile(
 _PAIR_FAR = re.compile(
     rb"[^{}]{0,200}?\\*[\"'](?:[Vv]alue|ParameterValue)\\*[\"']\s*[:=]\s*(\\*[\"'])()([^\"'\\\s]{8,4096})\1"
 )
+_PAIR_OPENED = re.compile(rb"(?:\s|\\+n)*(?:\\*[\"'][Vv]alue\\*[\"']\s*:\s*)?\\*[\"']")
 _SESSIONS = frozenset(
     (b"session", b"sessionid", b"session_id", b"sid", b"connect.sid", b"phpsessid", b"jsessionid")
 )
 _PAIR_NAME = re.compile(rb"([\"'])([A-Za-z0-9_.-]{1,80})\Z")
 
 
-def _find_pair(context: Context, end: int, strings: Strings) -> Found | None:
+def _find_pair(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
     """Look at a name that is a value itself: `"name": "TOKEN", "value": "..."`, `["X-Api-Key", "..."]`."""
     data = context.data
     name_end = data.rfind(b",", 0, end)
@@ -423,6 +427,9 @@ def _find_pair(context: Context, end: int, strings: Strings) -> Found | None:
     if read is None:
         return None
     name = read[2]
+    if name.lower() in (b"cookie", b"set-cookie"):
+        opened = _PAIR_OPENED.match(data, end, end + 200)
+        return _cookies_behind(data, opened.end()) if opened else None
     place = read_name(name)
     header = _HEADER_NAME.fullmatch(name) is not None
     cookie = name.lower() in _SESSIONS and data.find(b"omain", end, end + 5000) >= 0
@@ -520,7 +527,7 @@ _CURL_USER = re.compile(
     rb"(?:(?<![\w-])-[0-46BGIJLMNORSZafgijklnpqsv#]{1,9}[uU]|-[uU]|--user|--proxy-user|-a|--auth)(?:[ =]|\\*[\"'], ?)?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
 )
 _CURL_COOKIE = re.compile(
-    rb"(?:-b|--cookie) ?(?:\\*[\"'])[A-Za-z0-9_.-]{1,64}=([^\s\"'\\;]{12,512})"
+    rb"(?:(?:-b|--cookie) ?\\*[\"'](?:, ?\\*[\"'])?|(?<![\w-])(?:-b|--cookie)[ =])[A-Za-z0-9_.-]{1,64}=([^\s\"'\\;]{12,512})"
 )
 _CURL = 400
 
@@ -609,16 +616,26 @@ def _find_authorization(context: Context, end: int, strings: Strings) -> Found |
 _COOKIES = re.compile(rb"([A-Za-z0-9_.$-]{1,64})=([^\s;\"'\\,]{12,4096})")
 
 
+_OPENED = re.compile(rb" ?\\{0,7}[\"']")
+"""What may be between the name of a field and its cookies."""
+
+
 def _find_cookie(context: Context, end: int, _strings: Strings) -> list[Found]:
     """Look at the long values of a line of cookies."""
     data = context.data
-    stop = min(len(data), end + 4096)
+    opened = _OPENED.match(data, end)
+    return _cookies_behind(data, opened.end() if opened else end)
+
+
+def _cookies_behind(data: bytes, start: int) -> list[Found]:
+    """Look at the long values of cookies up to the end of their line or string."""
+    stop = min(len(data), start + 4096)
     for mark in (b"ookie", b"\n", b"\\n", b"\\r", b'"', b"'"):
-        cut = data.find(mark, end, stop)
+        cut = data.find(mark, start, stop)
         stop = cut if cut >= 0 else stop
     return [
         Found(found.start(2), found.end(2), COOKIE, learn=True)
-        for found in _COOKIES.finditer(data, end - 1, stop)
+        for found in _COOKIES.finditer(data, start, stop)
         if is_strong(found[2])
     ]
 
@@ -754,7 +771,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
         _find_authorization,
     ),
     (
-        Head("(?:^|[^a-z])(?:set-)?cookie2?\\\\{0,7}[\"']? ?[:=] ?[\"']?", caseless=True),
+        Head("(?:^|[^a-z]|\\\\[nrt])(?:set-)?cookie2?\\\\{0,7}[\"']? ?[:=] ?[\"']?", caseless=True),
         _find_cookie,
     ),
     (
