@@ -377,8 +377,7 @@ class Decide:
         """
         open_run = pending.open_run
         if needs is not None and not playback.cursor.served(needs.tape_seq):
-            pending.find(replace(pending.lookup, needs=needs))
-            pending.decide(Decision(Action.REFUSE, reorder_reason(seq, needs), "tape"))
+            _refuse(pending, replace(pending.lookup, needs=needs), reorder_reason(seq, needs))
             return None
         recorded, problem = None, "it is missing"
         try:
@@ -389,26 +388,24 @@ class Decide:
             recorded = None
             problem = str(error)
         if recorded is None:
-            pending.find(replace(pending.lookup, unreadable=True))
             reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
-            pending.decide(Decision(Action.REFUSE, reason, "tape"))
+            _refuse(pending, replace(pending.lookup, unreadable=True), reason)
             return None
         rest = recorded.response.find_unsearched() if recorded.response is not None else None
         if rest is not None:
-            pending.find(replace(pending.lookup, unreadable=True))
             reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"
-            pending.decide(Decision(Action.REFUSE, reason, "tape"))
+            _refuse(pending, replace(pending.lookup, unreadable=True), reason)
             return None
         recorded_so = _as_asked(pending, recorded)
         if _lacks_values(pending, playback, request, recorded_so):
             return self._take_later(pending, playback, request, fingerprint, seq, needs)
         wrong = _find_disagreements(pending, playback, request, recorded_so, fingerprint)
-        pending.find(replace(pending.lookup, recorded=recorded, disagrees=wrong))
+        lookup = replace(pending.lookup, recorded=recorded, disagrees=wrong)
         if wrong:
             text = "; ".join(one.what for one in wrong)
-            reason = f"on the tape as seq {seq}, but {text}"
-            pending.decide(Decision(Action.REFUSE, reason, "tape"))
+            _refuse(pending, lookup, f"on the tape as seq {seq}, but {text}")
             return None
+        pending.find(lookup)
         playback.cursor.take(fingerprint, Hit(seq))
         passed = find_passed(open_run, pending, recorded)
         return self._compare_lane(pending, playback, request, recorded, passed) if passed else None
@@ -479,6 +476,12 @@ def _lacks_values(
     if pending.request_class is RequestClass.TELEMETRY:
         return False
     return playback.agreement.lacks_values(request, recorded)
+
+
+def _refuse(pending: PendingExchange, lookup: Lookup, reason: str) -> None:
+    """Refuse what the tape has; what was found says why."""
+    pending.find(lookup)
+    pending.decide(Decision(Action.REFUSE, reason, "tape"))
 
 
 def _as_asked(pending: PendingExchange, recorded: Exchange) -> Exchange:
