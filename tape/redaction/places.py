@@ -331,8 +331,3 @@ def is_findable(value: bytes, least: int = MIN_FOUND) -> bool:
 def is_one(value: bytes) -> bool:
     """Say whether a value in a declared place may be a secret at all."""
     return bool(value) and len(value) <= _MAX_VALUE and not _PLACEHOLDING.fullmatch(value)
-
-
-def is_prose(value: bytes) -> bool:
-    """Say whether a value reads like a message about a secret: `is too short`, `required`."""
-    return bool(_WHITE.search(value)) or (len(value) < 12 and bool(_WORD.fullmatch(value)))
