@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +301,7 @@ async def test_exchanges_of_every_codec_keep_their_first_byte(store_dir: Path) -
         body = os.urandom(3000)
         for seq in (1, 2):
             exchange = make_exchange(seq, "POST https://api.test/v1/chat", body=body + bytes(seq))
-            await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+            await store.exchanges.save(info.number, partial(make_record, exchange))
         small = make_exchange(3, response=None, gone=Gone(1, 0, False))
         await store.exchanges.save(info.number, lambda: make_record(small))
         database = store._database

@@ -18,7 +18,7 @@ def price(item: str) -> str:
 
 
 @shop.tool()
-async def order(count: int, context: Context) -> str:  # type: ignore[type-arg]
+async def order(count: int, context: Context) -> str:  # type: ignore[type-arg]  # any session
     """Order so many mugs, which takes the longer the fewer they are."""
     await context.report_progress(1, 2)
     await asyncio.sleep(0.05 * (4 - count))
@@ -26,7 +26,7 @@ async def order(count: int, context: Context) -> str:  # type: ignore[type-arg]
 
 
 @shop.tool()
-async def advise(question: str, context: Context) -> str:  # type: ignore[type-arg]
+async def advise(question: str, context: Context) -> str:  # type: ignore[type-arg]  # any session
     """Have the client's own model answer a question."""
     content = TextContent(type="text", text=question)
     said = await context.session.create_message(

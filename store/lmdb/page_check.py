@@ -30,7 +30,7 @@ def check_pages(path: Path) -> str | None:
     except StoreError as error:
         return str(error)
     try:
-        problems: list[str] = walk(str(path / LOG))  # type: ignore[no-untyped-call]
+        problems: list[str] = walk(str(path / LOG))  # type: ignore[no-untyped-call]  # lmdb's own
     except VerifyError as error:
         problems = [str(error)]
     finally:

@@ -223,7 +223,7 @@ async def test_that_a_client_left_a_handshake_is_known_at_once(
             said = await asyncio.to_thread(_tell, client, ["open 1"], None)
             run = running.store.runs.get(RunId("tape"))
             async with asyncio.timeout(5):
-                while not (tape := list(running.store.exchanges.all(run))):  # noqa: ASYNC110
+                while not (tape := list(running.store.exchanges.all(run))):  # noqa: ASYNC110  # nobody tells
                     await asyncio.sleep(0.005)
             assert await asyncio.to_thread(left.wait, 5)
     assert said == ["open 1: timeout"]

@@ -1,6 +1,7 @@
 """A run of every sort of row, written straight into a store, and all that a store holds of one."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from playhead.store import RunInfo, Store
@@ -52,7 +53,7 @@ async def record_all(store: Store, name: str = "night") -> RunInfo:
         if exchange.websocket is not None:
             for number, message in enumerate(messages):
                 store.messages.append(info.number, exchange.seq, number, message)
-        await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+        await store.exchanges.save(info.number, partial(make_record, exchange))
     return await store.runs.seal(info, reason="done", at_ns=99)
 
 

@@ -176,7 +176,7 @@ def old_archive(folder: Path) -> Path:
         for info in store.runs.all():
             assert info.archived is not None
             moved = replace(info, archived=replace(info.archived, place=str(folder / "archive")))
-            store.writer.call(lambda txn, moved=moved: store.runs.put(txn, moved))  # type: ignore[misc]
+            store.writer.call(lambda txn, moved=moved: store.runs.put(txn, moved))  # type: ignore[misc]  # bound
     for index in (folder / "archive" / "steps").iterdir():
         upgrade_file(index)
     return folder / "store"

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ async def _record(
             response=response,
         )
         store.events.append(info.number, make_intent(exchange))
-        await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+        await store.exchanges.save(info.number, partial(make_record, exchange))
     return await store.runs.seal(info, reason="done", at_ns=ended_ns)
 
 

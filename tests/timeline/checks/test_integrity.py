@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ async def _make(store: Store, name: str, *, seal: bool = True) -> RunInfo:
             for number in range(2):
                 said = Message(number, True, MessageKind.TEXT, b"%d" % number)
                 store.messages.append(info.number, exchange.seq, number, said)
-        await store.exchanges.save(info.number, lambda exchange=exchange: make_record(exchange))  # type: ignore[misc]
+        await store.exchanges.save(info.number, partial(make_record, exchange))
     return await store.runs.seal(info, reason="done", at_ns=9) if seal else info
 
 

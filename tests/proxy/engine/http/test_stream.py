@@ -110,7 +110,7 @@ async def test_who_leaves_while_an_intent_is_written_has_sent_an_effect(store_di
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
             gate: Any = Gate(running.store.events.append_durably)
-            running.store.events.append_durably = gate  # type: ignore[method-assign]
+            running.store.events.append_durably = gate  # type: ignore[method-assign]  # in its place
             opened = await asyncio.to_thread(_send, running, "POST", f"{origin.url}/x", b"{}")
             await gate.reached.wait()
             (open_run,) = running.registry.open
@@ -130,7 +130,7 @@ async def test_who_leaves_while_an_outcome_is_written_loses_nothing_of_the_tape(
     with RawOrigin(_say_ok) as origin:
         async with _recording(store_dir) as running:
             gate: Any = Gate(running.store.exchanges.save)
-            running.store.exchanges.save = gate  # type: ignore[method-assign]
+            running.store.exchanges.save = gate  # type: ignore[method-assign]  # in its place
             opened = await asyncio.to_thread(_send, running, "GET", f"{origin.url}/x")
             await gate.reached.wait()
             opened.close()

@@ -696,7 +696,7 @@ async def test_the_last_closing_frame_is_released_after_the_outcome_is_durable(
     with origin_of(script) as origin:
         async with recording(store_dir) as running:
             gate: Any = Gate(running.store.exchanges.save)
-            running.store.exchanges.save = gate  # type: ignore[method-assign]
+            running.store.exchanges.save = gate  # type: ignore[method-assign]  # in its place
             peer = await Peer.open(str(running.address), target_of(origin))
             if first:
                 assert str(await peer.read()) == "text ready"
@@ -738,7 +738,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             def fail(*_: Any, **__: Any) -> None:
                 raise StoreUnwritable("the disk is full", "make room")
 
-            running.store.messages.record = fail  # type: ignore[method-assign]
+            running.store.messages.record = fail  # type: ignore[method-assign]  # in its place
             seen = await say(peer)
             await peer.close()
             await until(lambda: not running.open_run("tape").pending_exchanges)
@@ -1181,7 +1181,7 @@ async def test_a_tape_that_cannot_be_read_on_is_told(closes: bool, store_dir: Pa
                     raise LogCorrupt("run tape, exchange 1, a message: torn")
                 yield message
 
-        running.store.messages.all = broken  # type: ignore[method-assign]
+        running.store.messages.all = broken  # type: ignore[method-assign]  # in its place
         running.play()
         peer = await Peer.open(str(running.address), "127.0.0.1:9")
         if closes:
@@ -1209,7 +1209,7 @@ async def test_a_tape_that_cannot_be_read_is_told_when_its_client_leaves(store_d
                     raise LogCorrupt("run tape, exchange 1, a message: torn")
                 yield message
 
-        running.store.messages.all = broken  # type: ignore[method-assign]
+        running.store.messages.all = broken  # type: ignore[method-assign]  # in its place
         playback = running.registry.config.playback
         running.change(mode=Mode.PLAYBACK, playback=type(playback)(pace=1.0))
         peer = await Peer.open(str(running.address), "127.0.0.1:9")

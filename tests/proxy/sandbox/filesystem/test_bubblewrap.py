@@ -205,10 +205,11 @@ def test_an_empty_folder_in_the_working_folder_is_real(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is written in the working folder stays, in its temporary folder too; the receipt calls neither empty."""
-    (root / "work/tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", f"{root}/work/tmp")
-    made = in_root(root, TMPDIR=f"{root}/work/tmp")
-    assert made.sees(f"{root}/work/tmp/a")
+    temporary = root / "work" / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    made = in_root(root, TMPDIR=str(temporary))
+    assert made.sees(str(temporary / "a"))
     assert made.empty == (f"{root}/data/home",)
 
 
