@@ -17,6 +17,7 @@ from ..sandbox.filesystem.named_pipes import (
     Found,
     Where,
     find_used,
+    is_in_any,
     is_used,
 )
 from ..sandbox.filesystem.protection import find_unsearched
@@ -174,7 +175,7 @@ class OwnNamespaces:
         if self._files is not None:
             return self._files.is_real(path)
         folders = (*self._plan.hidden, *self._plan.protection.overlaid)
-        return not any(path == one or path.startswith(f"{one}/") for one in folders)
+        return not is_in_any(path, folders)
 
     def look_for_pipes(self, sandbox: AnySandbox) -> tuple[list[str], list[str]]:
         """Give the named pipes that the command made, or that were written to meanwhile, and that were not closed to it.

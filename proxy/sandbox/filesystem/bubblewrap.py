@@ -23,6 +23,7 @@ from pathlib import Path
 
 from .... import __path__ as package_path
 from ...errors import EngineError
+from .mountinfo import is_in
 from .mounts import find_settings
 from .root_folders import find_links, find_programs, find_system, is_partly_seen
 
@@ -283,5 +284,5 @@ def _find_interpreter(script: Path) -> Path | None:
 
 def _find_holder(path: str, places: Iterable[str]) -> str | None:
     """Give the innermost of some places that a path is, or is in."""
-    held = (place for place in places if path == place or path.startswith(f"{place.rstrip('/')}/"))
+    held = (place for place in places if is_in(path, place))
     return max(held, key=len, default=None)

@@ -53,7 +53,7 @@ def is_in_reach(mounted: Mount) -> bool:
 
 def find_again(path: str, mounts: list[Mount]) -> list[str]:
     """List the other paths at which the same folder or file is mounted, or something that is in it."""
-    holders = [m for m in mounts if _is_in(path, m.point)]
+    holders = [m for m in mounts if is_in(path, m.point)]
     if not holders:  # the root of a chroot is no mount
         return []
     # Of those that are mounted at one point the last is the one that is seen.
@@ -63,11 +63,11 @@ def find_again(path: str, mounts: list[Mount]) -> list[str]:
     for mounted in mounts:
         if mounted.device != holder.device:
             continue
-        if _is_in(place, mounted.root):
+        if is_in(place, mounted.root):
             found.append(_join(mounted.point, place[len(mounted.root.rstrip("/")) :]))
-        elif _is_in(mounted.root, place):
+        elif is_in(mounted.root, place):
             found.append(mounted.point)
-    return [again for again in dict.fromkeys(found) if not _is_in(again, path)]
+    return [again for again in dict.fromkeys(found) if not is_in(again, path)]
 
 
 def _parse(line: str) -> Mount:
@@ -83,7 +83,8 @@ def _plain(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
-def _is_in(path: str, folder: str) -> bool:
+def is_in(path: str, folder: str) -> bool:
+    """Say whether a path is a folder, or is in it."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 

@@ -179,12 +179,13 @@ class Where(NamedTuple):
         reached = [
             path
             for path in elsewhere
-            if not _is_in(path, left_out) and (not working_only or _is_in(path, roots))
+            if not is_in_any(path, left_out) and (not working_only or is_in_any(path, roots))
         ]
         return cls(roots, () if working_only else _FAR, [*left_out, *elsewhere], reached)
 
 
-def _is_in(path: str, folders: Iterable[str]) -> bool:
+def is_in_any(path: str, folders: Iterable[str]) -> bool:
+    """Say whether a path is one of some folders, or is in one."""
     return any(path == one or path.startswith(f"{one.rstrip('/')}/") for one in folders)
 
 
