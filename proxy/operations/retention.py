@@ -99,13 +99,14 @@ def _collect(config: Config, size: int) -> Collected:
         sentences = _carried_out(store, sentences)
         freed = store.removal.remove_unneeded_files(time.time_ns() / 1e9 - SPARE_S)
         erasing = store.removal.erasing
+        compacting = bool(gone) or store.removal.owes_compaction
     after, waiting = size, ""
     try:
         if erasing:  # somebody began to, and was killed
             with contextlib.closing(hold_alone(config.store, "erasing")) as held:
                 more, (size, after) = take_bytes_out(config, held)
                 freed += more
-        elif gone:
+        elif compacting:
             with ProgressBar("compacting") as progress:
                 size, after = compact(config.store, progress)
     except StoreError as error:

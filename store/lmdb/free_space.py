@@ -54,18 +54,19 @@ class FreeSpace:
         return there if there < needed else None
 
     def _unused(self) -> int:
-        """Give the bytes of the file that LMDB will use before it asks the disk for more."""
-        environment = self._environment
-        info, main = environment.info(), environment.stat()
-        page = main["psize"]
-        with environment.begin() as transaction:
-            stats = [main, *(transaction.stat(table) for table in self._tables.values())]
-        used = sum(
-            stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
-        )
-        pages = info["last_pgno"] + 1
-        behind = self._file.stat().st_blocks * _BLOCK_BYTES - pages * page
-        return int(max(0, pages - used) * page + max(0, behind))
+        return find_unused(self._file, self._environment, self._tables)
+
+
+def find_unused(file: Path, environment: lmdb.Environment, tables: dict[str, Any]) -> int:
+    """Give the bytes of a database's file that LMDB will use before it asks the disk for more."""
+    info, main = environment.info(), environment.stat()
+    page = main["psize"]
+    with environment.begin() as transaction:
+        stats = [main, *(transaction.stat(table) for table in tables.values())]
+    used = sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
+    pages = info["last_pgno"] + 1
+    behind = file.stat().st_blocks * _BLOCK_BYTES - pages * page
+    return int(max(0, pages - used) * page + max(0, behind))
 
 
 def put_ballast(path: Path, size: int) -> None:

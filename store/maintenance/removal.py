@@ -8,6 +8,8 @@ from ..deltas.shared_prefixes import erase, move_uses, release
 from ..errors import RunOpen
 from ..keys import ERASED_ROW, ORIGINALS, number_key
 from ..lmdb.database import Database
+from ..lmdb.free_space import find_unused
+from ..paths import COMPACTED, DATA, LOG
 from ..spill.body_files import BodyFiles
 from ..tables.body_file_uses import FileUses
 from ..tables.run_info import RunInfo, RunStatus
@@ -15,6 +17,8 @@ from ..tables.runs import RunList
 
 BY_RUN = ("events", "exchanges", "blocks", "messages", "files", "origins", "mail", ORIGINALS)
 BY_INDEX = ("fingerprints", "raws")
+_LEAST_UNUSED_BYTES = 8 << 20
+"""A compaction is owed for so much free space inside the file, if that is a quarter of it or more."""
 
 
 class Removal:
@@ -75,6 +79,16 @@ class Removal:
         """Whether the bytes of a run that was erased or rewritten may still be in the files."""
         with self._database.reading() as transaction:
             return transaction.get(ERASED_ROW, db=self._database.tables["meta"]) is not None
+
+    @property
+    def owes_compaction(self) -> bool:
+        """Whether a compaction was cut short or could not begin: it left a copy, or much of the file is free space."""
+        database = self._database
+        if (database.path / COMPACTED).exists():
+            return True
+        file = database.path / LOG / DATA
+        unused = find_unused(file, database.environment, database.tables)
+        return unused >= max(_LEAST_UNUSED_BYTES, file.stat().st_size // 4)
 
     def remove_unneeded_files(self, before_s: float) -> int:
         """Remove body files that no exchange needs any more; give how many bytes that were.

@@ -224,6 +224,39 @@ def test_gc_beside_a_process_deletes_and_leaves_the_file_as_large(tmp_path: Path
     assert names(path) == ["young"]
 
 
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_compaction_that_was_killed_is_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: bool
+) -> None:
+    """The next `gc` deletes nothing: it shrinks the file and removes the copy, if the kill left one."""
+    path = tmp_path / "s"
+    _make(path, old=40, young=1)
+    if copy:
+        with monkeypatch.context() as patch:
+            patch.setattr("playhead.store.maintenance.compact.swap_in", _killed)
+            patch.setattr("shutil.rmtree", lambda *_, **__: None)
+            run(path, "gc")
+    else:
+        monkeypatch.setattr(
+            "playhead.store.maintenance.removal._LEAST_UNUSED_BYTES", 1, raising=False
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr("playhead.proxy.operations.retention.compact", _killed)
+            run(path, "gc")
+    assert names(path) == ["young"]
+    assert (path / "compact.lmdb").exists() == copy
+    done = json.loads(run(path, "gc", "--json").output)
+    assert [one["goes"] for one in done["runs"]] == [False]
+    assert done["after_bytes"] < done["before_bytes"]
+    assert not (path / "compact.lmdb").exists()
+    again = json.loads(run(path, "gc", "--json").output)
+    assert again["after_bytes"] == again["before_bytes"]
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("change", ["pinned", "played"])
 def test_what_is_pinned_or_played_while_gc_looks_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
