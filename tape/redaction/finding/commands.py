@@ -146,8 +146,7 @@ def _escape(name: str) -> str:
     return name.replace(".", r"\.")
 
 
-_LISTED = r"""\\{0,3}["'],"""
-_ENDS = rf"(?:\.exe)?(?: |{_LISTED})"
+_ENDS = r"""(?:\.exe)?(?: |\\{0,3}["'][ ,])"""
 _PLAIN_NAMES = _any_of(name for row in COMMANDS if not row.under for name in row.names)
 _UPPER_NAMES = _any_of(name for row in COMMANDS if row.under for name in row.names)
 # Of commands such as `docker` only one subcommand counts: it, a word before it, or an option follows.
@@ -156,7 +155,7 @@ _BELOW = rf"(?:\\{{0,3}}[\"'])?(?:{b'|'.join(_BELOW_WORDS).decode()})"
 COMMAND = Head(f"(?:{_PLAIN_NAMES}{_ENDS}|{_UPPER_NAMES}{_ENDS} ?{_BELOW})")
 _NAMED = re.compile(
     rf"(?:{_reversed(_BELOW_WORDS)}(?:[\"']\\{{0,3}})? ?)?"
-    rf"(?:(?P<blank> )|(?P<listed>,[\"']\\{{0,3}}))(?P<exe>exe\.|)(?P<name>{_reversed(_BY_NAME)})".encode()
+    rf"(?:(?P<blank> )(?:[\"']\\{{0,3}})?|(?P<listed>,[\"']\\{{0,3}}))(?P<exe>exe\.|)(?P<name>{_reversed(_BY_NAME)})".encode()
 )
 """The end of a head, read backwards."""
 _LONGEST_HEAD = 48
@@ -176,7 +175,7 @@ def find_in_command(context: Context, end: int, strings: Strings) -> Found | Non
     if lines.find(_MARKS[name], name_end, stop) < 0:
         return None
     if named["blank"]:
-        line, at = lines.behind(name_end)
+        line, at = lines.behind(end - named.end("blank"))
     else:
         line, at = lines.listed(end - named.start("listed") - 1)
     place = _find_place(line, at, stop, row)

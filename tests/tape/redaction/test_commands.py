@@ -84,6 +84,11 @@ COMMANDS: dict[str, str | None] = {
     f"smbclient -U 'DOM\\joe%{_P}' //s.test/a": _P,
     f"smbclient -U DOM/joe%{_P} //s.test/a": _P,
     f'smbclient "//s.test/a" --user "joe%{_P}"': _P,
+    # the name of the command in quotes
+    f"'/usr/bin/mysql' -uroot -p{_P} shop": _P,
+    f'"C:\\Program Files\\MySQL\\bin\\mysql.exe" -uroot -p{_P} shop': _P,
+    f'"docker" "login" -u bob -p {_P} h': _P,
+    'docker run --name "mongo" -p 27017:27017 mongo:7': None,
     # options before a subcommand
     f"docker --config /x login -p {_P}": _P,
     f"docker -H h login -u j -p {_P}": _P,
