@@ -93,123 +93,27 @@ _NO_RULES = Policy((), (), stub=False)
 """For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
 
 
-class Decide:
-    """Decide on every request, once."""
+class TapeLookup:
+    """Decide on requests by what the tape of their run holds, and move its cursor."""
 
-    def __init__(self, registry: RunRegistry) -> None:
-        """Decide for the open runs of `registry`."""
-        self._registry = registry
+    def look_up(
+        self, pending: PendingExchange, playback: PlaybackState, request: Request
+    ) -> Awaitable[None] | None:
+        """Decide on a request of a playback that has a tape.
 
-    def requestheaders(self, flow: http.HTTPFlow) -> None:
-        """Begin the pending exchange; in playback preset the refusal."""
-        if flow.response is not None or passes(flow):
-            return
-        open_run = self._registry.of(flow.client_conn)
-        if open_run is None or open_run.ending:
-            if open_run is not None and open_run.mode is not Mode.PLAYBACK:
-                # As a server that closes an idle connection: the client asks again on a new one, and that
-                # belongs to a new run.
-                flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
-                return
-            flow.response = refusal(None, None, "this connection belongs to no open run")
-            return
-        message = flow.request
-        tunnel = open_run.connections.tunnels.get(flow.client_conn.id, NO_TUNNEL)
-        names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
-        facts, kind = _find_facts(message, names, open_run)
-        seq = open_run.next_seq() if open_run.info is not None else Seq(0)
-        lane = Lane(0, find_overlaps(open_run)) if open_run.mode is Mode.RECORD else None
-        arrival = Arrival(message.data.headers.fields, tunnel, lane, _hide(names, open_run))
-        pending = PendingExchange(open_run, flow, seq, facts, kind, arrival)
-        attach(flow, pending)
-        if open_run.mode is Mode.PLAYBACK:
-            flow.response = preset_refusal()
-        # What a contract speaks of or a gate may hold is read whole before any of it is sent.
-        asked = open_run.contracts is not None and open_run.contracts.asks(facts)
-        no_room = _has_no_room(pending)
-        at_once = no_room or is_bidirectional(message)
-        if at_once:
-            _look_at_form(
-                pending, read_request(flow, pending.arrival.fields, names=names), unread=True
-            )
-            if pending.kind.by_path and not no_room:  # gRPC's messages are no JSON
-                now = RequestClass.EFFECT
-                pending.classify(pending.facts._replace(request_class=now, by_body=True))
-        if at_once and not asked and open_run.policy.find_gate(facts) is None:
-            self._decide_by_head(flow, pending)
-            if no_room and pending.decision is not None:
-                pending.progress.give_up()
-
-    def _decide_by_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
-        """Decide by its head on a request that may be answered before it has ended."""
-        open_run = pending.open_run
-        pending.body.open_both_ways()
-        lost = open_run.mode is Mode.PLAYBACK and open_run.tape is None
-        policy = _NO_RULES if lost else open_run.policy
-        decision = decide_leaving(pending, policy, None)
-        if decision.action in (Action.FORWARD, Action.LIVE):
-            request = read_request(flow, pending.arrival.fields, names=pending.arrival.names)
-            pending.prepare(*open_run.redactor.head(request))
-            pending.decide(decision)
-
-    async def playhead_uploaded(self, pending: PendingExchange) -> None:
-        """Give a body that is too large to be held its hash, by which it is compared; take back one that was set aside."""
-        await pending.take_upload()
-
-    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Decide, now that the body is there."""
-        pending = find_pending(flow)
-        if pending is None:
-            return None
-        if pending.decision is not None:
-            _drop_trailer_claims(flow, live=pending.decision.action is Action.LIVE)
-            return None
-        open_run = pending.open_run
-        pending.body.end()
-        asked = read_request(
-            flow, pending.arrival.fields, pending.body.uploaded, pending.arrival.names
-        )
-        _look_at_form(pending, asked)
-        # The body of what is recorded is searched where it is written, off the loop.
-        recording = open_run.mode is not Mode.PLAYBACK
-        redact = open_run.redactor.head if recording else open_run.redactor.request
-        request = pending.prepare(*redact(asked)).request
-        pending.body.come(asked.body, searched=not recording)
-        now = class_by_body(pending.kind, asked)
-        if now is not pending.kind.of:
-            pending.classify(pending.facts._replace(request_class=now, by_body=True))
-        if recording:
-            return self._decide_leaving(pending, open_run)
-        playback = open_run.playback
-        if playback is None:
-            pending.decide(decide_on(pending, _NO_RULES, None))
-            return None
+        request: that of the pending exchange, whole and without its secrets.
+        """
         known = playback.find_known(raw_key(request, pending.request_class))
         # Of an effect its effect key is needed even so.
         effect = pending.request_class is RequestClass.EFFECT
         if (known is None or effect) and len(request.body) > _LARGE_BYTES:
             return self._decide_off_loop(pending, playback, request)
         if known is None:
-            known, key = open_run.identifier.identify(request, pending.request_class)
+            known, key = playback.identifier.identify(request, pending.request_class)
         else:
-            key = open_run.identifier.effect_key(request) if effect else None
+            key = playback.identifier.effect_key(request) if effect else None
         pending.identify(None, key)
         return self._look_up(pending, playback, request, known)
-
-    def _decide_leaving(
-        self, pending: PendingExchange, open_run: OpenRun
-    ) -> Awaitable[None] | None:
-        """Decide on a request that leaves unless a gate or a limit is in its way."""
-        if _needs_comparison(pending, open_run):
-            if len(pending.body.came) > _LARGE_BYTES:
-                return self._decide_leaving_off_loop(pending, open_run)
-            _identify_for_comparison(pending, open_run)
-        self._let_out(pending, open_run)
-        return None
-
-    async def _decide_leaving_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
-        await asyncio.to_thread(_identify_for_comparison, pending, open_run)
-        self._let_out(pending, open_run)
 
     def _let_out(self, pending: PendingExchange, open_run: OpenRun) -> None:
         pending.decide(decide_leaving(pending, open_run.policy, None))
@@ -467,6 +371,115 @@ class Decide:
         if playback.order.find_earlier(seq) == ():
             return None
         return await asyncio.to_thread(find_needs, playback, seq, request, pending.redactions)
+
+
+class Decide(TapeLookup):
+    """Decide on every request, once."""
+
+    def __init__(self, registry: RunRegistry) -> None:
+        """Decide for the open runs of `registry`."""
+        self._registry = registry
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Begin the pending exchange; in playback preset the refusal."""
+        if flow.response is not None or passes(flow):
+            return
+        open_run = self._registry.of(flow.client_conn)
+        if open_run is None or open_run.ending:
+            if open_run is not None and open_run.mode is not Mode.PLAYBACK:
+                # As a server that closes an idle connection: the client asks again on a new one, and that
+                # belongs to a new run.
+                flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
+                return
+            flow.response = refusal(None, None, "this connection belongs to no open run")
+            return
+        message = flow.request
+        tunnel = open_run.connections.tunnels.get(flow.client_conn.id, NO_TUNNEL)
+        names = read_names(flow, tunnelled=tunnel is not NO_TUNNEL)
+        facts, kind = _find_facts(message, names, open_run)
+        seq = open_run.next_seq() if open_run.info is not None else Seq(0)
+        lane = Lane(0, find_overlaps(open_run)) if open_run.mode is Mode.RECORD else None
+        arrival = Arrival(message.data.headers.fields, tunnel, lane, _hide(names, open_run))
+        pending = PendingExchange(open_run, flow, seq, facts, kind, arrival)
+        attach(flow, pending)
+        if open_run.mode is Mode.PLAYBACK:
+            flow.response = preset_refusal()
+        # What a contract speaks of or a gate may hold is read whole before any of it is sent.
+        asked = open_run.contracts is not None and open_run.contracts.asks(facts)
+        no_room = _has_no_room(pending)
+        at_once = no_room or is_bidirectional(message)
+        if at_once:
+            _look_at_form(
+                pending, read_request(flow, pending.arrival.fields, names=names), unread=True
+            )
+            if pending.kind.by_path and not no_room:  # gRPC's messages are no JSON
+                now = RequestClass.EFFECT
+                pending.classify(pending.facts._replace(request_class=now, by_body=True))
+        if at_once and not asked and open_run.policy.find_gate(facts) is None:
+            self._decide_by_head(flow, pending)
+            if no_room and pending.decision is not None:
+                pending.progress.give_up()
+
+    def _decide_by_head(self, flow: http.HTTPFlow, pending: PendingExchange) -> None:
+        """Decide by its head on a request that may be answered before it has ended."""
+        open_run = pending.open_run
+        pending.body.open_both_ways()
+        lost = open_run.mode is Mode.PLAYBACK and open_run.tape is None
+        policy = _NO_RULES if lost else open_run.policy
+        decision = decide_leaving(pending, policy, None)
+        if decision.action in (Action.FORWARD, Action.LIVE):
+            request = read_request(flow, pending.arrival.fields, names=pending.arrival.names)
+            pending.prepare(*open_run.redactor.head(request))
+            pending.decide(decision)
+
+    async def playhead_uploaded(self, pending: PendingExchange) -> None:
+        """Give a body that is too large to be held its hash, by which it is compared; take back one that was set aside."""
+        await pending.take_upload()
+
+    def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Decide, now that the body is there."""
+        pending = find_pending(flow)
+        if pending is None:
+            return None
+        if pending.decision is not None:
+            _drop_trailer_claims(flow, live=pending.decision.action is Action.LIVE)
+            return None
+        open_run = pending.open_run
+        pending.body.end()
+        asked = read_request(
+            flow, pending.arrival.fields, pending.body.uploaded, pending.arrival.names
+        )
+        _look_at_form(pending, asked)
+        # The body of what is recorded is searched where it is written, off the loop.
+        recording = open_run.mode is not Mode.PLAYBACK
+        redact = open_run.redactor.head if recording else open_run.redactor.request
+        request = pending.prepare(*redact(asked)).request
+        pending.body.come(asked.body, searched=not recording)
+        now = class_by_body(pending.kind, asked)
+        if now is not pending.kind.of:
+            pending.classify(pending.facts._replace(request_class=now, by_body=True))
+        if recording:
+            return self._decide_leaving(pending, open_run)
+        playback = open_run.playback
+        if playback is None:
+            pending.decide(decide_on(pending, _NO_RULES, None))
+            return None
+        return self.look_up(pending, playback, request)
+
+    def _decide_leaving(
+        self, pending: PendingExchange, open_run: OpenRun
+    ) -> Awaitable[None] | None:
+        """Decide on a request that leaves unless a gate or a limit is in its way."""
+        if _needs_comparison(pending, open_run):
+            if len(pending.body.came) > _LARGE_BYTES:
+                return self._decide_leaving_off_loop(pending, open_run)
+            _identify_for_comparison(pending, open_run)
+        self._let_out(pending, open_run)
+        return None
+
+    async def _decide_leaving_off_loop(self, pending: PendingExchange, open_run: OpenRun) -> None:
+        await asyncio.to_thread(_identify_for_comparison, pending, open_run)
+        self._let_out(pending, open_run)
 
 
 def _lacks_values(

@@ -38,6 +38,7 @@ from ..tape.exchange import (
     VerdictKind,
     WebSocketMessage,
 )
+from ..tape.matching.agreement import ComparedMessage
 from ..tape.matching.profile_use import ProfileUse, find_message_use
 from ..tape.matching.replaced_values import Changed
 from ..tape.playback.websocket import (
@@ -315,16 +316,11 @@ class WebSocketPlayer(WebSocket):
 
     def _find_changed(self, recorded: Message, heard: Message) -> Sequence[Changed]:
         """Find the replaced values of a message that are not those of the recorded one."""
-        request = self._request
-        if not (recorded.secrets or any(one.linked for one in self._masks.placed)):
+        compared = compare_values(
+            self._pending, self._playback, self._request, self.exchange, recorded, heard
+        )
+        if compared is None:
             return ()
-        old, new = (
-            replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)
-        )
-        after = Seq(max(recorded.after, self.exchange.seq) + 1)
-        compared = self._playback.agreement.compare_message(
-            old, new, self._pending.request_class, after
-        )
         if compared.kind_alone:
             self._told["kind_alone"] = True
         if not (compared.changed or compared.same):
@@ -511,6 +507,28 @@ class WebSocketPlayer(WebSocket):
 
 
 _OF_ONE_HANDSHAKE = (b"sec-websocket-accept", b"date")
+
+
+def compare_values(
+    pending: PendingExchange,
+    playback: PlaybackState,
+    request: Request,
+    exchange: Exchange,
+    recorded: Message,
+    heard: Message,
+) -> ComparedMessage | None:
+    """Compare what redaction replaced and a profile links in two messages of the client; None where there is no such value.
+
+    exchange: the WebSocket of the tape.
+    """
+    masks = playback.rules.of(request, pending.request_class).masks
+    if not (recorded.secrets or any(one.linked for one in masks.placed)):
+        return None
+    old, new = (
+        replace(as_request(request, one.data), secrets=one.secrets) for one in (recorded, heard)
+    )
+    after = Seq(max(recorded.after, exchange.seq) + 1)
+    return playback.agreement.compare_message(old, new, pending.request_class, after)
 
 
 def _handshake(exchange: Exchange) -> tuple[int, Headers] | None:

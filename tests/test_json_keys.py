@@ -65,6 +65,8 @@ _LITERALS = {
     "policy, learn, reindex": (
         "timeline/rules/policy_dry_run.py",
         "timeline/learning/learn.py",
+        "proxy/operations/learn.py",
+        "addons/rehearsal/rehearse.py",
         "timeline/rules/reindex.py",
     ),
     "doctor": ("proxy/doctor/run.py", "proxy/doctor/diagnose.py"),

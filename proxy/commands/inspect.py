@@ -236,8 +236,7 @@ def learn(
 ) -> int:
     """Propose `ignore` rules, or the profile of a client, from two recordings of the same task."""
     from ...config.profiles.profile import parse_name
-    from ...timeline.learning.render_text import render_lesson
-    from ..operations.learn import learn_from, learn_profile, write_profile
+    from ..operations.learn import learn_from, learn_profile, render_learned, write_profile
 
     name = write.stem if profile is None and write is not None else profile
     if name is not None:
@@ -255,13 +254,13 @@ def learn(
         write_profile(proposal, write)
         click.echo(
             f"{write}: a profile with {_count(proposal.places, 'place')}. Tried on both recordings: "
-            f"{_count(proposal.still, 'place')} of the client differ all the same.\n"
+            f"{_count(proposal.still, 'place')} of the client differ all the same.\n{proposal.played}\n"
             f"Read each entry, write its reason, and put `profiles: [{write}]` into the configuration."
         )
         return 0
 
-    lesson = learn_from(reading(config_file, store), first, second)
-    print_json(lesson.to_json()) if as_json else click.echo(render_lesson(lesson))
+    learned = learn_from(reading(config_file, store), first, second)
+    print_json(learned.to_json()) if as_json else click.echo(render_learned(learned))
     return 0
 
 

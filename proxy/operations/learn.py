@@ -1,30 +1,61 @@
 """`playhead learn`: compare two recordings of the same task; `playhead profiles test`: try the profiles of clients on one or two."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...config import Config
+from ...addons.rehearsal.rehearse import Rehearsal, RehearsedRun, rehearse
+from ...addons.rehearsal.render_text import render_rehearsal
+from ...config import Config, Mode
 from ...config.profiles.profile import parse_profile
 from ...config.profiles.shipped import find_profiles
 from ...store import RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import find_field_rules
+from ...timeline.learning.changed_secrets import have_one_key
 from ...timeline.learning.learn import Lesson, learn
 from ...timeline.learning.propose_profile import propose_profile, with_profile
+from ...timeline.learning.render_text import render_lesson
 from ...timeline.learning.try_profiles import Trial, render_rest, try_on_one, try_on_two
 from ..progress import ProgressBar
+from ..trust.secret_files import find_redaction_key
 from .find_tape import get_recording, redactor_of
 from .open_store import open_store
 from .restore_archived import restore_runs
 
 
-def learn_from(config: Config, first: str, second: str) -> Lesson:
-    """Compare two recordings of the same task under the rules of a configuration.
+class Learned(NamedTuple):
+    """What two recordings teach, and what a playback of the first makes of the second under the proposed rules."""
+
+    lesson: Lesson
+    rehearsal: Rehearsal
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types; `docs/commands.md` describes them."""
+        return self.lesson.to_json() | {"tried": self.rehearsal.to_json()}
+
+
+def learn_from(config: Config, first: str, second: str) -> Learned:
+    """Compare two recordings of the same task under the rules of a configuration, and try the rules that are proposed.
 
     Raises: UnknownRun, RunOpen; StoreError, where one is a playback, or both are the same.
     """
     restore_runs(config, first, second)
     with open_store(config, readonly=True) as store:
-        return _learn(store, config, _two(store, first, second))
+        runs = _two(store, first, second)
+        lesson = _learn(store, config, runs)
+        tried = replace(config, ignore=(*config.ignore, *lesson.rules))
+        rehearsal = _rehearse(store, tried, runs, lesson)
+    served = set(rehearsal.served)
+    matching = sum(pair[1] in served for pair in lesson.pairs)
+    return Learned(replace(lesson, would_match=matching), rehearsal)
+
+
+def render_learned(learned: Learned) -> str:
+    """Show what two recordings teach, and what came of the trial."""
+    lesson, rehearsal = learned
+    by = "these rules" if lesson.rules else "the rules of now"
+    tried = render_rehearsal(rehearsal, lesson.first, lesson.second, by)
+    return f"{render_lesson(lesson)}\n\n{tried}"
 
 
 def try_profiles(config: Config, first: str, second: str | None) -> list[Trial]:
@@ -50,6 +81,8 @@ class Proposal(NamedTuple):
     places: int
     still: int
     """Places at which the client differs all the same."""
+    played: str = ""
+    """What a playback of the first makes of the second with it."""
 
 
 def learn_profile(config: Config, first: str, second: str, name: str) -> Proposal:
@@ -64,10 +97,15 @@ def learn_profile(config: Config, first: str, second: str, name: str) -> Proposa
         if file is None:
             return Proposal(text, 0, 0)
         tried = with_profile(config, file)
-        trials = try_on_two(store, *runs, tried, _learn(store, tried, runs))
+        lesson = _learn(store, tried, runs)
+        trials = try_on_two(store, *runs, tried, lesson)
+        rehearsal = _rehearse(store, tried, runs, lesson)
     places = parse_profile(file.text, file.path).places
     still = sum(len(trial.still) for trial in trials if trial.profile == name)
-    return Proposal(text + render_rest(trials, name), len(places), still)
+    played = render_rehearsal(rehearsal, first, second, "this profile")
+    text += render_rest(trials, name)
+    text += "".join(f"# {line}\n" for line in played.splitlines())
+    return Proposal(text, len(places), still, played)
 
 
 def write_profile(proposal: Proposal, target: Path) -> None:
@@ -110,3 +148,14 @@ def _learn(store: Store, config: Config, runs: tuple[RunInfo, RunInfo]) -> Lesso
             find_field_rules(config),
             find_profiles(config.profiles_off, config.profiles),
         )
+
+
+def _rehearse(
+    store: Store, config: Config, runs: tuple[RunInfo, RunInfo], lesson: Lesson
+) -> Rehearsal:
+    # Placeholders that were made with two keys cannot be compared.
+    key = find_redaction_key(config.store) if have_one_key(store, *runs) else None
+    redactor = redactor_of(config) if key is None else redactor_of(config, key)
+    played = replace(config, mode=Mode.PLAYBACK)
+    open_run = RehearsedRun(Mode.PLAYBACK, played, redactor, store, None, runs[0])
+    return rehearse(open_run, *runs, lesson.words)

@@ -56,14 +56,26 @@ def find_receipt_key(store: Path) -> bytes | None:
 
     Raises: EngineError, where it is none; StoreError, where its folder is not this user's own.
     """
+    return _find_key(store, RECEIPT_KEY, "the key of receipts")
+
+
+def find_redaction_key(store: Path) -> bytes | None:
+    """Give the key that placeholders are made with; None where the store has none, or this user may not read it.
+
+    Raises: as `find_receipt_key`.
+    """
+    return _find_key(store, REDACTION_KEY, "the redaction key")
+
+
+def _find_key(store: Path, name: str, what: str) -> bytes | None:
     require_own_contents(store / PRIVATE)
     try:
-        key = _read_closed(store / PRIVATE / RECEIPT_KEY)
+        key = _read_closed(store / PRIVATE / name)
     except OSError:
         return None
     if len(key) != KEY_BYTES:
         raise EngineError(
-            f"the key of receipts in {str(store / 'private')!r} holds {len(key)} bytes; expected {KEY_BYTES}",
+            f"{what} in {str(store / 'private')!r} holds {len(key)} bytes; expected {KEY_BYTES}",
             "Move it away: a new one is made with the next run.",
         )
     return key

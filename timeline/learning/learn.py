@@ -12,7 +12,7 @@ does. Their places go by their JSON paths, as rules name them for all messages o
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import islice
@@ -127,6 +127,8 @@ class Lesson:
     rules: tuple[IgnoreRule, ...]
     pairs: tuple[tuple[Seq, Seq], ...] = ()
     """The aligned ones."""
+    words: Mapping[Seq, Mapping[str, str]] = field(default_factory=dict)
+    """By request of the second: words that earlier answers brought, and those that the first's brought for them."""
 
     def to_json(self) -> dict[str, Any]:
         """Give the lesson as JSON types; `docs/commands.md` describes them."""
@@ -206,7 +208,8 @@ def learn(
         _mark_flows(tapes, seen)
         return seen
 
-    places = _judge(tapes, observe(rules))
+    seen = observe(rules)
+    places = _judge(tapes, seen)
     proposed = _rules_of(places)
     after = compile_rules((*ignore, *proposed), thread_time, fields, profiles)
     differed = changed | strayed
@@ -226,6 +229,7 @@ def learn(
         places=tuple(places),
         rules=proposed,
         pairs=tuple(found.pairs),
+        words=_collect_words(seen),
     )
 
 
@@ -335,6 +339,8 @@ class _Observation:
     before: tuple[_When, _When] = ((0, 0), (0, 0))
     """An answer before this can have brought the value."""
     flows: bool = field(default=False)
+    words: dict[str, str] = field(default_factory=dict)
+    """Words of the second that earlier answers brought, with those of the first."""
 
     @property
     def seen(self) -> Seen:
@@ -502,6 +508,23 @@ def _mark_flows(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> Non
             for side in (0, 1)
         ]
         one.flows = texts[0] == texts[1] and "\x00" in texts[0]
+        olds, news = (_TOKEN.findall(text) for text in one.full)
+        if len(olds) == len(news):
+            one.words = {
+                new: old
+                for old, new in zip(olds, news, strict=True)
+                if old != new
+                and brought[0].get(old, one.before[0]) < one.before[0]
+                and brought[1].get(new, one.before[1]) < one.before[1]
+            }
+
+
+def _collect_words(seen: Sequence[_Observation]) -> dict[Seq, dict[str, str]]:
+    found: dict[Seq, dict[str, str]] = {}
+    for one in seen:
+        if one.words:
+            found.setdefault(one.seqs[1], {}).update(one.words)
+    return found
 
 
 def _placeholder(brought: dict[str, _When], before: _When, found: re.Match[str]) -> str:

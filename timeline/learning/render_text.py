@@ -25,8 +25,7 @@ def render_lesson(lesson: Lesson) -> str:
             "",
             "Nothing was changed. Look at each place, then paste what you agree with into the configuration:",
             "",
-            render_rules(lesson.rules),
-            f"With these rules {lesson.would_match} of {lesson.aligned} aligned requests match in a replay.",
+            render_rules(lesson.rules).rstrip("\n"),
         ]
     elif lesson.aligned == lesson.same:
         lines += ["", "No rule is needed."]

@@ -43,6 +43,17 @@ def test_learn_prints_json(store: Path) -> None:
     assert found["would_match"] == found["aligned"] == 1
 
 
+def test_learn_tries_its_rules_as_a_playback_would(store: Path) -> None:
+    """What is asked once more than it was recorded is not answered, though an equal request is on the tape."""
+    with Store.open(store) as opened:
+        record_run(opened, "three", [ask({"id": "c0ffee254"}), ask({"id": "beef12345"})])
+    told = run("learn", "one", "three", "--store", store)
+    assert "Tried with these rules: the tape of one answers 1 of the 2 requests of three." in told
+    assert "The first that it does not answer: seq 2  POST https://api.test/v1/runs" in told
+    tried = json.loads(run("learn", "one", "three", "--store", store, "--json"))["tried"]
+    assert (tried["asked"], tried["served"], tried["first_refused"]["seq"]) == (2, 1, 2)
+
+
 @pytest.mark.parametrize(
     ("runs", "wrong"),
     [
