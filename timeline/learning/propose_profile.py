@@ -26,6 +26,7 @@ from ...tape.canonical.masks import Pattern, Placed, find_placed
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass
 from ..receipts.receipt import find_command
+from .id_links import tie_requests
 from .learn import FLOWS, Lesson, Place, with_indexes
 
 SDK_PRODUCTS = frozenset(
@@ -99,7 +100,10 @@ def propose_profile(
         tried = [wide] if own and find(wide) else places_there
         for place in tried:
             patterns = find(place) if own else ()
-            entries += [_entry(place, one, _TRIED, mine, (first, second)) for one in patterns]
+            for one in patterns:
+                values = (_values(store, (first, second), pair, place) for pair in mine)
+                linked = tie_requests(one, map(list, values))
+                entries.append(_entry(place, one, _TRIED, mine, (first, second), linked=linked))
             if patterns:
                 more = find_more(place, patterns)
                 entries += [_entry(place, one, _CHANCE, mine, (first, second)) for one in more]
@@ -160,7 +164,13 @@ def _head(name: str, product: str, process: str) -> str:
 
 
 def _entry(
-    place: Place, regex: str, reason: str, mine: list[_Pair], runs: tuple[RunInfo, RunInfo]
+    place: Place,
+    regex: str,
+    reason: str,
+    mine: list[_Pair],
+    runs: tuple[RunInfo, RunInfo],
+    *,
+    linked: bool = False,
 ) -> str:
     agent = mine[0].other.request.header(b"user-agent") or b""
     named = b"".join(agent.split(None, 1)[:1]).split(b"/")[1:2]
@@ -168,6 +178,7 @@ def _entry(
     recordings = json.dumps([run.id for run in runs])
     return (
         f"  - match: {json.dumps(place.match)}\n    {_where(place)}\n    regex: {json.dumps(regex)}\n"
+        f"{'    linked: true' + chr(10) if linked else ''}"
         f"    reason: {json.dumps(reason)}\n"
         f"    client_version: {json.dumps(version)}\n    recordings: {recordings}\n"
     )
