@@ -73,6 +73,8 @@ class Rehearsal:
     served: list[Seq]
     """Requests that the tape answers."""
     refused: list[Seq]
+    telemetry: list[Seq]
+    """Those that are not counted."""
     first: Refused | None = None
     """The first that it does not."""
     moved: int = 0
@@ -119,7 +121,7 @@ def rehearse(open_run: RehearsedRun, tape: RunInfo, asking: RunInfo, words: Word
 async def _rehearse(
     open_run: RehearsedRun, tape: RunInfo, asking: RunInfo, words: Words
 ) -> Rehearsal:
-    config, found, playback = open_run.config, Rehearsal([], []), open_run.playback
+    config, found, playback = open_run.config, Rehearsal([], [], []), open_run.playback
     if playback is None:
         raise TypeError("a recording is put to a tape")
     if tape.rules != index_digest(open_run.rules, config):
@@ -129,7 +131,10 @@ async def _rehearse(
     for recorded in open_run.store.exchanges.all(asking):
         exchange = reclassify(recorded, config.classes)
         known |= words.get(exchange.seq, {})
-        if _is_left_out(exchange):
+        if exchange.request_class is RequestClass.TELEMETRY:
+            found.telemetry.append(exchange.seq)
+            continue
+        if exchange.tunnel.number and exchange.request.method == "CONNECT":
             continue
         request = put_words(open_run.redactor.recorded(exchange.request), known)
         pending = _begin(open_run, clients.find(exchange), exchange, request)
@@ -163,11 +168,6 @@ class _Clients:
                 self._open_run.lanes.look(client.id, looking)
             self._known[lane] = client
         return self._known[lane]
-
-
-def _is_left_out(exchange: Exchange) -> bool:
-    failed = bool(exchange.tunnel.number) and exchange.request.method == "CONNECT"
-    return failed or exchange.request_class is RequestClass.TELEMETRY
 
 
 def _begin(

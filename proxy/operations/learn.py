@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ...addons.rehearsal.rehearse import Rehearsal, RehearsedRun, rehearse
 from ...addons.rehearsal.render_text import render_rehearsal
-from ...config import Config, Mode
+from ...config import Config, Mode, parse_match
 from ...config.profiles.profile import parse_profile
 from ...config.profiles.shipped import find_profiles
 from ...store import RunInfo, Store, StoreError
@@ -14,6 +14,7 @@ from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.changed_secrets import have_one_key
 from ...timeline.learning.learn import Lesson, learn
 from ...timeline.learning.propose_profile import propose_profile, with_profile
+from ...timeline.learning.propose_telemetry import find_telemetry
 from ...timeline.learning.render_text import render_lesson
 from ...timeline.learning.try_profiles import Trial, render_rest, try_on_one, try_on_two
 from ..progress import ProgressBar
@@ -42,10 +43,9 @@ def learn_from(config: Config, first: str, second: str) -> Learned:
     restore_runs(config, first, second)
     with open_store(config, readonly=True) as store:
         runs = _two(store, first, second)
-        lesson = _learn(store, config, runs)
-        tried = replace(config, ignore=(*config.ignore, *lesson.rules))
-        rehearsal = _rehearse(store, tried, runs, lesson)
-    served = set(rehearsal.served)
+        lesson = _with_telemetry(store, config, runs, _learn(store, config, runs))
+        rehearsal = _rehearse(store, _with_proposals(config, lesson), runs, lesson)
+    served = {*rehearsal.served, *rehearsal.telemetry}
     matching = sum(pair[1] in served for pair in lesson.pairs)
     return Learned(replace(lesson, would_match=matching), rehearsal)
 
@@ -53,7 +53,7 @@ def learn_from(config: Config, first: str, second: str) -> Learned:
 def render_learned(learned: Learned) -> str:
     """Show what two recordings teach, and what came of the trial."""
     lesson, rehearsal = learned
-    by = "these rules" if lesson.rules else "the rules of now"
+    by = "these rules" if lesson.rules or lesson.telemetry else "the rules of now"
     tried = render_rehearsal(rehearsal, lesson.first, lesson.second, by)
     return f"{render_lesson(lesson)}\n\n{tried}"
 
@@ -159,3 +159,18 @@ def _rehearse(
     played = replace(config, mode=Mode.PLAYBACK)
     open_run = RehearsedRun(Mode.PLAYBACK, played, redactor, store, None, runs[0])
     return rehearse(open_run, *runs, lesson.words)
+
+
+def _with_telemetry(
+    store: Store, config: Config, runs: tuple[RunInfo, RunInfo], lesson: Lesson
+) -> Lesson:
+    """Add what reads like telemetry; its places need no rule."""
+    telemetry = find_telemetry(store, runs, config.classes, config.effects, lesson)
+    rules = tuple(rule for rule in lesson.rules if rule.match.text not in telemetry)
+    return replace(lesson, telemetry=telemetry, rules=rules)
+
+
+def _with_proposals(config: Config, lesson: Lesson) -> Config:
+    known, more = config.classes.telemetry, map(parse_match, lesson.telemetry)
+    classes = replace(config.classes, telemetry=(*known, *more))
+    return replace(config, classes=classes, ignore=(*config.ignore, *lesson.rules))

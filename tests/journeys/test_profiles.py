@@ -162,7 +162,18 @@ async def test_a_client_without_a_profile_is_told_of(store_dir: Path) -> None:
         receipt = await story.end()
     assert [one.status for one in said] == [424, 424, 424]
     assert receipt.to_json()["unprofiled"] == ["other-cli"]
-    assert "playhead learn" in line(receipt, "no profile for the client other-cli:")
+    told = line(receipt, "no profile for the client other-cli:")
+    assert "`playhead learn FIRST SECOND --profile NAME` proposes one" in told
+
+
+async def test_a_client_without_a_profile_is_played_as_ever(store_dir: Path) -> None:
+    """Where nothing of it differs, no line is about a profile."""
+    async with recorded(store_dir, [call(CLAUDE.recorded, "other-cli/1.0")]) as story:
+        (said,) = await story.play([call(CLAUDE.recorded, "other-cli/1.0")])
+        receipt = await story.end()
+    assert (said.status, receipt.faithful) == (200, True)
+    assert receipt.to_json()["unprofiled"] == []
+    assert "profile" not in render_receipt(receipt)
 
 
 # ---- ids that are linked ------------------------------------------------------------------------

@@ -127,6 +127,8 @@ class Lesson:
     rules: tuple[IgnoreRule, ...]
     pairs: tuple[tuple[Seq, Seq], ...] = ()
     """The aligned ones."""
+    telemetry: tuple[str, ...] = ()
+    """Patterns of endpoints that read like telemetry."""
     words: Mapping[Seq, Mapping[str, str]] = field(default_factory=dict)
     """By request of the second: words that earlier answers brought, and those that the first's brought for them."""
 
@@ -156,7 +158,8 @@ class Lesson:
                 }
                 for one in self.places
             ],
-            "snippet": render_rules(self.rules),
+            "snippet": render_telemetry(self.telemetry) + render_rules(self.rules),
+            "telemetry": list(self.telemetry),
         }
 
 
@@ -246,6 +249,12 @@ def render_rules(rules: Sequence[IgnoreRule]) -> str:
             if names:
                 lines.append(f"    {key}: {json.dumps(list(names))}")
     return "\n".join(lines) + "\n"
+
+
+def render_telemetry(patterns: Sequence[str]) -> str:
+    """Give patterns of telemetry as YAML for a configuration; empty where there are none."""
+    lines = [f"    - {json.dumps(text)}" for text in patterns]
+    return "\n".join(["classes:", "  telemetry:", *lines]) + "\n" if lines else ""
 
 
 class _Tape:

@@ -100,10 +100,10 @@ def propose_profile(
         tried = [wide] if own and find(wide) else places_there
         for place in tried:
             patterns = find(place) if own else ()
-            for one in patterns:
+            for regex in patterns:
                 values = (_values(store, (first, second), pair, place) for pair in mine)
-                linked = tie_requests(one, map(list, values))
-                entries.append(_entry(place, one, _TRIED, mine, (first, second), linked=linked))
+                linked = tie_requests(regex, map(list, values))
+                entries.append(_entry(place, regex, _TRIED, mine, (first, second), linked=linked))
             if patterns:
                 more = find_more(place, patterns)
                 entries += [_entry(place, one, _CHANCE, mine, (first, second)) for one in more]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..receipts.render_text import plain, table
-from .learn import Lesson, Partnerless, Place, render_rules
+from .learn import Lesson, Partnerless, Place, render_rules, render_telemetry
 
 _PLACES = 60
 _PARTNERLESS = 12
@@ -20,6 +20,13 @@ def render_lesson(lesson: Lesson) -> str:
     lines += _places(lesson.places)
     lines += _partnerless(f"only in {first}", lesson.only_first)
     lines += _partnerless(f"only in {second}", lesson.only_second)
+    if lesson.telemetry:
+        lines += [
+            "",
+            "These read like telemetry: their bodies differ mostly, and nothing depends on what they are answered. If they are, paste",
+            "",
+            render_telemetry(lesson.telemetry).rstrip("\n"),
+        ]
     if lesson.rules:
         lines += [
             "",

@@ -54,6 +54,23 @@ def test_learn_tries_its_rules_as_a_playback_would(store: Path) -> None:
     assert (tried["asked"], tried["served"], tried["first_refused"]["seq"]) == (2, 1, 2)
 
 
+def test_learn_proposes_telemetry_and_tries_it(tmp_path: Path) -> None:
+    """What it names is not counted as asked, and needs no rule."""
+    with Store.open(tmp_path) as opened:
+        for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
+            url = "https://stats.test/v2/collect"
+            body = {"event": "step", "did": [f"went {name}", f"saw {name}"], "id": own}
+            record_run(opened, name, [ask(body, b"", url), ask({"n": 1})])
+    found = json.loads(run("learn", "one", "two", "--store", tmp_path, "--json"))
+    assert found["telemetry"] == ["POST https://stats.test/v2/collect"]
+    assert found["snippet"] == (
+        'classes:\n  telemetry:\n    - "POST https://stats.test/v2/collect"\n'
+    )
+    assert (found["would_match"], found["tried"]["asked"], found["tried"]["served"]) == (2, 1, 1)
+    told = run("learn", "one", "two", "--store", tmp_path)
+    assert "These read like telemetry" in told
+
+
 @pytest.mark.parametrize(
     ("runs", "wrong"),
     [
