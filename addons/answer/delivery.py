@@ -5,8 +5,8 @@ from typing import Any
 from mitmproxy import http
 
 from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
-from ...tape.exchange import Gone, RequestClass, VerdictKind
-from ...tape.playback.delivery import left_early, left_late
+from ...tape.exchange import Gone, RequestClass, Response, VerdictKind
+from ...tape.playback.delivery import is_out_of_time, left_early, left_late
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, note_verdict
 from .refuse import refusal
@@ -29,7 +29,8 @@ def note_left(pending: PendingExchange) -> None:
     answer = pending.flow.response
     trailers = answer is not None and bool(answer.trailers)
     late = left_late(steps, spent_us)  # before it is read on
-    if left_early(steps, spent_us, trailers=trailers):
+    over = is_out_of_time(_find_recorded(pending))
+    if left_early(steps, spent_us, trailers=trailers, out_of_time=over):
         how, then = _show(steps.gone)
         _note(pending, then, now, f"the client left its answer {how}")
     elif late:
@@ -37,6 +38,15 @@ def note_left(pending: PendingExchange) -> None:
         text = f"the client left later than while recording, when it would have been answered; {_ADVICE}"
         after = f"left after {spent_us / 1e6:.1f} s"
         _note(pending, then, after if steps.head else f"{after}, before it began", text)
+
+
+def _find_recorded(pending: PendingExchange) -> Response | None:
+    """Find the recorded answer that is played."""
+    playback, decision = pending.open_run.playback, pending.decision
+    if playback is None or decision is None or decision.seq is None:
+        return None
+    recorded = pending.open_run.store.exchanges.find(playback.tape, decision.seq)
+    return recorded.response if recorded is not None else None
 
 
 def note_late(pending: PendingExchange) -> None:

@@ -4,6 +4,7 @@ What a client took is what it was sent and what the buffers between did not hold
 a connection counts as taken once it has been sent.
 """
 
+from ..exchange import Exchange, Response
 from .script import StepKind, Steps
 
 _MARGIN_US = 100_000
@@ -12,6 +13,22 @@ _BUFFERS = 8 * 1024 * 1024
 """Bytes that the buffers of both sides may hold, of what a client is said to have been sent."""
 _TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response.failed")
 """Pieces of a model's stream on which SDKs act before the stream has ended."""
+_DEADLINE_EXCEEDED = (b"grpc-status", b"4")
+"""What a server of gRPC answers once the time is over that its client gave it."""
+
+
+def saw_nothing(exchange: Exchange) -> bool:
+    """Say whether a recorded client left before it was sent anything, whatever was read on after that."""
+    return exchange.gone is not None and not exchange.gone.head
+
+
+def is_out_of_time(response: Response | None) -> bool:
+    """Say whether an answer of gRPC says that the client's own deadline is over."""
+    if response is None:
+        return False
+    name, value = _DEADLINE_EXCEEDED
+    fields = (*response.headers, *response.trailers)
+    return any(field.lower() == name and text == value for field, text in fields)
 
 
 def is_terminal(data: bytes) -> bool:
@@ -33,17 +50,21 @@ def left_late(steps: Steps, spent_us: int) -> bool:
     )
 
 
-def left_early(steps: Steps, spent_us: int, *, trailers: bool) -> bool:
+def left_early(steps: Steps, spent_us: int, *, trailers: bool, out_of_time: bool = False) -> bool:
     """Say whether a client leaves before it has taken what it had taken while it was recorded.
 
     steps: those that are still to be played; read on where that is needed.
     spent_us: since the request arrived.
     trailers: whether the answer ends with trailers, as a status of gRPC.
+    out_of_time: what `is_out_of_time` says of the answer. Client and server run out of time in the same moment,
+        so which of them says it first is chance.
     """
     step = steps.next
     if step is None or step.unseen or step.kind in (StepKind.LATE, StepKind.HANG):
         return False
     if steps.gone is None:
+        if out_of_time and step.kind in (StepKind.HEAD, StepKind.END):
+            return step.at_us > spent_us + _MARGIN_US
         if step.kind is StepKind.END:
             return trailers
         return not (steps.head and is_terminal(steps.tail))

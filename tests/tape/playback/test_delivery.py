@@ -14,7 +14,7 @@ from playhead.tape.exchange import (
     RequestClass,
     Response,
 )
-from playhead.tape.playback.delivery import left_early, left_late
+from playhead.tape.playback.delivery import is_out_of_time, left_early, left_late, saw_nothing
 from playhead.tape.playback.script import StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_response
 
@@ -80,6 +80,41 @@ def test_the_status_of_grpc_counts() -> None:
     for _ in range(4):
         steps.take()
     assert left_early(steps, 901_000, trailers=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "taken", "spent_ms", "early"),
+    [
+        (b"4", 0, 980, False),
+        (b"4", 0, 1, True),
+        (b"0", 0, 980, True),
+        (b"4", 1, 995, False),
+        (b"4", 1, 300, True),
+        (b"5", 1, 995, True),
+    ],
+)
+def test_a_client_may_run_out_of_time_before_its_server_says_so(
+    status: bytes, taken: int, spent_ms: int, early: bool
+) -> None:
+    """The deadline of gRPC is the same moment on both sides; any other status it would have taken."""
+    fields = ((b"Grpc-Status", status),)
+    response = replace(make_response(b"", head_us=990_000), headers=fields if not taken else ())
+    response = replace(response, trailers=fields if taken else ())
+    steps = Steps(script(make_exchange(response=response, end_us=1_000_000), 1.0, None, WAIT_US))
+    for _ in range(taken):
+        steps.take()
+    over = is_out_of_time(response)
+    assert left_early(steps, spent_ms * 1000, trailers=True, out_of_time=over) is early
+
+
+@pytest.mark.parametrize(
+    ("left", "nothing"),
+    [(gone(200, 0, head=False), True), (gone(200, 0), False), (None, False)],
+)
+def test_a_client_that_left_before_the_head_saw_nothing(left: Gone | None, nothing: bool) -> None:
+    """Also where the answer was read on after it had left."""
+    assert saw_nothing(make_exchange(response=THREE, gone=left)) is nothing
+    assert saw_nothing(make_exchange(response=None, gone=left)) is nothing
 
 
 HEAD, DATA, END, LATE = StepKind.HEAD, StepKind.DATA, StepKind.END, StepKind.LATE
