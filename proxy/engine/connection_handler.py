@@ -9,12 +9,13 @@ four pieces a request that is a third of the cost of proxying it. Here
 4. once a tunnel stands, the layers that made it (CONNECT's own HTTP) are stepped over: all they would do from
    then on is to pass every byte through five generators.
 
-The order of commands, events and completions is mitmproxy's. Two more things happen here, because only here
+The order of commands, events and completions is mitmproxy's. Three more things happen here, because only here
 the sockets are seen:
 
 5. whether a connection ended with RST or FIN is noted, and what had come before a RST is handed on first;
 6. a connection is not read on while what came from it waits: in a socket, behind a window of HTTP/2, for the
-   disk, or for an upstream that is still being connected.
+   disk, or for an upstream that is still being connected;
+7. the client's connection is closed so that no reset overtakes what the client was sent (`lingering_close.py`).
 
 When the layers crash, which is an error of ours, the client's connection is reset; what was under way on it is
 kept as failed by us (`addons.record`), and nothing reaches the layers any more.
@@ -52,6 +53,8 @@ _MOST_BEHIND_BYTES = 256 * 1024
 """What may wait for the disk while much waits there of other connections too."""
 _LOOK_S = 0.002
 """Time between two checks whether a peer has taken the data sent to it; no event reports that."""
+_BY_LAYERS = "closed by command"
+"""Why mitmproxy cancels who reads a connection that its layers close."""
 _OPENING_S = 30.0
 """How long a client is under way that waits for an upstream's connection or greeting and has asked nothing yet."""
 _BOTH_FULL_S = 0.25
@@ -283,6 +286,8 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
             except asyncio.CancelledError as error:
                 cancelled = error
                 break
+        # Nobody else reads what it says from now on.
+        may_say_more = connection is self.client and _is_by_layers(cancelled)
         # Who leaves over a handshake hears nothing more, and no layer could be told of it.
         left = connection is self.client and getattr(connection, "handshaking", False)
         if cancelled is None and not is_reset and not left:
@@ -298,12 +303,18 @@ class PlayheadHandler(mode_servers.ProxyConnectionHandler):
                 await asyncio.Event().wait()
             except asyncio.CancelledError as error:
                 cancelled = error
-        writer: Any = self.transports[connection].writer
-        with contextlib.suppress(OSError):
-            writer.close()
-        self.transports.pop(connection)
+        self._close(connection, may_say_more=may_say_more)
         if cancelled is not None:
             raise cancelled
+
+    def _close(self, connection: Connection, *, may_say_more: bool) -> None:
+        writer: Any = self.transports.pop(connection).writer
+        lingering = getattr(self.master, "lingering", None)  # put there by our engine
+        with contextlib.suppress(OSError):
+            if may_say_more and lingering is not None:
+                lingering.close(writer)
+            else:
+                writer.close()
 
     async def _settle(self, connection: Connection) -> None:
         """Wait while what came from a connection has not been taken."""
@@ -374,6 +385,10 @@ class _Crashed(layer.Layer):
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         yield from ()
+
+
+def _is_by_layers(cancelled: asyncio.CancelledError | None) -> bool:
+    return cancelled is not None and cancelled.args == (_BY_LAYERS,)
 
 
 def _unsent(writer: Any) -> bool:

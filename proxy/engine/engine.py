@@ -46,6 +46,7 @@ from .http import http1_messages as messages
 from .http import http2
 from .http import request_heads as heads
 from .http import stream as streams
+from .lingering_close import LingeringConnections
 from .tls import PlayheadTlsConfig
 from .transparent import TransparentMode
 from .websocket import layer as websocket
@@ -67,6 +68,7 @@ class _Master(master.Master):
         self._legacy_log_events.uninstall()
         self.addons = TableAddonManager(self)
         self.admission: Admission | None = None
+        self.lingering = LingeringConnections()
 
 
 class Engine:
@@ -254,6 +256,7 @@ class Engine:
         await self._release()
 
     async def _release(self) -> None:
+        self._master.lingering.end()
         await self._master.done()
         self._gauge.close()
         guard.GUARD.policy = guard.GUARD.owned = None
