@@ -135,6 +135,10 @@ _WORD_AND_NUMBER = re.compile(
 _VARIABLE = re.compile(rb"\$\w.*|\$[({].*|%\w+%|<.*|\{.*|\[.*|`.*|.*\$\{.*|@.*", re.DOTALL)
 _EXPRESSION = re.compile(rb"[A-Za-z_]\w*[\[(].*[\])]|,\w+:\w+$", re.DOTALL)
 _JWT_ALGORITHM = re.compile(rb'"(?:alg|enc)"\s*:')
+_ENDING = re.compile(rb"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
+"""Of the name of a file."""
+_REFERENCE = re.compile(rb"[a-z][a-z0-9+.-]*://")
+"""An address: a reference to where a secret is (`op://vault/item/field`) is none."""
 _KNOWN_JWT = (
     b"SflKxwRJSMeKKF2QT4",
     b"dozjgNryP4J3jVmNHl",
@@ -307,6 +311,20 @@ def is_strong(value: bytes) -> bool:
 
 
 @_remembered
+def is_key_like(value: bytes) -> bool:
+    """Say whether a value behind a name that mostly is harmless is a key: long, of all classes, and no path, name of a file or UUID."""
+    marks = value.translate(_CLASSES)
+    path = b"/" in value and not (len(value) >= 40 and value.endswith(b"="))
+    return (
+        len(value) >= 24
+        and all(mark in marks for mark in b"lUd")
+        and not path
+        and not _ENDING.search(value)
+        and is_strong(value)
+    )
+
+
+@_remembered
 def is_shaped(value: bytes) -> bool:
     """Say whether a value has the shape of a secret: by classes of characters alone, so that its placeholder has it too."""
     size = len(value)
@@ -361,6 +379,7 @@ def is_loose(value: bytes) -> bool:
         return False
     if (
         value.startswith((b"/", b"./", b"http"))
+        or _REFERENCE.match(value)
         or entropy(value) < 2.2
         or _EXPRESSION.search(value)
     ):

@@ -39,8 +39,11 @@ KEYS = frozenset(
 """Before `key`, in the names of fields."""
 COUNTS = frozenset(("ratelimit", "limit", "remaining", "max", "min", "num", "total"))
 """Somewhere before `tokens`: how many of them a model reads or writes."""
-_PASSES = ("compass", "bypass", "surpass", "trespass", "overpass", "underpass")
-"""Words that end in `pass`."""
+_PASSES = (
+    *("compass", "bypass", "surpass", "trespass", "overpass", "underpass"),
+    *("bpsk", "dpsk", "qpsk"),  # modulations
+)
+"""Words that end as the name of a password does."""
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _JOINED = {
@@ -48,6 +51,19 @@ _JOINED = {
     for last, words in (("token", TOKENS), ("key", KEYS))
 }
 """Names without a sign between their words, of which all are harmless: `nextpagetoken`."""
+
+
+_DOUBTFUL = re.compile(r"(?:client_token|storage[_-]?key)(?:[_-]?(?:base64|b64|value))?\Z")
+"""Names of a secret in some products and of something harmless in others: the token of a client of Vault, the key of an account of
+storage. `ClientToken` and `client-token` are the name of a request of AWS, `storage_key` is often the path of an object."""
+
+
+def is_doubtful(name: str) -> bool:
+    """Say whether the value decides what a name that mostly is harmless names.
+
+    name: in small letters, as it is written else.
+    """
+    return _DOUBTFUL.search(name) is not None
 
 
 def is_paging(words: Sequence[str]) -> bool:

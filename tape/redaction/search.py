@@ -322,7 +322,9 @@ class Search:
             return (
                 place.kind if is_declared(plain, password=place.password or granted) else ""
             ), True
-        if place is not None or lower in QUERY or lower in ("samlresponse", "samlrequest"):
+        if place is not None:
+            return (SECRET if place.accepts(plain) else ""), False
+        if lower in QUERY or lower in ("samlresponse", "samlrequest"):
             return (SECRET if is_strong(plain) else ""), False
         return "", False
 

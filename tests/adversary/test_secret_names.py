@@ -43,6 +43,7 @@ KEPT = {
     "device_token": "which phone gets a message",
     "payment_token": "which payment",
 }
+DOUBTFUL = {"client_token": "of Vault and others, where its value is a key"}
 SPELLINGS: dict[str, Callable[[list[str]], str]] = {
     "snake": lambda words: "_".join(words),
     "capitals": lambda words: "_".join(words).upper(),
@@ -67,7 +68,7 @@ def test_a_word_before_the_name_of_a_secret_changes_nothing(spelling: str) -> No
         for word, end in product(QUALIFIERS, ENDS)
         if read_name(spell([word, *end.split("_")]).encode()) is None
     }
-    assert missed == set(KEPT)
+    assert missed == set(KEPT) - set(DOUBTFUL if spelling in ("snake", "capitals") else ())
 
 
 @pytest.mark.parametrize("end", ["token", "secret", "password", "api-key"])
@@ -99,6 +100,7 @@ def test_a_name_of_something_else_stays(name: str) -> None:
         *("NEXTAUTH_SECRET", "PAGERDUTY_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY", "device_password"),
         *("password1", "new_password2", "password_confirmation", "passwordConfirmation", "AZURE_STORAGE_KEY"),
         *("MINIO_ROOT_PASSWORD", "CURSOR_API_KEY", "OP_SERVICE_ACCOUNT_TOKEN", "cache_password"),
+        *("psk", "wpa_psk", "WIFI_PSK", "preSharedKey", "client_token", "VAULT_CLIENT_TOKEN", "storage_key", "STORAGE_KEY"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -107,6 +109,30 @@ def test_a_name_of_something_else_stays(name: str) -> None:
 def test_a_secret_is_replaced_under_its_whole_name(name: str, form: str) -> None:
     """In members of JSON, lines and fields."""
     assert VALUE.encode() not in Redactor(b"k" * 32).text(form.format(name, VALUE).encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"client_token": "7c9e6679-7425-40de-944b-e07fc1f90ae7"}', "client_token=terraform-20261012093015273"),
+        *('{"storage_key": "uploads/2026/Kq81zPd0tY3xMv5nRb7c"}', '{"storage_key": "v7Qm2pZ9xAb3LrfW0yC1kT5d.png"}'),
+        *('{"storage_key": "xtapjjcjiudrlk3tmwyjgpuobabd"}', "modulation_qpsk = v7Qm2pZ9xAb3LrfW0yC1kT5d"),
+        *('{"password": "op://Private/Db/one-time9K"}', "DB_PASSWORD=op://app-prod/db/password1X", "export API_TOKEN=op://dev/aws7/key9Q"),
+        *('{"password": "correct\\u0020horse"}', '{"password": "gl\\u00fcckwunsch"}', '{"db_password": "passwortgl\\u00fcck"}'),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_none_stays(text: str) -> None:
+    """Under names that say secret as often as not, references to a vault, and words with escapes."""
+    assert Redactor(b"k" * 32).text(text.encode()).decode() == text
+
+
+def test_an_escape_in_a_secret_is_the_character_that_it_means() -> None:
+    """`\\u0026` is `&`, as Go writes it: the value is judged and replaced as a whole."""
+    text = f'{{"api_key": "{VALUE}\\u0026x\\u003d", "note": "v\\u00e9"}}'
+    kept = Redactor(b"k" * 32).text(text.encode()).decode()
+    assert VALUE not in kept
+    assert len(kept) == len(text)
+    assert kept.endswith(', "note": "v\\u00e9"}')
 
 
 @pytest.mark.parametrize(

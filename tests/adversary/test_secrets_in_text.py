@@ -29,23 +29,36 @@ SECRET = "v7Qm2pZ9xAb3LrfW0yC1kT5d"
         "default login bob password {}\n",
         "GET /a HTTP/1.1\nHost: h\nCookie: sid={}; theme=dark\n\n",
         "curl -b session={} https://h\n",
+        "\ufeffDB_PASSWORD={}\n",
+        "\tDB_PASSWORD={}\n",
+        "export\tDB_PASSWORD={}\n",
+        "\u00a0DB_PASSWORD={}\n",
+        "DB_PASSWORD\u00a0=\u00a0{}\n",
+        "DB_PASSWORD\t=\t{}\n",
+        "DB_PASSWORD ?= {}\n",
+        "DB_PASSWORD?={}\n",
+        "export DB_PASSWORD := {}\n",
+        "DB_PASSWORD ::= {}\n",
         "x --password {} --port 1",
         "x --db-password {}",
         "x --token '{}'",
     ],
 )
 @pytest.mark.parametrize("wrap", ["text", "tool"])
-def test_a_credential_in_its_place_is_replaced(text: str, wrap: str) -> None:
+@pytest.mark.parametrize("secret", [SECRET, "Summer2026x"])
+def test_a_credential_in_its_place_is_replaced(text: str, wrap: str, secret: str) -> None:
     """As it is, and in the string of a tool's result."""
-    said = text.format(SECRET)
+    if secret != SECRET and "DB_PASSWORD" not in text:
+        pytest.skip("a password that somebody made up is known by its place alone")
+    said = text.format(secret)
     if wrap == "tool":
         if said.startswith("x --"):
             pytest.skip("an option of a command that is not listed is a word of a prompt")
         said = json.dumps({"messages": [{"role": "tool", "content": said}]})
     kept = Redactor(b"k" * 32).text(said.encode()).decode()
-    assert SECRET not in kept
+    assert secret not in kept
     assert len(kept) == len(said)
-    before, _, after = said.partition(SECRET)
+    before, _, after = said.partition(secret)
     assert kept.startswith(before)
     assert kept.endswith(after)
 
@@ -59,6 +72,14 @@ def test_a_credential_in_its_place_is_replaced(text: str, wrap: str) -> None:
         '{"name":"Cookie","value":"a=b; sid=SECRET"}',
         '{"name": "set-cookie", "value": "sid=SECRET; Path=/"}',
         '["curl","-b","session=SECRET"]',
+        '{"value":"SECRET","name":"Authorization"}',
+        '{"value": "Bearer SECRET", "name": "authorization", "enabled": true}',
+        '{"value": "SECRET", "name": "X-Api-Key"}',
+        '{"value": "a=b; sid=SECRET", "name": "Cookie"}',
+        '{"value": "sid=SECRET; Path=/", "type": "text", "name": "Set-Cookie"}',
+        '[{"value": "a", "name": "Accept"}, {\n  "value": "SECRET",\n  "name": "Authorization"\n}]',
+        '{"Value": "SECRET", "Key": "API_TOKEN"}',
+        '{"ParameterValue": "SECRET", "PropagateAtLaunch": true, "ParameterKey": "DbPassword"}',
     ],
 )
 def test_a_header_field_in_json_is_replaced_at_any_depth(text: str) -> None:
@@ -70,10 +91,26 @@ def test_a_header_field_in_json_is_replaced_at_any_depth(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "cookies",
+    ["-b {}", '-b "{}"', "--cookie '{}'", "--cookie={}", "-H 'Accept: a' -b {}"],
+)
+def test_each_cookie_of_curl_is_replaced(cookies: str) -> None:
+    """Not the first one alone."""
+    said = f"curl {cookies.format(f'theme=dark;sid={SECRET};rt={SECRET[::-1]}')} https://h/a?b=c"
+    kept = Redactor(b"k" * 32).text(said.encode()).decode()
+    assert SECRET not in kept
+    assert SECRET[::-1] not in kept
+    assert kept.endswith(said[-16:])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         f"curl https://h/foo-bar={SECRET}",
         "machine translation models login via password manager1",
+        f"curl -b {'{'}jar{'}'} https://h/?state={SECRET}",
+        f'{{"value": "{SECRET}", "name": "Accept"}}',
+        f'{{"value": "{SECRET}"}}, {{"name": "Authorization"}}',
         "the machine learning login via password manager1 of a team",
         "https://some-user-name:x-oauth-basic@github.com/a",
         "10:*:any:words:afterwards2 are none",

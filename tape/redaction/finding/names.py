@@ -17,24 +17,27 @@ from ..acceptance import (
     is_basic,
     is_declared,
     is_hex,
+    is_key_like,
     is_loose,
     is_middle,
     is_placeholder,
     is_random,
     is_strong,
 )
-from ..harmless import is_harmless
+from ..harmless import is_doubtful, is_harmless
 from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from .commands import COMMAND, find_in_command
 from .context import MAX_VALUE, Context, Found, Strings
 from .heads import Head
 
 _NAME = (
-    "(?:(?:pass(?:word|wd|phrase|code)?|pwd)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
+    "(?:(?:pass(?:word|wd|phrase|code)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
     "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[_-]key|key[_-]?base|keybase|"
-    "session[_-]?id|device[_-]?code|client[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
+    "session[_-]?id|device[_-]?code|(?:client|storage)[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
 )
 _V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
+_BLANK = "(?:[ \\t]|\\\\{1,7}t|\\xc2\\xa0|\\\\{1,7}u00a0)"
+"""A blank, a tab or a non-breaking space, in a string of JSON too."""
 _Q = "(?:\\\\{0,7}[\"'`\\]])"
 _INTO = "(?:\\[\\s{0,8}|- |[>|][-+]?(?:\\s|\\\\n){1,8})?"
 """What may be between a name and its value in lists and blocks."""
@@ -42,7 +45,11 @@ _ASSIGN = (
     _NAME
     + "s?"
     + _Q
-    + "{0,2}[ \\t]{0,8}(?:=>|:=|[:=])(?:\\s|\\\\n){0,8}"
+    + "{0,2}"
+    + _BLANK
+    + "{0,8}(?:=>|::=|[:?+]?=|:)(?:\\s|\\\\n|"
+    + _BLANK
+    + "){0,8}"
     + _INTO
     + "(?:\\\\{0,7}[\"'`]|base64:)?"
     + _V
@@ -54,10 +61,10 @@ _ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + 
 _PLIST = _NAME + "</key>(?:\\s|\\\\n){0,8}<string>" + _V + "{8}"
 _YAML = _NAME + "(?:\\s|\\\\n){1,12}value: [\"']?" + _V + "{8}"
 _FORM = _NAME + "&value=" + _V + "{8}"
-_LAST_IN_OBJECT = _NAME + "\\\\{0,7}[\"']\\s?}"
-_REVERSE = "name\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _LAST_IN_OBJECT
+_LAST_IN_OBJECT = "(?:" + _NAME + "|authorization)\\\\{0,7}[\"'](?:\\s|\\\\{1,7}n){0,24}}"
+_REVERSE = "(?:name|key)\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _LAST_IN_OBJECT
 _SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
-_SHORT = "(?:pass(?:word|wd|phrase)?|pwd)(?:[12]|[_-]?confirm(?:ation)?)?\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
+_SHORT = "(?:pass(?:word|wd|phrase)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
 _PAIR = "(?:" + _NAME + "|authorization)s?\\\\{0,7}[\"']\\s{0,2},"
 _FLAG = "--[a-z0-9-]{0,30}" + _NAME + "[ ][\"']?" + _V + "{8}"
 _XML = (
@@ -69,24 +76,40 @@ _XML = (
 )
 _VALUE_FORWARD = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|?:<>-]+")
 _BACK = re.compile(
-    rb"(?P<quote>[\"'`]\\{0,7})?(?::46esab)?[bru]?(?:\s{0,8}\[| -|(?:\s|n\\){1,8}[-+]?[|>])?(?:\s|n\\){0,8}(?P<sep>>=|=:|[:=])[ \t]{0,8}(?P<close>(?:[\"'`\]]\\{0,7}){0,2})"
+    rb"(?P<quote>[\"'`]\\{0,7})?(?::46esab)?[bru]?(?:\s{0,8}\[| -|(?:\s|n\\){1,8}[-+]?[|>])?(?:\s|n\\|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<sep>>=|=::|=[:?+]|[:=])(?:[ \t]|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<close>(?:[\"'`\]]\\{0,7}){0,2})"
     rb"(?P<name>[A-Za-z0-9_.$%-]{1,80})(?P<open>[\"'`]\\{0,7})?"
 )
 """What precedes a value, backwards."""
+_SPACE = rb"(?:[ \t]|\\+t|\xc2\xa0|\\+u00a0|\xef\xbb\xbf|\\+ufeff)"
+"""A blank at the beginning of a line: a tab, a non-breaking space, a byte order mark, in a string of JSON too."""
 _LINE = re.compile(
-    rb"(?:^|\n|\\n|\\r|[\"'`])[ \t]*(?:[-+>#$]{1,3}[ \t]?|\d{1,6}(?:\\t|\t|:|\xe2\x86\x92|\\u2192|\|)[ \t]*)?(?:export |set |- |-e |declare -x |env |local )?[ \t]*(?:\$env:)?\Z"
+    rb"(?:^|\n|\\n|\\r|[\"'`])"
+    + _SPACE
+    + rb"*(?:[-+>#$]{1,3}"
+    + _SPACE
+    + rb"?|\d{1,6}(?:\\t|\t|:|\xe2\x86\x92|\\u2192|\|)"
+    + _SPACE
+    + rb"*)?"
+    rb"(?:(?:export|set|-|-e|declare -x|env|local|override|define)"
+    + _SPACE
+    + rb")?"
+    + _SPACE
+    + rb"*(?:\$env:)?\Z"
 )
 _COMMAND_ENV = re.compile(
-    rb"(?:-e |--env |Environment=[\"']?|\benv |;|&& |ENV |\n|\\n|^|[\"'`]|-- |[$#%] )[ \t]*\Z"
-)
+    rb"(?:(?:-e|--env|\benv|ENV|&&|--|[$#%])" + _SPACE + rb"|Environment=[\"']?|;|\n|\\n|^|[\"'`])" + _SPACE + rb"*\Z"
+)  # fmt: skip
 _LISTED = (b";", b"&", b"?", b"#", b" ", b",", b'"', b":")
 """What precedes a name in a list of settings on one line."""
 _UNICODE = re.compile(rb"u[0-9a-fA-F]{4}")
+_UNICODE_ESCAPE = re.compile(rb"\\+u([0-9a-fA-F]{4})")
+_SETTING = (b"=", b"?=", b":=", b"::=", b"+=")
+"""What is between the name and the value of a setting; in a makefile it has a second sign."""
 _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SEPARATED = re.compile(r"[^a-z0-9]")
 _LAST = re.compile(r"[.\s:]")
 
-_PASSWORDS = ("password", "passwd", "pass", "passphrase", "pwd", "passcode")
+_PASSWORDS = ("password", "passwd", "pass", "passphrase", "pwd", "passcode", "psk")
 _KEYS = tuple(
     f"{word}key"
     for word in (
@@ -120,6 +143,17 @@ class Place(NamedTuple):
     """Whether it names a password, which people make up."""
     declared: bool
     """Whether it names nothing but a secret."""
+    doubtful: bool = False
+    """Whether it names something else as often, so that the value has to look like a key."""
+
+    def accepts(self, value: bytes) -> bool:
+        """Say whether a value behind the name looks like a secret."""
+        return is_key_like(value) if self.doubtful else is_strong(value)
+
+    @property
+    def test(self) -> Callable[[bytes], bool]:
+        """What a value has to pass where passwords stand alone."""
+        return is_middle if self.password else self.accepts
 
 
 @lru_cache(maxsize=4096)
@@ -138,8 +172,13 @@ def read_name(name: bytes) -> Place | None:
         plain = plain[:-1]
     if own := _OWN.get(plain):
         return Place(plain, own, password=False, declared=True)
-    if not plain.endswith(_ENDS) or is_harmless(written, plain):
+    if not plain.endswith(_ENDS):
         return None
+    if is_harmless(written, plain):
+        doubtful = is_doubtful(text)
+        return (
+            Place(plain, KEY, password=False, declared=False, doubtful=True) if doubtful else None
+        )
     if plain in _BARE:
         return Place(plain, KEY, password=False, declared=False)
     if (
@@ -196,9 +235,6 @@ _ATTRIBUTE_NAME = re.compile(
 _PLIST_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})</key>(?:\s|\\n)*<string>\Z")
 _YAML_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(?:\s|\\n)+value: [\"']?\Z")
 _FORM_NAME = re.compile(rb"name=([A-Za-z0-9_.-]{1,80})&value=\Z")
-_REVERSED = re.compile(
-    rb"(\\*[\"'])[Vv]alue\1\s?:\s?\1([^\"'\\\s]{8,4096})\1\s?,\s?\1[Nn]ame\1\s?:\s?\1([A-Za-z0-9_.-]{1,80})\1\s?\}\Z"
-)
 _SQL_NAME = re.compile(rb"(password|identified by) (['\"])\Z", re.IGNORECASE)
 
 
@@ -214,7 +250,7 @@ def _find_behind(pattern: re.Pattern[bytes], *, member: bool, word: bytes = b"")
         depth = len(read[read.lastindex or 1]) - 1 if member else 0
         if strings.is_prompt(start, depth, member=member):
             return None
-        return _plain_value(data, start, is_middle if place.password else is_strong)
+        return _plain_value(data, start, place.test)
 
     return find
 
@@ -235,7 +271,7 @@ def _find_in_list(context: Context, end: int, strings: Strings) -> list[Found] |
         if item is None:
             break
         value = item[2]
-        if value and (is_strong(value) or (place.password and is_middle(value))):
+        if value and place.test(value):
             found.append(Found(item.start(2), item.end(2), place.kind, learn=True))
         if item[3] == b"]":
             break
@@ -259,24 +295,11 @@ def _find_in_map(context: Context, end: int, strings: Strings) -> Found | None:
         return None
     read = _MAP_NAME.search(data, max(0, end - 100), end)
     place = read_name(read[1]) if read else None
-    if read is None or place is None:
+    if read is None or place is None or not place.accepts(member[2]):
         return None
     if strings.is_prompt(read.start(), len(read[2]) - 1, member=True):
         return None
     return Found(member.start(2), member.end(2), place.kind, learn=True)
-
-
-def _find_reversed(context: Context, end: int, strings: Strings) -> Found | None:
-    """Look at `"value": "...", "name": "TOKEN"`."""
-    data = context.data
-    at = max(data.rfind(b"{", max(0, end - 4400), end), 0)
-    read = _REVERSED.search(data, at, end)
-    place = read_name(read[3]) if read else None
-    if read is None or place is None:
-        return None
-    if strings.is_prompt(read.start(), len(read[1]) - 1, member=True) or not is_strong(read[2]):
-        return None
-    return Found(read.start(2), read.end(2), place.kind, learn=True)
 
 
 def _find_short(context: Context, end: int, strings: Strings) -> Found | None:
@@ -314,7 +337,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     one = _Assigned(
         name,
         place,
-        value,
+        _UNICODE_ESCAPE.sub(_decode, value) if b"\\u" in value else value,
         quote,
         read["sep"][::-1],
         read["close"][::-1],
@@ -328,6 +351,10 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         return None
     declared = member and place.declared
     return Found(start, start + len(value), place.kind, learn=True, declared=declared)
+
+
+def _decode(escape: re.Match[bytes]) -> bytes:
+    return chr(int(escape[1], 16)).encode("utf-8", "surrogatepass")
 
 
 def _value_end(data: bytes, start: int, quote: bytes) -> int:
@@ -349,6 +376,7 @@ class _Assigned(NamedTuple):
     name: bytes
     place: Place
     value: bytes
+    """With the characters that `\\u` escapes mean; the digits of an escape would read as random."""
     quote: bytes
     separator: bytes
     close: bytes
@@ -369,14 +397,17 @@ def _is_credential_in_place(one: _Assigned) -> bool:
     name, place, value = one.name, one.place, one.value
     bare = not one.close
     line = bare and _LINE.search(one.before) is not None
-    if one.separator == b"=" and one.tight and bare and _CAPITALS.fullmatch(name):
+    capitals = _CAPITALS.fullmatch(name) is not None
+    if one.separator == b"=" and one.tight and bare and capitals:
         # A line of settings, a variable of a command.
         long = b"_" in name or len(name) > 7
         if long and (line or _COMMAND_ENV.search(one.before)):
-            return is_loose(value) if place.password else is_strong(value) or is_middle(value)
-    if one.before.endswith(b"$env:") and _CAPITALS.fullmatch(name) and b"_" in name:
+            if place.password:
+                return is_loose(value)
+            return place.accepts(value) or (not place.doubtful and is_middle(value))
+    if one.before.endswith(b"$env:") and capitals and b"_" in name:
         # A variable of PowerShell, which is set with blanks and quotes.
-        return is_strong(value) or (place.password and is_middle(value))
+        return place.test(value)
     if _HEADER_NAME.fullmatch(name) and is_strong(value):
         return True
     if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):
@@ -384,11 +415,11 @@ def _is_credential_in_place(one: _Assigned) -> bool:
     if not bare or one.quote:
         return False
     if line and place.plain not in _BARE:
-        mixed = place.password and one.separator == b"=" and is_middle(value)
-        return mixed or is_strong(value)
+        setting = one.separator == b"=" or (capitals and one.separator in _SETTING)
+        return place.test(value) if setting else place.accepts(value)
     if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED:
         # A connection string, a query, words of libpq.
-        return is_strong(value) or (place.password and is_middle(value))
+        return place.test(value)
     return False
 
 
@@ -399,7 +430,7 @@ def _is_named_secret(one: _Assigned) -> bool:
         return is_declared(value, password=place.password)
     if place.plain in _BARE and not one.is_member():
         return place.plain == "auth" and is_basic(value)
-    return is_strong(value)
+    return place.accepts(value)
 
 
 # ---- other places --------------------------------------------------------------------------------
@@ -414,39 +445,77 @@ _PAIR_OPENED = re.compile(rb"(?:\s|\\+n)*(?:\\*[\"'][Vv]alue\\*[\"']\s*:\s*)?\\*
 _SESSIONS = frozenset(
     (b"session", b"sessionid", b"session_id", b"sid", b"connect.sid", b"phpsessid", b"jsessionid")
 )
-_PAIR_NAME = re.compile(rb"([\"'])([A-Za-z0-9_.-]{1,80})\Z")
+_PAIR_NAME = re.compile(rb"(\\*[\"'])([A-Za-z0-9_.-]{1,80})\Z")
+_NAME_CLOSED = re.compile(rb"\\*[\"'](?:\s|\\+n)*\Z")
+_MEMBER_NAME = re.compile(
+    rb"(\\*[\"'])(?:Parameter)?(?:[Nn]ame|[Kk]ey)\1(?:\s|\\+n){0,8}:(?:\s|\\+n){0,8}\1\Z"
+)
+_BEFORE = re.compile(
+    rb"alue(\\*[\"'])\s{0,8}:\s{0,8}\1((?:(?:[Bb]earer|[Bb]asic|[Tt]oken) )?)([^\"'\\]{8,4096})\1(?:\s|\\+n){0,40},[^{}]{0,400}\Z"
+)
+_OBJECT = 4800
+"""Bytes of an object in which its value is looked for before its name."""
 
 
 def _find_pair(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
     """Look at a name that is a value itself: `"name": "TOKEN", "value": "..."`, `["X-Api-Key", "..."]`."""
+    return _find_by_name(context, end, context.data.rfind(b",", 0, end), strings)
+
+
+def _find_reversed(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
+    """Look at `"value": "...", "name": "TOKEN"` at the end of an object."""
+    return _find_by_name(context, end, end - 1, strings)
+
+
+def _find_by_name(
+    context: Context, end: int, name_end: int, strings: Strings
+) -> Found | list[Found] | None:
     data = context.data
-    name_end = data.rfind(b",", 0, end)
-    while name_end > 0 and data[name_end - 1] in b" \t\r\n\\\"'":
-        name_end -= 1
-    read = _PAIR_NAME.search(data, max(0, name_end - 90), name_end)
+    closed = _NAME_CLOSED.search(data, max(0, name_end - 90), name_end)
+    if closed is None:
+        return None
+    read = _PAIR_NAME.search(data, max(0, closed.start() - 90), closed.start())
     if read is None:
         return None
     name = read[2]
-    if name.lower() in (b"cookie", b"set-cookie"):
-        opened = _PAIR_OPENED.match(data, end, end + 200)
-        return _cookies_behind(data, opened.end()) if opened else None
     place = read_name(name)
     header = _HEADER_NAME.fullmatch(name) is not None
-    cookie = name.lower() in _SESSIONS and data.find(b"omain", end, end + 5000) >= 0
-    if place is None and not header and not cookie:
+    cookies = name.lower() in (b"cookie", b"set-cookie")
+    session = name.lower() in _SESSIONS and data.find(b"omain", end, end + 5000) >= 0
+    if place is None and not header and not cookies and not session:
         return None
-    depth = 0
-    while data[read.start() - 1 - depth : read.start() - depth] == b"\\":
-        depth += 1
-    if strings.is_prompt(read.start(), depth, member=True) and not header and not cookie:
+    own = header or cookies or session
+    if not own and strings.is_prompt(read.start(2) - 1, len(read[1]) - 1, member=True):
         return None
-    found = _PAIR_VALUE.match(data, end, end + 4400) or _PAIR_FAR.match(data, end, end + 4400)
+    found: re.Match[bytes] | None = None
+    if data[end - 1 : end] == b",":
+        if cookies:
+            opened = _PAIR_OPENED.match(data, end, end + 200)
+            if opened is not None and (some := _cookies_behind(data, opened.end())):
+                return some
+        else:
+            found = _PAIR_VALUE.match(data, end, end + 4400) or _PAIR_FAR.match(
+                data, end, end + 4400
+            )
     if found is None:
+        found = _find_before(data, read.start(1), read[1])
+        if found is not None and cookies:
+            return _cookies_behind(data, found.start(2))
+    if found is None or cookies:
         return None
     value = found[3]
-    if is_strong(value) or (found[2].lower().startswith(b"basic") and is_basic(value)):
+    accepted = place.accepts(value) if place is not None and not own else is_strong(value)
+    if accepted or (found[2].lower().startswith(b"basic") and is_basic(value)):
         return Found(found.start(3), found.end(3), KEY, learn=True)
     return None
+
+
+def _find_before(data: bytes, start: int, quote: bytes) -> re.Match[bytes] | None:
+    """Find the value that precedes its name in an object."""
+    if _MEMBER_NAME.search(data, max(0, start - 60), start + len(quote)) is None:
+        return None
+    at = data.rfind(b"alue" + quote, max(0, start - _OBJECT), start)
+    return _BEFORE.match(data, at, start) if at >= 0 else None
 
 
 def _find_flag(context: Context, end: int, strings: Strings) -> Found | None:
@@ -459,7 +528,7 @@ def _find_flag(context: Context, end: int, strings: Strings) -> Found | None:
         strings.is_prompt(start, 0, member=False) and name not in (b"oauth2-bearer",)
     ):
         return None
-    return _plain_value(data, start, is_strong)
+    return _plain_value(data, start, place.accepts)
 
 
 def _first(
@@ -498,7 +567,7 @@ def _find_xml(context: Context, end: int, strings: Strings) -> Found | None:
         return None
     if not own and strings.is_prompt(start, 0, member=False) and not place.password:
         return None
-    return _plain_value(data, start, is_middle if place.password else is_strong)
+    return _plain_value(data, start, place.test)
 
 
 _NETRC = re.compile(
@@ -527,12 +596,13 @@ _CURL_USER = re.compile(
     rb"(?:(?<![\w-])-[0-46BGIJLMNORSZafgijklnpqsv#]{1,9}[uU]|-[uU]|--user|--proxy-user|-a|--auth)(?:[ =]|\\*[\"'], ?)?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
 )
 _CURL_COOKIE = re.compile(
-    rb"(?:(?:-b|--cookie) ?\\*[\"'](?:, ?\\*[\"'])?|(?<![\w-])(?:-b|--cookie)[ =])[A-Za-z0-9_.-]{1,64}=([^\s\"'\\;]{12,512})"
+    rb"(?:(?:-b|--cookie) ?(\\*[\"'])(?:, ?\1)?|(?<![\w-])(?:-b|--cookie)[ =])(?=[A-Za-z0-9_.-]{1,64}=)"
 )
+_WORD_END = re.compile(rb"[\s\"'\\]|\Z")
 _CURL = 400
 
 
-def _find_curl(context: Context, end: int, _strings: Strings) -> Found | None:
+def _find_curl(context: Context, end: int, _strings: Strings) -> Found | list[Found] | None:
     data = context.data
     stop = end + _CURL
     if data.find(b"-", max(0, end - 9), stop) < 0:
@@ -548,9 +618,12 @@ def _find_curl(context: Context, end: int, _strings: Strings) -> Found | None:
         elif is_strong(found[1]):
             return Found(found.start(1), found.end(1), KEY, learn=True)
     cookie = _CURL_COOKIE.search(data, end, stop)
-    if cookie is not None and is_strong(cookie[1]):
-        return Found(cookie.start(1), cookie.end(1), COOKIE, learn=True)
-    return None
+    if cookie is None:
+        return None
+    if cookie[1]:
+        return _cookies_behind(data, cookie.end())
+    word = _WORD_END.search(data, cookie.end(), cookie.end() + 4096)
+    return _cookies_between(data, cookie.end(), word.start() if word else cookie.end() + 4096)
 
 
 _LEAST_USER = 16
@@ -633,6 +706,10 @@ def _cookies_behind(data: bytes, start: int) -> list[Found]:
     for mark in (b"ookie", b"\n", b"\\n", b"\\r", b'"', b"'"):
         cut = data.find(mark, start, stop)
         stop = cut if cut >= 0 else stop
+    return _cookies_between(data, start, stop)
+
+
+def _cookies_between(data: bytes, start: int, stop: int) -> list[Found]:
     return [
         Found(found.start(2), found.end(2), COOKIE, learn=True)
         for found in _COOKIES.finditer(data, start, stop)
@@ -689,7 +766,7 @@ def _find_spaced(context: Context, end: int, _strings: Strings) -> Found | None:
     place = read_name(read[1]) if read else None
     if place is None:
         return None
-    return _plain_value(data, start, is_loose if place.password else is_strong)
+    return _plain_value(data, start, is_loose if place.password else place.accepts)
 
 
 _ORACLE = re.compile(rb"thin:[^\s/:]{1,64}/([^\s@]{6,256})@")
@@ -737,7 +814,7 @@ def _find_part(context: Context, end: int, _strings: Strings) -> Found | None:
     start = head.end()
     stop = _PART_END.search(data, start, start + MAX_VALUE)
     value = data[start : stop.start() if stop else min(len(data), start + MAX_VALUE)]
-    accepted = is_loose(value) if place.declared else is_strong(value)
+    accepted = is_loose(value) if place.declared else place.accepts(value)
     return Found(start, start + len(value), place.kind, True, place.declared) if accepted else None
 
 
