@@ -1,7 +1,8 @@
 """What it costs to look for secrets: megabytes a second, bodies of 60 KB, teaching a secret, hostile texts of one megabyte.
 
 Measured on the redactor alone, by CPU of the thread that asks, best of several times; 0, 40 and 512 secrets have been learned and
-compiled. Bodies of 60 KB: a chat, 30 requests of a conversation (each goes on where the one before ended), source code, random bytes, base64, a stream of events, and the sample traffic where it is there.
+compiled. Bodies of 60 KB: a chat, 30 requests of a conversation (each goes on where the one before ended), source code, random bytes, base64, streams of events
+of OpenAI's chat and of its responses, and the sample traffic where it is there.
 """
 
 import base64
@@ -30,6 +31,7 @@ BAR_MB_S = {
     "random": 1000,
     "base64": 1000,
     "events": 500,
+    "responses": 500,
     "traffic": 500,
 }
 BAR_60_KB_US = 60.0
@@ -37,6 +39,7 @@ BAR_TEACH_US = 100.0
 BAR_HOSTILE_S = 0.1
 _SIZE = 60_000
 _TIMES = 50
+_STREAMS = ("events", "responses")
 _BODIES = 16
 """Different bodies of a kind; an engine that has seen one is no measure."""
 
@@ -59,7 +62,7 @@ def _speed(plan: Plan, later: ThreadPoolExecutor) -> Section:
             section.notes.append(f"{name}: skipped: no corpus")
             continue
         size = sum(map(len, bodies))
-        kind = Kind(stream=name == "events")
+        kind = Kind(stream=name in _STREAMS)
         took_s = {
             count: _best(
                 max(5, plan.rounds),
@@ -73,7 +76,7 @@ def _speed(plan: Plan, later: ThreadPoolExecutor) -> Section:
         section.rows.append((name, *(f"{speed[n]:.0f}" for n in LEARNED), f"{each_us:.0f}"))
         worst = min(speed.values())
         section.bars.append(Bar(f"search of {name}", BAR_MB_S[name], worst, "MB/s", least=True))
-        if name not in ("events", "traffic"):
+        if name not in (*_STREAMS, "traffic"):
             section.bars.append(Bar(f"60 KB of {name}", BAR_60_KB_US, each_us, "us"))
     section.raw = raw
     return section
@@ -102,6 +105,13 @@ def _bodies() -> dict[str, list[bytes]]:
         ).encode()
         for at in range(_BODIES)
     ]
+    responses = [
+        "".join(
+            f"event: {_RESPONSE}\ndata: {json.dumps(_response(word, number))}\n\n"
+            for number, word in enumerate(words[at * 250 : (at + 1) * 250])
+        ).encode()
+        for at in range(_BODIES)
+    ]
     traffic = [body for one in samples() for body in (one.asked, one.said) if body]
     return {
         "chat": chat,
@@ -110,6 +120,7 @@ def _bodies() -> dict[str, list[bytes]]:
         "random": drawn,
         "base64": [base64.b64encode(one)[:_SIZE] for one in drawn],
         "events": events,
+        "responses": responses,
         "traffic": traffic,
     }
 
@@ -127,6 +138,16 @@ def _event(word: str) -> dict[str, object]:
     choice = {"index": 0, "delta": {"content": word + " "}, "logprobs": None, "finish_reason": None}
     told = {"id": "chatcmpl-Bq3", "object": "chat.completion.chunk", "created": 1767225600}
     return {**told, "model": "gpt-4o-2024-08-06", "service_tier": "default", "choices": [choice]}
+
+
+_RESPONSE = "response.output_text.delta"
+
+
+def _response(word: str, number: int) -> dict[str, object]:
+    """Give an event as OpenAI's responses have one for each token: a number and two strings differ."""
+    told = {"type": _RESPONSE, "sequence_number": number, "item_id": "msg_68aef0a1"}
+    place = {"output_index": 0, "content_index": 0, "delta": word + " ", "logprobs": []}
+    return {**told, **place, "obfuscation": "x7Kq2mWp9Za"[: number % 11 + 1]}
 
 
 def _sources() -> Iterator[bytes]:

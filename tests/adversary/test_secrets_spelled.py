@@ -58,6 +58,16 @@ STREAMS: dict[str, tuple[str, Say]] = {
     "responses-reasoning": (EVENTS, responses("response.reasoning_summary_text.delta")),
     "responses-arguments": (EVENTS, responses("response.function_call_arguments.delta")),
     "obfuscation": (EVENTS, lambda p: responses("a.delta", obfuscation="x" * (ord(p[0]) % 9))(p)),
+    "numbered": (
+        EVENTS,
+        lambda p: responses(
+            "a.delta", sequence_number=sum(map(ord, p)), obfuscation=p[::-1] + "x" * (ord(p[0]) % 9)
+        )(p),
+    ),
+    "numbered-lines": (
+        LINES,
+        lambda p: json.dumps({"at": sum(map(ord, p)), "log": [{"s": p[::-1], "msg": p}]}) + "\n",
+    ),
     "thread-message": (
         EVENTS,
         lambda p: event(

@@ -3,8 +3,9 @@
 Whatever the dialect, a place is the path of a string in the document of an event; of an item of a list its number, or the one that it
 has as `index`. The data of events that are no JSON are one place, too. So a secret that is spelt over the events of a stream is a text.
 
-Most events of a stream are alike but for one string. They are taken apart at once, by what is between two of these strings. The others
-are taken apart at their quotes, and what is not in quotes says which of them have their strings at the same places.
+Most events of a stream are alike but for one string, or for a few strings and numbers. They are taken apart at once, by what is between
+two of these. The others are taken apart at their quotes, and what is not in quotes says which of them have their strings at the same
+places.
 """
 
 import re
@@ -55,6 +56,11 @@ class _Said(NamedTuple):
 
 _Found = dict[_Path, list[_Said]]
 _DIGITS = b"0123456789+-.eE"
+_NUMBERS = re.compile(rb"([0-9+.eE-]*[0-9][0-9+.eE-]*)")
+_MOST_GAPS = 8
+_TRIED = 2
+_COMPARED = 4
+"""Events in which what differs is found, and of how many kinds it is tried."""
 _HIDDEN = ((b"\\\\", b"\x01\x01"), (b'\\"', b"\x02\x02"))
 """What reads as a quote and is none, and what stands for it while quotes are asked for: as long as it."""
 _HEAD = re.compile(rb'\[?\s{0,64}(\{\s{0,64}"[^"\\]{1,64}"\s?:)')
@@ -148,14 +154,30 @@ def _lines(data: bytes) -> tuple[int, bytes] | None:
 # ---- events that are alike -----------------------------------------------------------------------
 
 
+class _Form(NamedTuple):
+    """What events have in common that differ in some strings and numbers."""
+
+    constants: tuple[bytes, ...]
+    """What is before, between and behind them."""
+    texts: tuple[bool, ...]
+    """For each of them whether it is a string."""
+
+
 def _take_apart(data: bytes, begin: int, between: bytes, shapes: "_Shapes") -> None:
     """Take all events apart."""
-    glue = _find_glue(data, begin, between)
-    if glue is None:
+    form = _find_form(data, begin, between)
+    if form is None:
         shapes.take_all(begin, data[begin:].split(between), len(between))
         shapes.finish()
-        return
-    before, behind = glue
+    elif len(form.texts) > 1:
+        _take_alike(data, begin, between, form, shapes)
+    else:
+        _take_glued(data, begin, between, form, shapes)
+
+
+def _take_glued(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_Shapes") -> None:
+    """Take events apart most of which differ in one string."""
+    behind, before = form.constants
     whole = before + between + behind
     first, *pieces = _split(data[begin:] if begin else data, whole, behind[-_LONGEST_MARK:])
     if not pieces:
@@ -208,6 +230,57 @@ def _take_apart(data: bytes, begin: int, between: bytes, shapes: "_Shapes") -> N
     shapes.note(behind + before, behind.count(b'"'), said)
 
 
+def _take_alike(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_Shapes") -> None:
+    """Take events apart most of which are of one form."""
+    parts = _splitter(form, between).split(data[begin:])
+    step = len(form.texts) + 1
+    others, columns = parts[::step], [parts[at::step] for at in range(1, step)]
+    starts = partial(_find_gaps, begin, others, columns, form, between)
+    if any(others):
+        for part, at in zip(others, [begin, *starts(step - 1)], strict=True):
+            if part:
+                shapes.take_all(at, part.split(between), len(between))
+    shapes.finish()
+    for gap, column in enumerate(columns):
+        if form.texts[gap]:
+            part = b"".join(form.constants)
+            quotes = sum(one.count(b'"') for one in form.constants[: gap + 1])
+            shapes.note(part, quotes, [_Said(partial(starts, gap), column)])
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _splitter(form: _Form, between: bytes) -> re.Pattern[bytes]:
+    gaps = [rb'([^"\\]*+(?:\\.[^"\\]*+)*+)' if text else b"([0-9+.eE-]*+)" for text in form.texts]
+    first, *others = map(re.escape, form.constants)
+    inner = [gap + other for gap, other in zip(gaps, others, strict=True)]
+    return re.compile(first + b"".join(inner) + re.escape(between), re.DOTALL)
+
+
+def _find_gaps(
+    begin: int,
+    others: list[bytes],
+    columns: list[list[bytes]],
+    form: _Form,
+    between: bytes,
+    gap: int,
+) -> list[int]:
+    """Find where a gap of events of a form begins; of one gap more than they have, where the next event does.
+
+    others: what is before each of these events, and behind the last.
+    """
+    rows = list(zip(*(map(len, column) for column in columns), strict=True))
+    constants = list(accumulate(map(len, form.constants)))
+    whole = constants[-1] + len(between)
+    ahead = constants[gap] if gap < len(columns) else whole
+    found: list[int] = []
+    at = begin
+    for other, row in zip(others, rows, strict=False):
+        at += len(other)
+        found.append(at + ahead + sum(row[:gap]))
+        at += whole + sum(row)
+    return found
+
+
 def _has_escaped_alone(text: bytes, most: int) -> bool:
     """Say at once whether strings that are joined by quotes have no other quote that ends one."""
     return b"\\\\" not in text and text.count(b'"') - text.count(b'\\"') == most
@@ -254,20 +327,33 @@ def _count_starts(first: int, pieces: list[bytes], between: int) -> list[int]:
     return list(accumulate(sizes, initial=first))
 
 
-def _find_glue(data: bytes, begin: int, between: bytes) -> tuple[bytes, bytes] | None:
-    """Give what is behind and before the string in which two events amid a stream differ."""
+def _find_form(data: bytes, begin: int, between: bytes) -> _Form | None:
+    """Find what most events amid a stream have in common."""
     for quarter in (2, 1, 3):
         at = data.find(between, max(begin, len(data) * quarter // 4)) + len(between)
         parts = data[at : at + _AMID].split(between)[:-1] if at >= len(between) else []
-        # Some may be the same, or of another kind.
-        for one, other in pairwise(part for part in parts if b'\\"' not in part):
-            glue = _compare(one, other) if one != other else None
-            if glue is not None:
-                return glue
+        form = _compare_parts([part for part in parts if b'\\"' not in part])
+        if form is not None:
+            return form
     return None
 
 
-def _compare(one: bytes, other: bytes) -> tuple[bytes, bytes] | None:
+def _compare_parts(parts: list[bytes]) -> _Form | None:
+    """Give what some events have in common: those that differ in one string, or else in several, or in numbers too."""
+    tried = 0
+    for one, other in pairwise(parts):
+        if one == other:
+            continue  # some may be the same, or of another kind
+        form = _compare(one, other)
+        if form is None and tried == _TRIED:
+            form = _compare_alike(parts)
+        if form is not None:
+            return form
+        tried += 1
+    return _compare_alike(parts) if 0 < tried <= _TRIED else None
+
+
+def _compare(one: bytes, other: bytes) -> _Form | None:
     behind = one[: _common(one, other)]
     behind = behind[: behind.rfind(b'"') + 1]
     most = min(len(one), len(other)) - len(behind)
@@ -278,7 +364,61 @@ def _compare(one: bytes, other: bytes) -> tuple[bytes, bytes] | None:
     before = before[quote:]
     if one.count(b'"') != behind.count(b'"') + before.count(b'"'):
         return None
-    return before, behind
+    return _Form((behind, before), (True,))
+
+
+def _compare_alike(parts: list[bytes]) -> _Form | None:
+    """Find events that differ in some strings and numbers."""
+    counts = [part.count(b'"') for part in parts]
+    for count in dict.fromkeys(counts[:_COMPARED]):
+        # Events beside each other say the same more often than those that are apart.
+        alike = [part for part, quotes in zip(parts, counts, strict=True) if quotes == count]
+        form = _compare_all(alike[:: len(alike) // _COMPARED + 1])
+        if form is not None:
+            fits = _splitter(form, b"").fullmatch
+            return form if all(map(fits, alike)) else _compare_all(alike) or form
+    return None
+
+
+def _compare_all(parts: list[bytes]) -> _Form | None:
+    """Give what events have in common, or None where more than strings and numbers tell them apart."""
+    events = [part.split(b'"') for part in parts]
+    first = events[0]
+    gaps = [at for at, varied in enumerate(zip(*events, strict=True)) if len(set(varied)) > 1]
+    if not gaps or len(gaps) > _MOST_GAPS or len(first) % 2 == 0:
+        return None
+    constants: list[bytes] = []
+    texts: list[bool] = []
+    text, done = b"", 0
+    for at in gaps:
+        text += b'"'.join((*first[done:at], b""))
+        done = at + 1
+        if at % 2:
+            if _is_name(first[::2], at // 2 + 1):
+                return None
+            constants.append(text)
+            texts.append(True)
+            text = b'"'
+            continue
+        if at and first[at - 1] == b"index":
+            return None  # another item
+        numbers = [_NUMBERS.split(event[at]) for event in events]
+        if len({len(one) for one in numbers}) > 1:
+            return None
+        for which, each in enumerate(zip(*numbers, strict=True)):
+            if len(set(each)) == 1:
+                text += each[0]
+            elif which % 2:
+                constants.append(text)
+                texts.append(False)
+                text = b""
+            else:
+                return None
+        text += b'"' if done < len(first) else b""
+    constants.append(text + b'"'.join(first[done:]))
+    if not any(texts) or len(texts) > _MOST_GAPS or not all(constants):
+        return None
+    return _Form(tuple(constants), tuple(texts))
 
 
 def _common(one: bytes, other: bytes) -> int:

@@ -21,7 +21,7 @@ def _spelled(data: bytes, *, events: bool, quick: bool) -> set[bytes]:
     """Give what a stream says at each place; each piece is where it is said to be."""
     with pytest.MonkeyPatch.context() as patch:
         if not quick:
-            patch.setattr(spelled, "_find_glue", lambda *_: None)
+            patch.setattr(spelled, "_find_form", lambda *_: None)
         found = list(spelled.find_spelled(data, events=events))
     for one in found:
         assert b"".join([data[start:end] for start, end in one.places()]) == one.data
@@ -46,6 +46,55 @@ def test_events_that_are_alike_are_joined_as_by_their_quotes(
     assert quick == _spelled(data, events=bool(around[0]), quick=False)
     if len({one for one in said if one}) > 1 and "role" not in odd:
         assert json.dumps("".join(said))[1:-1].encode() in quick
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a", 'b"', "", "\\", 'c\\"', "\n", "x y"]),
+            st.sampled_from([0, 7, -1.5, 4e30, None, True]),
+            st.sampled_from(["pad", "", "p"]),
+        ),
+        max_size=12,
+    ),
+    st.sampled_from(
+        [
+            '{"n": %(n)s, "delta": %(text)s, "pad": %(pad)s}',
+            '{"d": [{"index": %(n)s, "t": %(text)s}], "e": {"pad": %(pad)s, "n": [%(n)s, 1]}}',
+            '{"delta": %(text)s, "n": %(n)s}',
+        ]
+    ),
+    st.sampled_from([("data: ", "\n\n"), ("id: %(at)d\r\ndata: ", "\r\n\r\n"), ("", "\n")]),
+    st.sampled_from(
+        ["", ": ping\n\n", 'data: {"n": 1, "delta": "b"}\n\n', 'data: {"m": ["b"]}\n\n']
+    ),
+)
+def test_events_that_differ_in_several_strings_and_numbers(
+    said: list[tuple[str, float | None, str]], form: str, around: tuple[str, str], odd: str
+) -> None:
+    """Are joined as by their quotes."""
+    events = [
+        (around[0] + form + around[1])
+        % {"at": at, "n": json.dumps(number), "text": json.dumps(text), "pad": json.dumps(pad)}
+        for at, (text, number, pad) in enumerate(said)
+    ]
+    if around[0]:
+        events.insert(len(events) // 2, odd.replace("\n", around[1][: len(around[1]) // 2]))
+    data = "".join(events).encode()
+    quick = _spelled(data, events=bool(around[0]), quick=True)
+    assert quick == _spelled(data, events=bool(around[0]), quick=False)
+
+
+def test_a_stream_of_responses_has_one_form() -> None:
+    """Its number and two strings differ, also where the same is said many times."""
+    said = ["a", "a", "a", "b c", "a", "a"] * 20
+    data = "".join(
+        f'data: {{"n": {at}, "delta": {json.dumps(one)}, "pad": "{"x" * (at % 7)}"}}\n\n'
+        for at, one in enumerate(said)
+    )
+    form = spelled._find_form(data.encode(), 0, b"\n\n")
+    assert form is not None
+    assert form.texts == (False, True, True)
 
 
 @given(
