@@ -204,7 +204,7 @@ def _find_working(home: Path) -> Path:
             "the command would see, and write to, every file that the flag hides",
             "change to the agent's own folder (in a container, set its WORKDIR), or leave the flag out",
         )
-    if working == home or working in home.parents:
+    if home.is_relative_to(working):
         raise EngineError(
             f"--sandbox-files hides the home folder, and the command would run in {str(working)!r}",
             "change to a folder of the agent's own",

@@ -88,4 +88,4 @@ def find_missing(environ: Mapping[str, str]) -> Iterator[str]:
 
 def is_apart(folder: Path, working: Path) -> bool:
     """Say whether a command that works in a folder does not work in this one: neither is in the other."""
-    return folder != working and working not in folder.parents and folder not in working.parents
+    return not folder.is_relative_to(working) and not working.is_relative_to(folder)

@@ -117,7 +117,7 @@ def make_plan(
     hidden: list[Path] = []
     masked: list[Path] = []
     for folder in _everywhere(_folders(environ)):
-        if any(folder == one or folder in one.parents for one in kept):
+        if any(one.is_relative_to(folder) for one in kept):
             masked += _sockets_in(folder)
         elif not _below(folder, hidden):
             hidden.append(folder)
@@ -184,8 +184,8 @@ def _everywhere(paths: Iterable[Path]) -> list[Path]:
 def _store(store: Path, public: Path, kept: set[Path]) -> list[Path]:
     """Give what of the store is to be hidden: all of it, where the command needs nothing else of it."""
     store, public = store.resolve(), public.resolve()
-    needed = {one for one in kept if one != public and public not in one.parents}
-    if not any(store == one or store in one.parents for one in needed):
+    needed = {one for one in kept if not one.is_relative_to(public)}
+    if not any(one.is_relative_to(store) for one in needed):
         return [store]
     return [
         path
@@ -198,7 +198,7 @@ def _archived(archives: Iterable[Path], kept: set[Path]) -> Iterator[Path]:
     """Yield what of archives is to be hidden: all of each, or its own folders where the command needs what else is there."""
 
     def is_needed(folder: Path) -> bool:
-        return any(folder == one or folder in one.parents for one in kept)
+        return any(one.is_relative_to(folder) for one in kept)
 
     for folder in (archive.resolve() for archive in archives):
         inner = [folder / name for name in ARCHIVED]

@@ -185,7 +185,7 @@ class Where(NamedTuple):
 
 
 def is_in_any(path: str, folders: Iterable[str]) -> bool:
-    """Say whether a path is one of some folders, or is in one."""
+    """Say whether a path is one of some folders, or is in one; see `mountinfo.is_in`, which cannot be imported here."""
     return any(path == one or path.startswith(f"{one.rstrip('/')}/") for one in folders)
 
 

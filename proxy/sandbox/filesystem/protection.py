@@ -85,7 +85,7 @@ def make_protection(
         one
         for one in sorted(_resolved(working))
         if any(_is_below(one, place) for place in (*overlaid, _DEVICES))
-        and not any(one == place or _is_below(one, place) for place in exact)
+        and not any(one.is_relative_to(place) for place in exact)
     ]
     # What is loaded from a folder that stays real is a copy once more.
     inner = [one for one in exact if _writable(one)] + [*also]
@@ -277,7 +277,7 @@ def _of_variables() -> Iterator[str]:
     working = Path.cwd()
     for folder in find_folders(os.environ):
         path = Path(folder).resolve()
-        if is_apart(path, working) and not any(path == one or path in one.parents for one in own):
+        if is_apart(path, working) and not any(one.is_relative_to(path) for one in own):
             yield folder
 
 
@@ -307,7 +307,7 @@ def _split_files(
     single: set[Path] = set()
     for file in loaded - folders:
         folder = file.parent
-        if any(folder == one or folder in one.parents for one in working):
+        if any(one.is_relative_to(folder) for one in working):
             single.add(file)
         elif not any(_is_below(file, place) for place in broad):
             folders.add(folder)
@@ -326,9 +326,7 @@ def _resolved(paths: Iterable[Path]) -> set[Path]:
 
 def _is_apart(folder: Path, working: set[Path]) -> bool:
     """Say whether a folder is none that a command works in, and holds none."""
-    return folder.parent != folder and not any(
-        folder == one or _is_below(one, folder) for one in working
-    )
+    return folder.parent != folder and not any(one.is_relative_to(folder) for one in working)
 
 
 def _outermost(paths: list[Path]) -> list[Path]:
@@ -345,7 +343,7 @@ def _is_in_any(path: Path, folders: Iterable[Path]) -> bool:
 
 def _is_covered(path: Path, overlaid: list[Path], kept: list[Path]) -> bool:
     """Say whether a folder is seen as a copy alone."""
-    holders = [one for one in (*overlaid, *kept) if one == path or _is_below(path, one)]
+    holders = [one for one in (*overlaid, *kept) if path.is_relative_to(one)]
     return bool(holders) and max(holders, key=lambda one: len(one.parts)) in overlaid
 
 

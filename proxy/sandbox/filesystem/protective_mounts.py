@@ -21,7 +21,7 @@ from ..kernel.syscalls import (
     mount,
     unmount,
 )
-from .mountinfo import is_in_reach, read_mounts
+from .mountinfo import is_in, is_in_reach, read_mounts
 
 _STAGE = "/dev/.copies"
 """Where copies are laid out: in the sandbox's own folder of devices."""
@@ -99,9 +99,8 @@ def lock(target: str) -> None:
 def lock_all(folder: str) -> None:
     """Have nothing be written through what is mounted at a folder and in it. Raises: OSError."""
     for mounted in read_mounts():
-        inside = mounted.point == folder or mounted.point.startswith(f"{folder}/")
         # What cannot be reached cannot be reached by the command either.
-        if inside and is_in_reach(mounted):
+        if is_in(mounted.point, folder) and is_in_reach(mounted):
             lock(mounted.point)
 
 
