@@ -16,7 +16,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...config import Config
-from ...store import LogCorrupt, RunInfo, Store
+from ...store import LogCorrupt, RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import DEFAULT_IGNORE, Rules, compile_rules, raw_key
 from ...tape.canonical.identify import Identifier
 from ...tape.diff.nearest import Endpoints
@@ -29,7 +29,7 @@ from ...tape.matching.json_rpc_ids import IdRewriting
 from ...tape.matching.profile_use import have_other_conditions
 from ...tape.policy.decide import Policy
 from ...tape.records.events import EventKind
-from ...timeline.lookup.endpoints import Places, read_order
+from ...timeline.lookup.endpoints import Logged, Places, find_order, find_places, read_requests
 from ..order.out_of_order import Order
 
 if TYPE_CHECKING:
@@ -43,8 +43,13 @@ _CONDITION = 100
 """More than any other reason to prefer a recorded request."""
 _NO_ANSWER = 2
 """An answer without a body to a read that has seen something else."""
-_PREPARED = 20_000
-"""Exchanges of a tape up to which what explains a miss is read before there is one."""
+MOST_PREPARED = 20_000
+"""Exchanges of a tape up to which its log is read before the first request: 6 us an event."""
+_PAUSE_S = 0.0005
+_NO_ORDER = (
+    "the tape has {0.exchanges:,} exchanges, more than "
+    f"{MOST_PREPARED:,}: requests that overlapped in it are not answered in their recorded order of completion"
+)
 
 
 class Reindexed(NamedTuple):
@@ -82,9 +87,9 @@ class CompletionOrder:
         self.answered: dict[Seq, float] = {}
         """When exchanges of the tape were answered, by the monotonic clock."""
 
-    async def read(self, store: Store, tape: RunInfo, config: Config) -> None:
-        """Read the order of a tape."""
-        self._before = await asyncio.to_thread(read_order, store, tape, config.classes)
+    def find(self, requests: Iterable[Logged], config: Config) -> None:
+        """Find the order in the log of a tape."""
+        self._before = find_order(requests, config.classes)
 
     def note(self, seq: Seq, at_s: float) -> None:
         """Note that an exchange of the tape has been answered."""
@@ -110,14 +115,12 @@ class PlaybackState:
         secrets: RecordedSecrets,
         run: RunInfo | None,
         policy: Policy,
-        read: Callable[[], Places],
     ) -> None:
         """Begin with nothing served.
 
         agreement: how the header fields of what is asked agree with those of the tape.
         run: where the playback is written down; None where it is not.
         policy: as it is when the run opens.
-        read: reads where the tape's requests went; blocking.
         """
         self.tape = tape
         self.identifier = identifier
@@ -132,7 +135,6 @@ class PlaybackState:
         self.order = Order(store, tape, run, policy, config.classes, self.stubbed)
         self.cursor = Cursor(self._next_use, self.order.take, self.order.give_back)
         self._reindexed: Reindexed | None = None
-        self._read = read
         self._places: Places | None = None
         """Read when first needed."""
         self._reading = threading.Lock()
@@ -288,10 +290,15 @@ class PlaybackState:
                 time.sleep(0)  # others want the interpreter too
         return values
 
-    def _find_places(self) -> Places:
+    def _find_places(self, requests: Iterable[Logged] | None = None) -> Places:
         if self._places is None:
             with self._reading:
-                self._places = self._places or self._read()
+                # Others want the interpreter too: nobody waits for this unless something diverged.
+                self._places = self._places or find_places(
+                    read_requests(self._store, self.tape) if requests is None else requests,
+                    self._config.classes,
+                    lambda: time.sleep(_PAUSE_S),
+                )
         return self._places
 
     async def find_miss_search(self) -> MissSearch:
@@ -301,13 +308,24 @@ class PlaybackState:
             self._miss_search = self._miss_search or made
         return self._miss_search
 
-    async def prepare(self) -> None:
-        """Read in which order answers ended, and begin to read what explains a miss, which need not be waited for. Loop."""
-        if self.tape.exchanges <= _PREPARED:
+    async def prepare(self) -> str:
+        """Find in which order answers ended, and begin to find what explains a miss, which need not be waited for. Loop.
+
+        Gives what the receipt should warn of, or nothing.
+        """
+        if self.tape.exchanges > MOST_PREPARED:
+            return "" if self._config.playback.order == "free" else _NO_ORDER.format(self.tape)
+        with contextlib.suppress(StoreError):  # whoever plays it finds that, too, and says it
             # An agent may ask much as soon as it can.
-            await self.completion.read(self._store, self.tape, self._config)
+            requests = await asyncio.to_thread(self._prepare_order)
             loop = asyncio.get_running_loop()
-            self.preparing = loop.run_in_executor(None, self.find_near)
+            self.preparing = loop.run_in_executor(None, self._find_places, requests)
+        return ""
+
+    def _prepare_order(self) -> list[Logged]:
+        requests = list(read_requests(self._store, self.tape))
+        self.completion.find(requests, self._config)
+        return requests
 
     def reindex(self) -> None:
         """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""

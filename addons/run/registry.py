@@ -561,7 +561,8 @@ class RunRegistry:
                 logger.error("%s", problem)
                 open_run.note(EventKind.NOTED, text=problem)
                 return OpenRun(config.mode, config, redactor, self._store, run, None, problem)
-        await playback.prepare()
+        if warning := await playback.prepare():
+            open_run.note(EventKind.NOTED, text=warning)
         return open_run
 
     def _find_tape(self, name: str) -> RunInfo | str:

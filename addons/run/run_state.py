@@ -34,7 +34,6 @@ from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
-from ...timeline.lookup.endpoints import read_places
 from ..order.lanes import Lanes
 from .effect_sinks import EffectReporter, SinkQueue
 from .gaps import Gap
@@ -42,8 +41,6 @@ from .playback_state import PlaybackState, RecordedSecrets, find_key, read_recor
 from .process_counters import Counters
 from .repeats import Effects
 from .usage_meter import UsageMeter
-
-_PAUSE_S = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +295,7 @@ class OpenRun:
         return self.config.secrets is Secrets.ENCRYPTED and self.store.originals.kept
 
     def _play(self, tape: RunInfo) -> PlaybackState:
-        store, redactor, classes = self.store, self.redactor, self.config.classes
+        store, redactor = self.store, self.redactor
         agreement = Agreement(
             self.rules,
             partial(read_recorded, store, tape),
@@ -315,8 +312,6 @@ class OpenRun:
             secrets=RecordedSecrets(redactor.recorded, redactor.list_given),
             run=self.info,
             policy=self.policy,
-            # Others want the interpreter too: nobody waits for this unless something diverged.
-            read=lambda: read_places(store, tape, classes, lambda: time.sleep(_PAUSE_S)),
         )
 
     @property

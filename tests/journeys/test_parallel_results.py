@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import BasicAuth, ClientSession, TCPConnector, web
 
-from playhead.addons.run import run_state
+from playhead.addons.run import playback_state
 from playhead.config import Config, Playback
 from playhead.proxy.engine.http import playback_stream
 from playhead.tape.exchange import RunId
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.timeline import Receipt, build, exit_code, render_receipt
-from playhead.timeline.lookup.endpoints import Places, read_places
+from playhead.timeline.lookup.endpoints import Logged, Places, find_places, read_requests
 
 CHAT = "/v1/chat/completions"
 TOOLS = ("a", "b", "c")
@@ -194,14 +194,37 @@ async def test_the_order_is_kept_while_the_tape_is_still_being_read(
     monkeypatch.setattr(playback_stream, "_HEARD_S", 0.1)
     asked = threading.Event()
 
-    def read_late(*given: Any) -> Places:
+    reads = []
+
+    def find_late(*given: Any) -> Places:
         assert asked.wait(10)
-        return read_places(*given)
+        return find_places(*given)
+
+    def read(*given: Any) -> Iterator[Logged]:
+        reads.append(given)
+        return read_requests(*given)
 
     async with _recorded(store_dir) as replay:
-        monkeypatch.setattr(run_state, "read_places", read_late)
+        monkeypatch.setattr(playback_state, "find_places", find_late)
+        monkeypatch.setattr(playback_state, "read_requests", read)
         agent, _, _ = await replay(seen=asked)
     assert tuple(agent.finished) == FINISHED
+    assert len(reads) == 1  # one read of the log is for the order, and for what is near a miss
+
+
+async def test_a_tape_that_is_too_large_says_that_its_order_is_not_kept(
+    store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The receipt warns of it; nothing else is another."""
+    monkeypatch.setattr(playback_state, "MOST_PREPARED", 5)
+    async with _recorded(store_dir) as replay:
+        _, statuses, receipt = await replay()
+    assert statuses == [200, 200, 200]
+    assert receipt.faithful
+    (warning,) = receipt.warnings
+    assert warning.startswith("the tape has 6 exchanges, more than")
+    assert warning.endswith("are not answered in their recorded order of completion")
+    assert exit_code(receipt) == 0
 
 
 async def test_results_in_another_order_are_the_same(store_dir: Path) -> None:

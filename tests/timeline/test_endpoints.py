@@ -11,7 +11,7 @@ from playhead.store import Store
 from playhead.tape.exchange import RequestClass, Seq
 from playhead.tape.records.events import Event
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
-from playhead.timeline.lookup.endpoints import read_order
+from playhead.timeline.lookup.endpoints import find_order, read_requests
 
 CASES: list[tuple[str, dict[int, tuple[int, ...]]]] = [
     # What happens in order: +N begins, -N ends, a dot is a second.
@@ -57,5 +57,5 @@ async def test_overlapping_exchanges_are_in_their_order_of_completion(
             else:
                 await store.exchanges.save(run.number, partial(make_record, exchange))
         tape = await store.runs.seal(run, reason="x", at_ns=2)
-        found = read_order(store, tape, Classes())
+        found = find_order(read_requests(store, tape), Classes())
     assert found == {Seq(seq): seqs for seq, seqs in before.items()}

@@ -1,11 +1,10 @@
 """The endpoints of a tape, read from its log without reading the requests."""
 
-import contextlib
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from ...config import Classes
-from ...store import RunInfo, Store, StoreError
+from ...store import RunInfo, Store
 from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import RequestClass, Seq
@@ -38,54 +37,88 @@ class Places(NamedTuple):
     unfinished: list[Unfinished]
 
 
-def read_places(
-    store: Store, tape: RunInfo, classes: Classes, pause: Callable[[], None] = lambda: None
-) -> Places:
-    """Read where a tape's requests went. Blocking.
+class Logged(NamedTuple):
+    """What the log has of a request: that it was asked, that it was refused, or that it has ended."""
 
-    pause: called between pages, by whom others should not have to wait for.
+    kind: EventKind
+    seq: Seq
+    at_ns: int
+    method: str = ""
+    url: str = ""
+    fingerprint: bytes = b""
+    was_telemetry: bool = False
+    by_body: bool = False
+    """Whether its body made it that."""
+    bytes_out: int = 0
+
+
+def read_requests(store: Store, tape: RunInfo) -> Iterator[Logged]:
+    """Read what a tape's log has of its requests, page by page. Blocking.
+
     Raises: LogCorrupt.
+    """
+    for event in store.events.all(tape, _PAGE):
+        data = event.data
+        if event.kind in (EventKind.INTENT, EventKind.VERDICT):
+            yield Logged(
+                event.kind,
+                event.seq,
+                event.at_ns,
+                data["method"],
+                data["url"],
+                bytes(data["fingerprint"]) if event.kind is EventKind.INTENT else b"",
+                data["request_class"] == RequestClass.TELEMETRY.value,
+                data.get("by_body", False),
+            )
+        elif event.kind is EventKind.OUTCOME:
+            yield Logged(event.kind, event.seq, event.at_ns, bytes_out=data.get("bytes_out", 0))
+
+
+def find_places(
+    requests: Iterable[Logged], classes: Classes, pause: Callable[[], None] = lambda: None
+) -> Places:
+    """Find where the requests of a tape went.
+
+    pause: called now and then, by whom others should not have to wait for.
     """
     places = Places({}, Endpoints(), [])
     unfinished: dict[Seq, Unfinished] = {}
     begun: dict[Seq, tuple[str, str]] = {}
-    for count, event in enumerate(store.events.all(tape, _PAGE), 1):
-        data = event.data
-        if event.kind in (EventKind.INTENT, EventKind.VERDICT):
-            key = (data["method"], data["url"].partition("?")[0])
-            places.asked.setdefault(key, []).append(event.seq)
-            if _is_telemetry(data, classes):
-                pass
-            elif event.kind is EventKind.INTENT:
-                begun[event.seq] = key
-                told = data["method"], data["url"], bytes(data["fingerprint"])
-                unfinished[event.seq] = Unfinished(event.seq, *told)
-            else:  # a gate or a limit refused it
-                places.near.add(event.seq, *key, 0)
-        elif event.kind is EventKind.OUTCOME and event.seq in begun:
-            places.near.add(event.seq, *begun.pop(event.seq), data.get("bytes_out", 0))
-            del unfinished[event.seq]
+    for count, one in enumerate(requests, 1):
         if count % _PAGE == 0:
             pause()
+        if one.kind is EventKind.OUTCOME:
+            if one.seq in begun:
+                places.near.add(one.seq, *begun.pop(one.seq), one.bytes_out)
+                del unfinished[one.seq]
+            continue
+        key = (one.method, one.url.partition("?")[0])
+        places.asked.setdefault(key, []).append(one.seq)
+        if _is_telemetry(one, classes):
+            pass
+        elif one.kind is EventKind.INTENT:
+            begun[one.seq] = key
+            unfinished[one.seq] = Unfinished(one.seq, one.method, one.url, one.fingerprint)
+        else:  # a gate or a limit refused it
+            places.near.add(one.seq, *key, 0)
     places.unfinished.extend(unfinished.values())
     return places
 
 
-def read_order(store: Store, tape: RunInfo, classes: Classes) -> dict[Seq, tuple[Seq, ...]]:
-    """Give, by exchange of a tape, those that overlapped it and were answered before it; of many the last. Blocking.
+def find_order(requests: Iterable[Logged], classes: Classes) -> dict[Seq, tuple[Seq, ...]]:
+    """Give, by exchange of a tape, those that overlapped it and were answered before it; of many the last.
 
-    Telemetry is not among them: it may be left out. A log that cannot be read has no order.
+    Telemetry is not among them: it may be left out.
     """
     before: dict[Seq, tuple[Seq, ...]] = {}
     under_way: dict[Seq, int] = {}
-    asked: dict[Seq, Mapping[str, Any]] = {}
-    with contextlib.suppress(StoreError):  # whoever plays it finds that, too, and says it
-        for event in store.events.all(tape, _PAGE):
-            if event.kind is EventKind.INTENT and event.data["method"] != "CONNECT":
-                under_way[event.seq] = event.at_ns
-                asked[event.seq] = event.data
-            elif event.kind is EventKind.OUTCOME:
-                _note_ended(event.seq, under_way, before)
+    asked: dict[Seq, Logged] = {}
+    for one in requests:
+        if one.kind is EventKind.INTENT and one.method != "CONNECT":
+            under_way[one.seq] = one.at_ns
+            asked[one.seq] = one
+        elif one.kind is EventKind.OUTCOME:
+            _note_ended(one.seq, under_way, before)
     # To classify takes longer than to read: few overlapped.
     left_out = {
         seq
@@ -110,13 +143,12 @@ def _note_ended(seq: Seq, under_way: dict[Seq, int], before: dict[Seq, tuple[Seq
             before[other] = (*before.get(other, ()), seq)[-_MOST_BEFORE:]
 
 
-def _is_telemetry(told: Mapping[str, Any], classes: Classes) -> bool:
+def _is_telemetry(asked: Logged, classes: Classes) -> bool:
     """Say whether a request of the log is telemetry by now; its body is not looked at again."""
-    place = split_place(told["url"])
-    was: bool = told["request_class"] == RequestClass.TELEMETRY.value
+    place = split_place(asked.url)
     if place is None:
-        return was
-    kind = classify(told["method"], *place, classes)
-    if was and told.get("by_body", False) and not kind.named:
+        return asked.was_telemetry
+    kind = classify(asked.method, *place, classes)
+    if asked.was_telemetry and asked.by_body and not kind.named:
         return True
     return kind.of is RequestClass.TELEMETRY

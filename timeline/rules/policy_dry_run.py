@@ -36,7 +36,7 @@ from ...tape.policy.decide import (
     decide,
 )
 from ...tape.records.events import EventKind
-from ..lookup.endpoints import read_places
+from ..lookup.endpoints import find_places, read_requests
 from ..lookup.stub_examples import find_models
 from ..receipts.unmatched_rules import split_place
 
@@ -260,7 +260,7 @@ class _DryRun:
             return False
         classes = self._config.classes
         if self._near is None:
-            self._near = read_places(self._store, self._tape, classes).near
+            self._near = find_places(read_requests(self._store, self._tape), classes).near
         return bool(find_models(self._store, self._tape, self._near, classes, own.request, found))
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
