@@ -147,7 +147,7 @@ class Record:
             await pending.answer.download.settle()
         elif pending.recording and not pending.progress.broken and pending.body.request_ended:
             # Half a request would stand for the whole one.
-            async with pending.recalled():
+            async with pending.in_memory():
                 made = _Maker(pending, pending.flow.response, complete=False)
                 await pending.open_run.store.exchanges.save(pending.open_run.number, made)
 
@@ -338,7 +338,7 @@ class Record:
         settle_gated(pending, answer.status_code if answer is not None else 0)
         try:
             try:
-                async with pending.recalled():
+                async with pending.in_memory():
                     if pending.open_run.usage_meter is not None:
                         pending.open_run.usage_meter.heard(pending, answer)
                     await self._write(pending, answer, complete=complete)

@@ -437,6 +437,14 @@ def test_every_part_has_its_place() -> None:
     assert [part for part in parts if (ROOT / part).is_dir()] == parts
 
 
+def test_a_newcomer_learns_few_words() -> None:
+    """At most thirty, each in a row of its own."""
+    words = re.findall(
+        r"^\| \*\*([\w ]+)\*\* \|", section(PAGES["docs/architecture.md"], "Words"), re.MULTILINE
+    )
+    assert 20 <= len(words) == len(set(words)) <= 30
+
+
 def test_the_header_fields_that_do_not_count_are_documented() -> None:
     """A person who is refused an answer, or given one, wants to know why."""
     listed = {*NOISE, *DIGESTS, *KEYS_OF_EFFECTS, *(one.name for one in REPORTED)}

@@ -386,7 +386,7 @@ class PendingExchange:
         self.hold(-self.answer.drop())
 
     @contextlib.asynccontextmanager
-    async def recalled(self) -> AsyncIterator[None]:
+    async def in_memory(self) -> AsyncIterator[None]:
         """Have an answer that was set aside in memory for as long as this lasts; one of all at a time.
 
         Raises: StoreUnwritable.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
-from ...tape.policy.retention import Listed, Sentence, judge_hot
+from ...tape.policy.retention import Listed, Sentence, decide_archiving
 from ..progress import ProgressBar
 from ..standard_streams import print_status
 from .open_store import open_store
@@ -93,7 +93,7 @@ def archive(
 def _chosen(config: Config, store: Store, names: Sequence[str]) -> list[Sentence]:
     if not names:
         runs = [_listed(store, run) for run in store.runs.all()]
-        return judge_hot(runs, config.retention, time.time_ns())
+        return decide_archiving(runs, config.retention, time.time_ns())
     return [_named(store, store.runs.get(name)) for name in dict.fromkeys(names)]
 
 

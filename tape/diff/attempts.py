@@ -19,7 +19,7 @@ Key = tuple[AttemptKind, str, int]
 
 
 @dataclass(slots=True)
-class Tally:
+class AttemptCount:
     """The attempts of one kind at one host and port in a run."""
 
     count: int = 0
@@ -42,12 +42,12 @@ class Tally:
             self.processes[one.process] = None
 
 
-Tallies = dict[Key, Tally]
+AttemptCounts = dict[Key, AttemptCount]
 
 
-def add(tallies: Tallies, one: Attempt) -> None:
+def add(counts: AttemptCounts, one: Attempt) -> None:
     """Count one more attempt."""
-    tallies.setdefault((one.kind, one.host, one.port), Tally()).add(one)
+    counts.setdefault((one.kind, one.host, one.port), AttemptCount()).add(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +72,26 @@ class Compared:
         return bool(self.surplus) or self.missing
 
 
-def summarize(tallies: Mapping[Key, Tally]) -> list[Compared]:
+def summarize(counts: Mapping[Key, AttemptCount]) -> list[Compared]:
     """Give the attempts of a run that has no tape."""
     return [
         Compared(one.kept[0], one.count, one.firm, None, processes=tuple(one.processes))
-        for one in tallies.values()
+        for one in counts.values()
     ]
 
 
-def compare(present: Mapping[Key, Tally], recorded: Mapping[Key, Tally]) -> list[Compared]:
+def compare(
+    present: Mapping[Key, AttemptCount], recorded: Mapping[Key, AttemptCount]
+) -> list[Compared]:
     """Compare the attempts of a replay with those of its tape, by their number."""
-    none = Tally()
+    none = AttemptCount()
     return [
         _compare(present.get(key, none), recorded.get(key, none))
         for key in dict.fromkeys((*present, *recorded))
     ]
 
 
-def _compare(now: Tally, then: Tally) -> Compared:
+def _compare(now: AttemptCount, then: AttemptCount) -> Compared:
     """Compare those of one kind at one place: an attempt that may vary is neither missed nor surplus."""
     surplus: tuple[Attempt, ...] = ()
     if now.firm > then.count:

@@ -67,7 +67,7 @@ def _alone(run: Listed, rules: Retention, now_ns: int) -> Sentence:
     return Sentence(run, goes, f"ended {_days(age_s)} ago, {what} is {_days(keep_s)}")
 
 
-def judge_hot(runs: Sequence[Listed], rules: Retention, now_ns: int) -> list[Sentence]:
+def decide_archiving(runs: Sequence[Listed], rules: Retention, now_ns: int) -> list[Sentence]:
     """Say of each run whether it is to be archived; in the order of `runs`."""
     return [_hot(run, rules, now_ns) for run in runs]
 

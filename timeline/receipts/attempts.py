@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...tape.diff.attempts import Compared, Tallies, add, compare, summarize
+from ...tape.diff.attempts import AttemptCounts, Compared, add, compare, summarize
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass, Seq
 from ...tape.records.attempt import NOTHING_SAID, Attempt, AttemptKind
@@ -43,7 +43,7 @@ class Side:
 
     def __init__(self) -> None:
         """Begin before the first event."""
-        self.attempts: Tallies = {}
+        self.attempts: AttemptCounts = {}
         self.cuts: Counter[tuple[str, str]] = Counter()
         """Requests that their clients cut, by method and URL."""
         self.asked: set[tuple[str, int]] = set()

@@ -3,7 +3,7 @@
 Rules:
 
 1. What was found on the tape is taken from the log as it was; rules of matching (`ignore`) are `reindex`'s affair.
-2. Of a recording also its replay is judged: each request as one that its own tape holds.
+2. Of a recording also its replay is decided on: each request as one that its own tape holds.
 3. A request that was stopped, or refused for its order or by a contract, stays that: bodies are not looked at
    (`contracts.py` does).
 """
@@ -107,14 +107,14 @@ class PolicyDryRun:
 
 
 def dry_run_policy(store: Store, run: RunInfo, config: Config) -> PolicyDryRun:
-    """Judge a run again. Blocking.
+    """Decide on a run again. Blocking.
 
     Raises: LogCorrupt.
     """
     made = PolicyDryRun(run.id)
-    judge = _DryRun(store, run, config)
-    for asked in judge.asked():
-        row = judge.row(asked)
+    dry_run = _DryRun(store, run, config)
+    for asked in dry_run.asked():
+        row = dry_run.row(asked)
         made.requests += 1
         made.after[row.after.verdict] += 1
         same = (row.before.request_class, row.before.verdict) == (
@@ -169,7 +169,7 @@ class _DryRun:
         return [found[seq] for seq in sorted(found)]
 
     def row(self, asked: _Asked) -> Row:
-        """Judge one request; in order of their seqs, since the tape is exhausted on the way."""
+        """Decide on one request; in order of their seqs, since the tape is exhausted on the way."""
         data = asked.data
         before = DryRunVerdict(
             data["request_class"],
@@ -280,10 +280,10 @@ def _verdict_of(facts: Facts, decision: Decision) -> DryRunVerdict:
     return DryRunVerdict(facts.request_class.value, verdict, decision.rule, decision.reason)
 
 
-def _shown(judgement: DryRunVerdict) -> dict[str, str]:
+def _shown(verdict: DryRunVerdict) -> dict[str, str]:
     return {
-        "class": judgement.request_class,
-        "verdict": judgement.verdict,
-        "rule": judgement.rule,
-        "reason": judgement.reason,
+        "class": verdict.request_class,
+        "verdict": verdict.verdict,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
     }

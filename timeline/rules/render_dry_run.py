@@ -11,7 +11,7 @@ def render_dry_run(made: PolicyDryRun) -> str:
     head = f"{plain(made.run)}: {made.requests} requests"
     if not made.changed:
         return f"{head}, nothing changes"
-    lines = [f"{head}, {len(made.changed)} would be judged otherwise"]
+    lines = [f"{head}, {len(made.changed)} would be decided otherwise"]
     for row in made.changed[:_ROWS]:
         lines.append(f"  seq {row.seq}  {plain(f'{row.method} {row.url}', 110)}")
         if _told(row.before) != _told(row.after):
@@ -23,6 +23,6 @@ def render_dry_run(made: PolicyDryRun) -> str:
     return "\n".join(lines)
 
 
-def _told(judgement: DryRunVerdict) -> str:
-    rule = f" by {plain(judgement.rule, 80)}" if judgement.rule else ""
-    return f"{judgement.request_class}, {judgement.verdict}{rule}"
+def _told(verdict: DryRunVerdict) -> str:
+    rule = f" by {plain(verdict.rule, 80)}" if verdict.rule else ""
+    return f"{verdict.request_class}, {verdict.verdict}{rule}"

@@ -50,7 +50,7 @@ async def test_only_what_grows_while_much_is_held_is_set_aside(
     assert growing.answer.download.is_aside
     assert growing.answer.pieces == []
     assert store.bodies.memory.held == 3 * (len(PIECE) + module._PIECE_BYTES)
-    async with growing.recalled():
+    async with growing.in_memory():
         assert growing.answer.pieces == [PIECE * 2]
         assert [chunk.size for chunk in growing.answer.chunks] == [len(PIECE)] * 2
     assert (growing.answer.pieces, growing.answer.chunks) == ([], [])

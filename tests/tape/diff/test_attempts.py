@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.diff.attempts import Compared, Tallies, add, compare, summarize
+from playhead.tape.diff.attempts import AttemptCounts, Compared, add, compare, summarize
 from playhead.tape.exchange import RedactedText, Seq
 from playhead.tape.records.attempt import Attempt, AttemptKind
 
@@ -19,9 +19,9 @@ OTHER = replace(EMPTY, host="other.test")
 PORT = replace(EMPTY, port=8443)
 
 
-def tally(*attempts: Attempt) -> Tallies:
+def count(*attempts: Attempt) -> AttemptCounts:
     """Count attempts."""
-    made: Tallies = {}
+    made: AttemptCounts = {}
     for one in attempts:
         add(made, one)
     return made
@@ -29,7 +29,7 @@ def tally(*attempts: Attempt) -> Tallies:
 
 def found(present: tuple[Attempt, ...], recorded: tuple[Attempt, ...]) -> list[Compared]:
     """Give what is a divergence."""
-    return [one for one in compare(tally(*present), tally(*recorded)) if one.differs]
+    return [one for one in compare(count(*present), count(*recorded)) if one.differs]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_those_of_a_recording_are_counted() -> None:
         replace(DISTRUST, process=RedactedText("node")),
         replace(DISTRUST, process=RedactedText("curl")),
     )
-    (row,) = summarize(tally(one, two, one))
+    (row,) = summarize(count(one, two, one))
     assert (row.count, row.recorded, row.processes) == (3, None, ("node", "curl"))
     assert not row.differs
 
