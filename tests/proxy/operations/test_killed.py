@@ -25,8 +25,10 @@ from playhead.tests.support.exchanges import make_exchange, make_intent, make_re
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.stored import record_all
 
-POINTS = 120 if FULL else 2
-MOMENTS = 40 if FULL else 0
+pytestmark = pytest.mark.timeout(600)
+
+POINTS = 60 if FULL else 2
+MOMENTS = 20 if FULL else 0
 """Kills after a time: they may come in the middle of a line, as of one that has LMDB commit."""
 ALL = frozenset({"night", "day", "night@1"})
 KEPT = frozenset({"day"})

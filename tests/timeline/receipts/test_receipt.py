@@ -585,6 +585,24 @@ def test_attempts_to_leave_that_could_not_be_read_are_told(tapped: bool) -> None
     assert (exit_code(receipt), shown) == (0, not tapped)
 
 
+@pytest.mark.parametrize(
+    ("live", "text"),
+    [
+        (0, "contained: 0 packets left the machine"),
+        (1, "contained: 0 packets left past the proxy, 1 request sent out by live rules"),
+        (2, "contained: 0 packets left past the proxy, 2 requests sent out by live rules"),
+    ],
+)
+def test_no_receipt_with_live_requests_says_that_nothing_left(live: int, text: str) -> None:
+    """What went out by a live rule left the machine, though no packet got past the proxy."""
+    receipt = Receipt("r", None, "playback", "sealed", requests=1, contained=True)
+    receipt.sandbox = {"strict": False, "counters": {"packets_out": 0}}
+    receipt.counts["live"] = live
+    shown = render_receipt(receipt)
+    assert text in shown
+    assert ("left the machine" in shown) is (live == 0)
+
+
 # ---- model drift -----------------------------------------------------------------------------------
 
 
