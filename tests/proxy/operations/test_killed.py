@@ -27,8 +27,8 @@ from playhead.tests.support.stored import record_all
 
 pytestmark = pytest.mark.timeout(600)
 
-POINTS = 60 if FULL else 2
-MOMENTS = 20 if FULL else 0
+POINTS = 40 if FULL else 2
+MOMENTS = 10 if FULL else 0
 """Kills after a time: they may come in the middle of a line, as of one that has LMDB commit."""
 ALL = frozenset({"night", "day", "night@1"})
 KEPT = frozenset({"day"})
