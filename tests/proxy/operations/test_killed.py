@@ -100,7 +100,7 @@ class Home:
     def here(self) -> dict[str, object]:
         """Give all that the store holds of each run that is in it."""
         (key,) = self.keys()
-        found = {}
+        found: dict[str, object] = {}
         with Store.open(self.store, readonly=True, key=key) as store:
             for info in store.runs.all():
                 if info.is_only_in_archive:
@@ -337,8 +337,8 @@ def test_a_kill_at_any_point_loses_nothing(home: Home, killer: Killer, name: str
     """All runs are sound, none is half there, and the same command again ends as if nobody had killed the first."""
     case = CASES[name]
     before = home.here()
-    for words in case.prepare:
-        home.done(words)
+    for prepared_by in case.prepare:
+        home.done(prepared_by)
     if name in ("import", "gc"):
         before = home.here()
     kept = home.folder.parent / "kept"
