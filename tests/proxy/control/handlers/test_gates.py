@@ -1,4 +1,4 @@
-"""Ruling on what gates hold: over the API, by the command, and on the page in a real browser."""
+"""Deciding on what gates hold: over the API, by the command, and on the page in a real browser."""
 
 import asyncio
 import json
@@ -123,7 +123,7 @@ async def test_placeholders_are_marked(tmp_path: Path) -> None:
 
 
 async def test_many_held_requests_are_looked_at_at_once(tmp_path: Path) -> None:
-    """Three hundred with large bodies are one short list, from which any is seen whole and ruled on."""
+    """Three hundred with large bodies are one short list, from which any is seen whole and decided on."""
     body = json.dumps({"note": "\\ é" * 5000}).encode()
     async with holding(tmp_path) as (api, url):
         address = api.running.address
