@@ -26,7 +26,8 @@ readers may read in several ways; version 10 has every `upgrade` but an offer of
 (`block_names.py`); version 11 has marks in the place of numbers that were replaced; version 12 has marks in the place of secrets in
 header fields that count (`header_places.py`); version 13 has what the profile of a client leaves out (`client_profiles.py`);
 version 14 has marks in the place of user and password of a URL in a field, of credentials among subprotocols of a WebSocket, and of
-the hash of what was not searched; version 15 has as effects what only a path called a model call or telemetry.
+the hash of what was not searched; version 15 has as effects what only a path called a model call or telemetry; version 16 has broken
+percent-encodings as they were written, and the ids of a JSON-RPC batch in which two calls have one.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.
@@ -83,7 +84,7 @@ from .multipart_delimiters import is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 15
+CANONICAL_VERSION = 16
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -774,6 +775,9 @@ def _form(body: bytes, masks: Masks) -> list[str]:
         value = unquote_plus(value, "latin-1")
         if masked and name.encode("latin-1").decode("utf-8", "replace") in masked:
             parts.append(f"{quote_plus(name, encoding='latin-1')}={MARKER}*")
+        elif "%" in part and _BROKEN.search(part):
+            # What is written below has no broken encoding, so this is none of it.
+            parts.append(patterns.mask_text(part, masks.regex, deadline))
         elif masks.regex:
             told = patterns.what_is_left(
                 value.encode("latin-1").decode("utf-8", "surrogateescape"), masks.regex, deadline
@@ -810,6 +814,8 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
 
 
 _TRIPLET = re.compile(r"%([0-9A-Fa-f]{2})")
+_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+"""A sign that begins no encoding. Some servers leave it as it is, some drop it, and some refuse it."""
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -825,4 +831,6 @@ def _normal(text: str) -> str:
 
 def _triplet(found: re.Match[str]) -> str:
     code = unquote_to_bytes(found[0])[0]
-    return chr(code) if code in _UNRESERVED else found[0].upper()
+    # The digit of `%2%35` would complete the broken encoding before it.
+    completes = "%" in found.string[max(0, found.start() - 2) : found.start()]
+    return found[0].upper() if completes or code not in _UNRESERVED else chr(code)

@@ -6,7 +6,8 @@ So the id of a request does not count (rule 1), and the id that the client sent 
 1. A body is JSON-RPC where it is an object, or a list of nothing else, with `"jsonrpc": "2.0"`. Of a message with
    a `method` neither `id` counts nor `params._meta.progressToken`, nor `params.requestId` of
    `notifications/cancelled`. Of an answer of the client the id counts: the server made it, and it comes from
-   the tape.
+   the tape. In a batch in which two calls have one id, or one progress token, all of them count: nobody could tell
+   their answers apart.
 2. In what comes from the tape, an id changes in results and errors alone, a progress token in
    `notifications/progress` alone. Requests of the server keep their ids.
 3. Nothing but those bytes changes, and none where the ids are equal.
@@ -77,7 +78,27 @@ def volatile_places(tree: Any, exact: bool) -> tuple[JsonPath, ...]:
         if type(item) is not dict or item.get("jsonrpc") != "2.0":
             return ()
         found += [(index, *path) for path in _places(item, exact)]
-    return tuple(found)
+    return () if _share_ids(tree, found) else tuple(found)
+
+
+def _share_ids(batch: list[Any], places: list[JsonPath]) -> bool:
+    """Say whether two calls of a batch have one id, or one progress token."""
+    named = [path for path in places if path[-1] != "requestId"]
+    seen = {(path[-1], _as_written(_get(batch, path))) for path in named}
+    return len(seen) < len(named)
+
+
+def _get(tree: Any, path: JsonPath) -> Any:
+    for step in path:
+        tree = tree[step]
+    return tree
+
+
+def _as_written(value: Any) -> tuple[bool, str]:
+    """Tell the text `1` from the number."""
+    if isinstance(value, msgspec.Raw):
+        return False, bytes(value).decode("ascii", "replace")
+    return isinstance(value, str), str(value)
 
 
 def _places(message: dict[str, Any], exact: bool) -> Iterator[JsonPath]:

@@ -208,6 +208,12 @@ DIFFERENT = [
     (ask(target="/x?a"), ask(target="/x?a=")),
     (ask(target="/x?a=b%26c=d"), ask(target="/x?a=b&c=d")),
     (ask(target="/x?a=%2B"), ask(target="/x?a=+")),
+    # Broken percent-encodings, which servers read in several ways
+    (ask(b"a=%zz", FORM), ask(b"a=%25zz", FORM)),
+    (ask(b"a=100%", FORM), ask(b"a=100%25", FORM)),
+    (ask(target="/v1/%2%35"), ask(target="/v1/%25")),
+    (ask(target="/v1/x?a=%2%35"), ask(target="/v1/x?a=%25")),
+    (ask(target="/v1/%%32%35"), ask(target="/v1/%25")),
     (ask(target="/x?a=1,b=2"), ask(target="/x?a=1&b=2")),
     (ask(target="/x?A=1"), ask(target="/x?a=1")),
     (ask(target="/x?X-Amz-Date=1"), ask(target="/x")),
@@ -505,7 +511,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
 def test_the_fingerprint_of_a_known_request_stays() -> None:
     """Tapes outlive this code: a change here is a new version of the canonical form."""
     request = ask(b'{"b": [1.0], "a": "x"}', headers=((b"Accept", b"*/*"), (b"X-Y", b"z")))
-    assert print_of(request).hex() == "6677d03ad8f34e599fa3ae9e82a04bce"
+    assert print_of(request).hex() == "a45ec492b63f23c0c25796751f6b625c"
 
 
 def test_a_secret_in_a_field_that_overrides_the_path_counts_by_its_kind() -> None:

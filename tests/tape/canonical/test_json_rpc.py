@@ -52,6 +52,8 @@ SAME = [
     (f"[{call('1')}, {call('2')}]", f"[{call('2')},{call('1')}]"),
 ]
 
+TOKEN = ', "params": {"_meta": {"progressToken": %d}}'
+
 DIFFERENT = [
     (call("1"), call("1", ', "params": {}')),
     (call("1").replace('"m"', '"n"'), call("1")),
@@ -79,6 +81,10 @@ DIFFERENT = [
     # The order and number of a batch
     (f"[{call('1')}]", call("1")),
     (f"[{call('1')}]", f"[{call('1')}, {call('2')}]"),
+    # Two calls of a batch that share an id, or a progress token
+    (f"[{call('1')}, {call('2')}]", f"[{call('1')}, {call('1')}]"),
+    (f"[{call('1')}, {call('1')}]", f"[{call('2')}, {call('2')}]"),
+    (f"[{call('1', TOKEN % 1)}, {call('2', TOKEN % 2)}]", f"[{call('1', TOKEN % 1)}, {call('2', TOKEN % 1)}]"),
 ]  # fmt: skip
 
 
