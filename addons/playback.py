@@ -292,7 +292,7 @@ def _find_profile(
 ) -> tuple[str, list[Any]] | None:
     """Say by what of its client's profile a request is the recorded one; None where it is so without."""
     rules, kind = pending.open_run.rules, pending.request_class
-    profile = rules.profiles.find(request.headers)
+    profile = rules.profiles.find(request)
     if profile is None:
         return None
     use = find_profile_use(recorded.request, request, rules, kind)

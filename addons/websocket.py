@@ -449,9 +449,8 @@ class WebSocketPlayer(WebSocket):
         pending = self._pending
         if pending.request_class is not RequestClass.INFERENCE:
             return
-        fields = self._request.headers
-        product = find_product(fields).decode("ascii", "replace")
-        if product and pending.open_run.rules.profiles.find(fields) is None:
+        product = find_product(self._request.headers).decode("ascii", "replace")
+        if product and pending.open_run.rules.profiles.find(self._request) is None:
             self._told["unprofiled"] = product
 
     def refuse(self) -> bytes | None:

@@ -175,7 +175,7 @@ def _find_unprofiled(pending: PendingExchange, request: Request, divergence: Div
         return ""
     if divergence.kind not in (DivergenceKind.CHANGED, DivergenceKind.UNEXPECTED):
         return ""
-    if pending.open_run.rules.profiles.find(request.headers) is not None:
+    if pending.open_run.rules.profiles.find(request) is not None:
         return ""
     return find_product(request.headers).decode("ascii", "replace")
 

@@ -6,6 +6,7 @@
     recognise:
       user_agent: [claude-cli]      # products that its user-agent begins with
       header: [x-app-session]       # header fields that it sends beside, where others have its user-agent, too
+      body: [You are the agent of an invented shop.]   # or: texts, of which its bodies have one near their beginning
       process: [my-agent]           # programs of the command, where nothing in a request tells it from others
     places:
       - match: POST *://*/*v1/messages
@@ -35,6 +36,7 @@ Every fault is reported at once, with its place. Pure: text in, profile out.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..document import Faults, Fields, Value, parse_document, parse_shipped
 from ..match_pattern import Match, parse_match
@@ -103,6 +105,8 @@ class Profile:
     unconditional: tuple[Unconditional, ...] = ()
     sends: tuple[str, ...] = ()
     """Header fields by which it is told from others with its `user-agent`, in lower case."""
+    says: tuple[str, ...] = ()
+    """Texts of which its bodies have one near their beginning; empty where they need none."""
     processes: tuple[str, ...] = ()
     """Programs of which the command has to run one, in lower case; empty where any may."""
     text: str = field(default="", compare=False, repr=False)
@@ -183,17 +187,17 @@ def _read(value: Value | None, text: str, faults: Faults, parse_regex: _ParseReg
 def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     fields = value.fields("profile", "version", "client", "recognise", "places", "unconditional")
     missing = "missing; expected {}".format
-    nothing: tuple[str, ...] = ()
-    known = fields.section("recognise", _recognised, (nothing, nothing, nothing))
+    known = fields.section("recognise", _recognised, _Recognised())
     profile = Profile(
         name=fields.required("profile", parse_name, missing(PROFILE_NAME), ""),
         version=fields.required("version", _parse_number, missing("a number, as 1"), 0),
         client=fields.required("client", _parse_line, missing("what people call it"), ""),
-        products=known[0],
+        products=known.products,
         places=fields.each("places", lambda given: _place(given, parse_regex)),
         unconditional=fields.each("unconditional", _unconditional),
-        sends=known[1],
-        processes=known[2],
+        sends=known.sends,
+        says=known.says,
+        processes=known.processes,
         text=text,
     )
     if not profile.products and (
@@ -205,13 +209,26 @@ def _profile(value: Value, text: str, parse_regex: _ParseRegex) -> Profile:
     return profile
 
 
-def _recognised(value: Value) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    fields = value.fields("user_agent", "header", "process")
+class _Recognised(NamedTuple):
+    """By what a client is known."""
+
+    products: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+
+
+def _recognised(value: Value) -> _Recognised:
+    fields = value.fields("user_agent", "header", "body", "process")
     found = fields.texts("user_agent", _parse_product, "")
     if not found:
         value.missing("user_agent", "missing; expected products, as [claude-cli]")
-    headers = fields.texts("header", lambda text: parse_header_name(text).lower(), "")
-    return found, headers, fields.texts("process", _parse_program, "")
+    return _Recognised(
+        found,
+        fields.texts("header", lambda text: parse_header_name(text).lower(), ""),
+        fields.texts("body", _parse_said, ""),
+        fields.texts("process", _parse_program, ""),
+    )
 
 
 def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
@@ -305,6 +322,22 @@ def _parse_product(text: str) -> str:
         return text.lower()
     raise ValueError(
         f"{shown(text)} is no product; expected a word without its version, as claude-cli"
+    )
+
+
+_LEAST_SAID = 40
+_AS_WRITTEN = frozenset(" ,.;:!?()-_")
+"""Signs that no writer of JSON escapes."""
+
+
+def _parse_said(text: str) -> str:
+    if len(text) >= _LEAST_SAID and all(
+        sign in _AS_WRITTEN or (sign.isascii() and sign.isalnum()) for sign in text
+    ):
+        return text
+    raise ValueError(
+        f"{shown(text)} tells no client from others; expected {_LEAST_SAID} characters or more of its system prompt:"
+        " letters, digits, spaces and , . ; : ! ? ( ) - _"
     )
 
 

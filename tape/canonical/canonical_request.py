@@ -230,7 +230,7 @@ class Rules:
         """
         client = ""
         if self.profiles and request_class is not RequestClass.EFFECT:
-            found = self.profiles.find(request.headers)
+            found = self.profiles.find(request)
             client = found.name if found is not None else ""
         place = request.target if self.by_target else request.target.partition("?")[0]
         return self.endpoint(

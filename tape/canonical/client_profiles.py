@@ -2,8 +2,8 @@
 
 Rules:
 
-1. A client is known by the product that its `user-agent` begins with, by fields that it sends where others have this product, too, and
-   by the endpoint: each place of a profile names one.
+1. A client is known by the product that its `user-agent` begins with, by the endpoint, since each place of a profile names one, and, where
+   others have this product, too, by fields that it sends or by a text near the beginning of its bodies.
    All are parts of the request, so an index can always be made again from what was recorded. Profiles that ask for a process are turned off
    before, where the command is another one (`config/profiles/command_programs.py`).
 2. A place is a value of a JSON body, or a header field. What the pattern's group finds there does not count; the text around it does, and so
@@ -24,11 +24,13 @@ from typing import Any, NamedTuple
 from ...config.match_pattern import Match
 from ...config.profiles.profile import Profile
 from ...config.values import parse_json_path
-from ..exchange import Headers
+from ..exchange import Headers, HttpRequest
 from .masks import Clock, Pattern, Patterns, Placed, mask_bytes
 
 _AGENT = b"user-agent"
 _MOST_PRODUCT = 64
+_BEGINNING = 4096
+"""Bytes of a body in which a text of its client is looked for."""
 
 
 def find_product(headers: Headers) -> bytes:
@@ -82,7 +84,8 @@ def mask_field(value: bytes, name: bytes, fields: Sequence[PlacedField]) -> byte
 class ClientProfiles:
     """The profiles under which requests are compared; made by `compile_profiles`."""
 
-    by_product: dict[bytes, Profile] = field(default_factory=dict)
+    by_product: dict[bytes, tuple[Profile, ...]] = field(default_factory=dict)
+    """Of one product, in the order in which they are tried."""
     places: dict[str, tuple[tuple[Match, Placed | PlacedField], ...]] = field(default_factory=dict)
     """By name of the profile."""
     patterns: Patterns = ()
@@ -94,7 +97,9 @@ class ClientProfiles:
     @property
     def all(self) -> tuple[Profile, ...]:
         """The profiles, each once."""
-        return tuple({one.name: one for one in self.by_product.values()}.values())
+        return tuple(
+            {one.name: one for tried in self.by_product.values() for one in tried}.values()
+        )
 
     @property
     def by_target(self) -> bool:
@@ -108,7 +113,7 @@ class ClientProfiles:
         """All that has an index made again when it changes."""
         return [
             (
-                *(one.name, one.version, (*one.products, *one.sends)),
+                *(one.name, one.version, (*one.products, *one.sends, *one.says)),
                 [
                     (p.match.text, p.text, p.regex, *([True] if p.linked else ()))
                     for p in one.places
@@ -118,13 +123,10 @@ class ClientProfiles:
             for one in sorted(self.all, key=str)
         ]
 
-    def find(self, headers: Headers) -> Profile | None:
-        """Find the profile of the client that sent a request with these header fields."""
-        found = self.by_product.get(find_product(headers))
-        if found is not None and found.sends:
-            names = {name.lower() for name, _ in headers}
-            return found if all(name.encode() in names for name in found.sends) else None
-        return found
+    def find(self, request: HttpRequest) -> Profile | None:
+        """Find the profile of the client that sent a request."""
+        tried = self.by_product.get(find_product(request.headers), ())
+        return next((one for one in tried if _is_from(request, one)), None)
 
     def of(self, name: str, asked: _Place) -> LeftOut:
         """Give what a profile leaves out of a request."""
@@ -137,6 +139,17 @@ class ClientProfiles:
             tuple([one for one in found if isinstance(one, PlacedField)]),
             any(entry.match.matches(*asked) for entry in profile.unconditional),
         )
+
+
+def _is_from(request: HttpRequest, profile: Profile) -> bool:
+    """Say whether a request with the product of a profile has all else by which its client is known."""
+    if profile.sends:
+        names = {name.lower() for name, _ in request.headers}
+        if not all(name.encode() in names for name in profile.sends):
+            return False
+    if not profile.says:
+        return True
+    return any(request.body.find(text.encode(), 0, _BEGINNING) >= 0 for text in profile.says)
 
 
 def _with_replaced(regex: str, replaced: Sequence[str]) -> str:
@@ -194,5 +207,9 @@ def compile_profiles(
                 one = Placed(path, pattern, place.text, place.linked)
             found.append((place.match, one))
         places[profile.name] = tuple(found)
-    by_product = {product.encode(): one for one in profiles for product in one.products}
+    by_product: dict[bytes, tuple[Profile, ...]] = {}
+    # A configuration's own come last, and are tried first.
+    for one_of in reversed(profiles):
+        for product in one_of.products:
+            by_product[product.encode()] = (*by_product.get(product.encode(), ()), one_of)
     return ClientProfiles(by_product, places, tuple(made.values()))

@@ -111,7 +111,7 @@ def _fields(request: Request, name: bytes) -> list[bytes]:
 
 
 def _use(request: Request, places: Sequence[str], rules: Rules) -> ProfileUse | None:
-    profile = rules.profiles.find(request.headers)
+    profile = rules.profiles.find(request)
     if profile is None or not places:
         return None
     return ProfileUse(profile.name, profile.version, tuple(places))

@@ -64,7 +64,7 @@ def try_on_one(store: Store, run: RunInfo, config: Config) -> list[Trial]:
     for recorded in store.exchanges.all(run):
         exchange = reclassify(recorded, config.classes)
         kind = exchange.request_class
-        profile = rules.profiles.find(exchange.request.headers)
+        profile = rules.profiles.find(exchange.request)
         if profile is None or kind in _NOT_ASKED:
             continue
         trial = trials.setdefault(profile.name, Trial(profile.name, profile.version))
@@ -89,7 +89,7 @@ def try_on_two(
             store.exchanges.find(run, seq) for run, seq in zip((first, second), pair, strict=True)
         ]
         one, other = (reclassify(each, config.classes) for each in found if each is not None)
-        profile = rules.profiles.find(other.request.headers)
+        profile = rules.profiles.find(other.request)
         if profile is None or other.request_class in _NOT_ASKED:
             continue
         trial = trials.setdefault(profile.name, Trial(profile.name, profile.version))

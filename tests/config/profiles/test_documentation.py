@@ -14,6 +14,8 @@ def table(profile: Profile) -> str:
     """What is left out of a client's requests, as the page has it."""
     versions = sorted({place.evidence.client_version for place in profile.places})
     sent = f" with the header field `{'`, `'.join(profile.sends)}`" if profile.sends else ""
+    if profile.says:
+        sent = f" with a body that says `{'` or `'.join(profile.says)}`"
     lines = [
         f"### {profile.client}",
         "",

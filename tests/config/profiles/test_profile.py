@@ -84,6 +84,11 @@ FAULTS = [
     (SOUND.replace("version: 3", "version: 0"), "'0' is no version"),
     (SOUND.replace("Some-CLI]", "Some-CLI/1.0]"), "is no product; expected a word without"),
     (SOUND.replace("[Some-CLI]}", "[a], process: [/bin/a]}"), "'/bin/a' is no name of a program"),
+    (SOUND.replace("[Some-CLI]}", "[a], body: [You are a shop.]}"), "tells no client from others"),
+    (
+        SOUND.replace("[Some-CLI]}", f"[a], body: ['say \\u0022{'a' * 40}']}}"),
+        "expected 40 characters or more of its system prompt",
+    ),
     (SOUND + "refusal: 424\n", "unknown key"),
     (place(json="id"), "is no JSON path"),
     (place(match="v1/chat"), "is no match pattern"),

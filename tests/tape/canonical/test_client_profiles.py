@@ -301,10 +301,25 @@ def test_a_client_may_be_known_by_a_field_beside_its_user_agent() -> None:
     """Others that have this product without the field are compared whole."""
     rules = compile_rules(profiles=(replace(PROFILE, sends=("x-initiator",)),))
     request = ask(billing("3de0a"))
-    assert rules.profiles.find(request.headers) is None
-    sent = (*request.headers, (b"X-Initiator", b"user"))
+    assert rules.profiles.find(request) is None
+    sent = replace(request, headers=(*request.headers, (b"X-Initiator", b"user")))
     assert rules.profiles.find(sent) is not None
     assert rules.profiles.told != RULES.profiles.told
+
+
+def test_a_client_may_be_known_by_what_its_bodies_say() -> None:
+    """Near their beginning; others of the same SDK are compared whole, or by a profile that asks for less."""
+    said = "You are an agent that looks after an invented shop."
+    known = replace(PROFILE, name="shop", says=("You are the judge of an invented shop.", said))
+    rules = compile_rules(profiles=(PROFILE, known))
+    request = ask(f"{said} {billing('3de0a')}")
+    late = ask(f"{' ' * 4096}{said}")
+    found = [rules.profiles.find(one) for one in (request, late, ask(billing("3de0a")))]
+    assert [one and one.name for one in found] == ["shop", PROFILE.name, PROFILE.name]
+    assert rules.of(request, RequestClass.INFERENCE).masks.placed
+    alone = compile_rules(profiles=(known,))
+    assert alone.profiles.find(late) is None
+    assert alone.profiles.told != RULES.profiles.told
 
 
 def test_a_rule_of_the_configuration_comes_before_a_link() -> None:
