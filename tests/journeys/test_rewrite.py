@@ -13,7 +13,7 @@ from playhead.proxy.operations.verify import verify_runs
 from playhead.store import Store, find_key, make_key_file
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.story import Call, Said, Story, recorded
-from playhead.timeline import Receipt, build
+from playhead.timeline import Receipt, build, render_receipt
 
 WORD = "-".join(("tango", "4417", "velvet", "9031"))
 TOKEN = "_".join(("live", "Qw7Zk3vTn9LxB2mWdR8sYp4HcJ6gFa1e"))
@@ -95,6 +95,9 @@ async def test_a_rewritten_recording_is_played(tmp_path: Path, encrypted: bool) 
     said, receipt = await play(now, port)
     assert [one.status for one in said] == [200] * 7, said
     assert receipt.faithful, receipt
+    head = render_receipt(receipt).splitlines()[1]
+    assert head.startswith("FAITHFUL: replay of tape (sealed, rewritten by redact[0]"), head
+    assert "redact[1] query ticket" in receipt.to_json()["tape"]["rewritten"]
     hidden = [WORD.encode(), TOKEN.encode(), ORDER.encode()]
     assert not [one for one in said for word in hidden if word in one.body]
     # What played it is rewritten with it: there is nothing left to change.
@@ -118,4 +121,5 @@ async def test_a_playback_of_before_is_rewritten_with_its_tape(tmp_path: Path) -
     with Store.open(config.store, readonly=True) as store:
         again = build(store, store.runs.get("tape@1"))
     assert again.faithful
+    assert not again.rewritten  # it had not been, when it was played
     assert again.counts == receipt.counts

@@ -316,6 +316,8 @@ class Receipt:
     """Whether its tape is not in the store any more, so that nobody knows what was unused."""
     standing: str = ""
     """What its tape is: `sealed`, `recovered` (its process ended abruptly) or `imported`; empty of a recording."""
+    rewritten: dict[str, None] = field(default_factory=dict)
+    """Names of the rules by which its tape had been rewritten before it began, in order."""
     recorded: Ended = Ended()
     """How the command ended while its tape was recorded."""
     ended: Ended = Ended()
@@ -415,6 +417,7 @@ class Receipt:
             **self.ended.to_json(),
             "tape": {
                 "standing": self.standing,
+                "rewritten": list(self.rewritten),
                 **self.recorded.to_json(),
             }
             if self.standing
@@ -895,6 +898,8 @@ class _Fold:
             self.recorded_attempts.take(event)
             if event.kind is EventKind.GAP:
                 _take_gap(gaps, event.data)
+            elif event.kind is EventKind.REWRITTEN and event.at_ns < self.info.created_ns:
+                self.receipt.rewritten.update(dict.fromkeys(event.data["rules"]))
             elif event.kind is EventKind.NOTED and "child_exit" in event.data:
                 self.receipt.recorded = Ended.of(event.data)
             elif event.kind is EventKind.INTENT:

@@ -444,7 +444,10 @@ def _verdict(receipt: Receipt) -> str:
 
 
 def _standing(receipt: Receipt) -> str:
-    return f" ({receipt.standing})" if receipt.standing else ""
+    rewritten = (
+        f", rewritten by {', '.join(map(plain, receipt.rewritten))}" if receipt.rewritten else ""
+    )
+    return f" ({receipt.standing}{rewritten})" if receipt.standing else ""
 
 
 def _commands(receipt: Receipt) -> list[str]:
