@@ -1,7 +1,7 @@
 r"""Find the tokens in which texts differ that are otherwise equal, and the patterns that leave them out.
 
 Two texts are cut into words and what stands between them. Where all that stands between is equal, the words that differ are tokens if
-in every pair they have the same form: a UUID, digits, hexadecimal digits, a number, or a long mixed word. The pattern of a token has the
+in every pair they have the same form: a UUID, digits, hexadecimal digits, a number, a day or time, or a long mixed word. The pattern of a token has the
 text beside it, so that it finds nothing elsewhere. What differs in another way is content, and nothing is proposed for it.
 
 A duration that its text names as one (`Wall time 0.2 seconds`) may be the same in both by chance; `find_durations` proposes it, too.
@@ -13,23 +13,26 @@ from collections.abc import Iterable, Sequence
 from ...config.profiles.narrow import OWN_LETTERS, check_narrow
 from ..canonical.masks import Pattern, what_is_left
 
-_STAMP = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_DAY, _MINUTE, _SECOND = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}", ":[0-9]{2}"
 _FRACTION, _ZONE = r"\.[0-9]{%d}", "(?:Z|[+-][0-9]{2}:[0-9]{2})"
-_TIME_OF_DAY = re.compile(rf"{_STAMP}(\.[0-9]+)?({_ZONE})?")
-"""ISO 8601, to the second at least."""
+_TIME_OF_DAY = re.compile(rf"{_DAY}([T ]){_MINUTE}({_SECOND})?(\.[0-9]+)?({_ZONE})?")
+"""ISO 8601, to the minute at least."""
 _PIECES = re.compile(
-    rf"{_STAMP}(?:\.[0-9]+)?{_ZONE}?|"
+    rf"{_DAY}[T ]{_MINUTE}(?:{_SECOND}(?:\.[0-9]+)?)?{_ZONE}?|"
     r"[0-9]+\.[0-9]+|[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*|[^0-9A-Za-z]+",
     re.DOTALL,
 )
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _HEXADECIMAL = re.compile("[0-9a-f]+").fullmatch
+_CAPITALS = re.compile("(?=.*[0-9])(?=.*[A-F])[0-9A-F]+").fullmatch
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _SECONDS = r"1[0-9]{9}\.[0-9]+"
 """Since the epoch."""
 _LONG = 16
 """Characters from which on a mixed word is drawn and not written."""
 _HEX = 5
+_CAPITAL_HEX = 4
+"""The same of digits that people seldom write, with capitals."""
 _TIME = 10
 """Digits from which on a number says when."""
 _BESIDE = 2
@@ -106,8 +109,8 @@ def _pattern(beside: tuple[str, str], words: Sequence[str]) -> str | None:
     form = _form(words)
     if form is None:
         return None
-    # A short number is no token by itself: only the words beside say what it is.
-    if form == _NUMBER and not re.search("[A-Za-z]{2}", beside[0]):
+    # A short number, or a day, is no token by itself: only the words beside say what it is.
+    if form in (_NUMBER, _DAY) and not re.search("[A-Za-z]{2}", beside[0]):
         return None
     text = f"{beside[0]}({form}){beside[1]}"
     try:
@@ -121,6 +124,8 @@ def _form(words: Sequence[str]) -> str | None:
     stamps = [_TIME_OF_DAY.fullmatch(word) for word in words]
     if all(stamps):
         return _stamp_form([one for one in stamps if one is not None])
+    if all(re.fullmatch(_DAY, word) for word in words):
+        return _DAY
     sizes = {len(word) for word in words}
     size = min(sizes)
     if all(re.fullmatch(_UUID, word) for word in words):
@@ -134,6 +139,8 @@ def _form(words: Sequence[str]) -> str | None:
     drawn = any(map(str.isdigit, "".join(words)))  # else they are words such as `facade`
     if len(sizes) == 1 and size >= _HEX and drawn and all(map(_HEXADECIMAL, words)):
         return f"[0-9a-f]{{{size}}}"
+    if len(sizes) == 1 and size >= _CAPITAL_HEX and all(map(_CAPITALS, words)):
+        return f"[0-9A-Fa-f]{{{size}}}"
     mixed = re.compile("(?=.*[0-9])(?=.*[A-Za-z])[0-9A-Za-z]+")
     if len(sizes) == 1 and size >= _LONG and all(mixed.fullmatch(word) for word in words):
         return f"[0-9A-Za-z]{{{size}}}"
@@ -142,12 +149,14 @@ def _form(words: Sequence[str]) -> str | None:
 
 def _stamp_form(stamps: Sequence[re.Match[str]]) -> str | None:
     """Give the form of times, where all of them are written in one way."""
-    digits = {len(one[1] or ".") - 1 for one in stamps}
-    zones = {one[2] is not None for one in stamps}
-    if len(digits) != 1 or len(zones) != 1:
+    written = {
+        (one[1], one[2] is not None, len(one[3] or "."), one[4] is not None) for one in stamps
+    }
+    if len(written) != 1:
         return None
-    size = digits.pop()
-    return _STAMP + (_FRACTION % size if size else "") + (_ZONE if zones.pop() else "")
+    between, has_second, size, has_zone = written.pop()
+    fraction = _FRACTION % (size - 1) if size > 1 else ""
+    return f"{_DAY}{between}{_MINUTE}{_SECOND if has_second else ''}{fraction}{_ZONE if has_zone else ''}"
 
 
 def _are_enough(found: Sequence[str], pairs: Texts) -> bool:

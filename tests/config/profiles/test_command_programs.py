@@ -63,7 +63,7 @@ def test_a_profile_that_asks_for_a_process_is_for_that_command(
     config = launcher.for_command(OWN, command)
     names = [one.name for one in find_profiles(config.profiles_off, config.profiles)]
     assert ("mine" in names) is known
-    assert names[:1] == ["claude-code"]
+    assert names[:2] == ["browser-use", "claude-code"]
     assert launcher.for_command(Config(store=Path("x")), command) == Config(store=Path("x"))
 
 

@@ -112,8 +112,8 @@ def test_a_recording_of_other_clients_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("show",), "expected the name of a profile: claude-code"),
-        (("show", "nobody"), "expected the name of a profile: claude-code"),
+        (("show",), "expected the name of a profile: browser-use, claude-code"),
+        (("show", "nobody"), "expected the name of a profile: browser-use, claude-code"),
         (("test",), "expected one recording, or two"),
         (("test", "a", "b", "c"), "expected one recording, or two"),
         (("list", "a"), "takes no names"),
