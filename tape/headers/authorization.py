@@ -4,7 +4,7 @@ A signature is made anew for each request, with its date and nonce; whose it is,
 not. So a signed value counts by its scheme and those parts, and its key is linked (`linked_values.py`). Any other
 value is a credential as a whole, beside its scheme.
 
-Source: AWS Signature Version 4; RFC 5849 section 3.5.1; Azure Storage "Authorize with Shared Key"; Cosmos DB "Access control";
+Source: AWS Signature Version 4; RFC 5849 section 3.5.1; RFC 7616 section 3.4; Azure Storage "Authorize with Shared Key"; Cosmos DB "Access control";
 Service Bus "Shared access signatures".
 """
 
@@ -20,6 +20,7 @@ _SIGV4 = frozenset(
 )
 _OAUTH_NOISE = frozenset((b"oauth_nonce", b"oauth_timestamp", b"oauth_signature"))
 _OAUTH_KEYS = frozenset((b"oauth_consumer_key", b"oauth_token", b"oauth_verifier"))
+_DIGEST = (b"algorithm", b"qop", b"realm")
 _SAS_NOISE = frozenset((b"sig", b"se"))
 _COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
 _PAIR = re.compile(rb'\s*([A-Za-z0-9_.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]*)')
@@ -54,7 +55,7 @@ def read_authorization(value: bytes) -> Authorization:
     found = _read(value.strip())
     basic = found.form.startswith(b"basic ")
     parts = [part for one in found.credentials for part in find_parts(one, basic=basic)]
-    found = found._replace(parts=tuple(parts))
+    found = found._replace(parts=(*found.parts, *parts))
     empty = [is_empty(one) for one in found.credentials]
     if not any(empty):
         return found
@@ -88,7 +89,7 @@ def _read(value: bytes) -> Authorization:
         kept = [part for part in rest.split(b"&") if part.partition(b"=")[0] not in _SAS_NOISE]
         return Authorization(word + b" " + b"&".join(sorted(kept)), ())
     if word == b"digest":
-        return Authorization(word, ())
+        return _read_digest(word, rest)
     if word == b"basic" and _COLON.fullmatch(rest):
         rest = b""
     return Authorization(word + b" " + MARK, (rest,))
@@ -102,6 +103,15 @@ def _read_sigv4(word: bytes, rest: bytes) -> Authorization:
     key, _, *place = scope
     form = b"/".join((word, *place)) + b" " + pairs.get(b"signedheaders", b"").lower()
     return Authorization(form + (EMPTY if is_empty(key) else b""), () if is_empty(key) else (key,))
+
+
+def _read_digest(word: bytes, rest: bytes) -> Authorization:
+    # The target is compared itself, and the rest is made of a nonce.
+    pairs = dict(_pairs(rest))
+    told = [name + b"=" + pairs[name] for name in _DIGEST if name in pairs]
+    user = pairs.get(b"username") or pairs.get(b"username*") or b""
+    none = b"" if user and not is_empty(user) else EMPTY
+    return Authorization(word + b" " + b",".join(told) + none, (), () if none else (user,))
 
 
 def _read_oauth(word: bytes, rest: bytes) -> Authorization:

@@ -16,6 +16,10 @@ OAUTH = (
     b'OAuth realm="Example", oauth_consumer_key="key1key1key1", oauth_token="tok1tok1tok1",'
     b' oauth_signature_method="HMAC-SHA1", oauth_timestamp="1", oauth_nonce="n1", oauth_signature="c2ln"'
 )
+DIGEST = (
+    b'Digest username="alice", realm="shop", nonce="n1n1n1n1n1n1", uri="/pay", qop=auth, nc=00000001,'
+    b' cnonce="c1c1c1c1", response="aaaaaaaa00000000", algorithm=SHA-256'
+)
 COSMOS = b"type%3Dmaster%26ver%3D1.0%26sig%3DaGVsbG8%3D"
 ROWS = [
     (AWS, AWS.replace(b"20261122", b"20261123").replace(b"aaaaaaaa", b"bbbbbbbb"), True),
@@ -30,6 +34,16 @@ ROWS = [
     ),
     (OAUTH, OAUTH.replace(b"Example", b"Other"), False),
     (OAUTH, OAUTH.replace(b"SHA1", b"SHA256"), False),
+    (
+        DIGEST,
+        DIGEST.replace(b"n1n1", b"n2n2").replace(b"c1c1", b"c2c2").replace(b"aa", b"bb"),
+        True,
+    ),
+    (DIGEST, DIGEST.replace(b"alice", b"bob"), True),
+    (DIGEST, DIGEST.replace(b"alice", b""), False),
+    (DIGEST, DIGEST.replace(b"shop", b"bank"), False),
+    (DIGEST, DIGEST.replace(b"SHA-256", b"MD5"), False),
+    (DIGEST, DIGEST.replace(b"=auth,", b"=auth-int,"), False),
     (b"SharedKey acc:c2lnbmF0dXJl", b"SharedKey acc:b3RoZXI=", True),
     (b"SharedKey acc:c2lnbmF0dXJl", b"SharedKey other:c2lnbmF0dXJl", False),
     (COSMOS, COSMOS.replace(b"aGVsbG8", b"d29ybGQ"), True),
@@ -69,6 +83,7 @@ def test_a_signature_has_a_key_that_can_be_linked() -> None:
     assert read_authorization(AWS).credentials == (b"AKIDEXAMPLE000000000",)
     assert read_authorization(OAUTH).credentials == (b"key1key1key1", b"tok1tok1tok1")
     assert read_authorization(COSMOS).credentials == ()
+    assert read_authorization(DIGEST)[1:] == ((), (b"alice",))
 
 
 @pytest.mark.parametrize(
