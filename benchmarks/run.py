@@ -2,8 +2,8 @@
 
     uv run python benchmarks/run.py [PART...] [--rounds N] [--quick] [--markdown] ...
 
-Parts, all where none is named: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, beside, match, nearest,
-redact, encryption, store, archive, carry, delete, soak.
+Parts, all but the last where none is named: record, playback, start, ttfb, agent, chunks, pace, nagle, bodies, beside, match, nearest,
+redact, encryption, store, archive, carry, delete, soak. `patches` is measured only where it is named.
 
 What is measured and how to read it: `benchmarks/README.md`. Ends with 1 when a bar was missed.
 """
@@ -35,6 +35,7 @@ import measure
 import nagle
 import nearest
 import pace
+import patches
 import redact
 import soak
 import storing
@@ -62,7 +63,9 @@ PARTS: dict[str, Callable[[Plan], list[Section]]] = {
     "carry": carrying.carrying,
     "delete": deleting.deleting,
     "soak": soak.soak,
+    "patches": patches.patches,
 }
+_NOT_IN_ALL = ("patches",)
 _ROUNDS = {
     "record": 5,
     "playback": 7,
@@ -83,6 +86,7 @@ _ROUNDS = {
     "carry": 1,
     "delete": 5,
     "soak": 10,
+    "patches": 3,
 }
 _MOST_ROUNDS = 50
 
@@ -127,7 +131,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGALRM, _stop)
     signal.alarm(arguments.limit_s)
-    parts = list(PARTS) if "all" in arguments.part else arguments.part
+    parts = (
+        [part for part in PARTS if part not in _NOT_IN_ALL]
+        if "all" in arguments.part
+        else arguments.part
+    )
     sections: list[Section] = []
     failed = False
     with _work_folder(arguments.work) as folder, upstream(folder) as port:
