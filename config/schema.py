@@ -301,11 +301,11 @@ repeats: 20               # the same request in a row at its endpoint""",
         " (randomness) or `full` (the clock too). `null`: `off` for `playhead record`, and for `playhead replay` what it"
         " was recorded with. See [determinism](determinism.md).",
     )
-    libc_preload: str = key(
-        "auto",
+    libc_preload: str | None = optional(
         choice("auto", "off"),
-        "With `determinism`, whether [a library](determinism.md#programs-of-other-runtimes) is loaded into programs"
-        " that are neither Python nor Node: `auto`, where it can be compiled, or `off`.",
+        "With `determinism`, whether [a library](libc_preload.md) is loaded into programs that are neither Python nor"
+        " Node: `auto`, where it can be compiled, or `off`. `null`: `off` for `playhead record`, and for `playhead"
+        " replay` what it was recorded with.",
     )
 
     @property

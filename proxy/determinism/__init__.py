@@ -1,6 +1,7 @@
 """Record and replay the clock and randomness of unchanged programs: see `docs/determinism.md`.
 
-`python/` and `node/` run in the program, under its own interpreter; the rest runs here.
+`python/`, `node/` and `bun/` run in the program, under its own interpreter, and so does the library that `libc/` compiles; the
+rest runs here.
 """
 
 from .journal_keeper import keeping

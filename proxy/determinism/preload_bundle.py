@@ -20,7 +20,7 @@ from ...tape.records.codec import BadRecord
 from ...tape.records.events import Event, EventKind
 from ..errors import EngineError
 from .journal import Intake, write_journals
-from .libc_library import NoLibrary, place_library
+from .libc.library import NoLibrary, place_library
 from .preload_report import Report, read_contexts, read_report
 
 OFF, SEED, FULL = "off", "seed", "full"
@@ -79,7 +79,7 @@ class PreloadBundle:
         if self._recorded and not self.basis.libc:
             self.no_library = "the recording was made without"
         elif not wanted:
-            self.no_library = "it is switched off: libc_preload"
+            self.no_library = "it is switched off; libc_preload: auto loads it"
         return not self.no_library
 
     def _place_library(self) -> Path | None:
@@ -94,7 +94,7 @@ class PreloadBundle:
 
     @classmethod
     def for_recording(
-        cls, level: str | None, environ: Mapping[str, str], *, library: bool = True
+        cls, level: str | None, environ: Mapping[str, str], *, library: bool = False
     ) -> "PreloadBundle | None":
         """Give what a recording is made with; None where it is made without.
 

@@ -147,7 +147,7 @@ async def examine(
         url = proxy_url(address.host, address.port)
         variables = environment(os.environ, proxy_url=url, public_dir=config.public_ca_dir)
         preload_bundle = stack.enter_context(
-            contextlib.closing(await asyncio.to_thread(_preload_bundle, clocks))
+            contextlib.closing(await asyncio.to_thread(_preload_bundle, config, clocks))
         )
         clocks = replace(clocks, no_library=preload_bundle.no_library)
         chosen = {number: unsandboxed[number] for number in here}
@@ -198,11 +198,11 @@ async def _near(turn: str, origins: Origins) -> tuple[Probe, ...]:
     return probes(opened.__getitem__, lambda number: f"https://c{number}.{turn}.{_DOMAIN}:443")
 
 
-def _preload_bundle(clocks: doctor.Clocks) -> PreloadBundle:
+def _preload_bundle(config: Config, clocks: doctor.Clocks) -> PreloadBundle:
     """Make what a replay of a recording without clock reads is made with: every clock read returns its beginning."""
     start_ns = int(clocks.virtual_s * 1e9)
     basis = Basis(FULL, secrets.token_bytes(32), "1", start_ns, libc=True)
-    return PreloadBundle(basis, recorded=True)
+    return PreloadBundle(basis, recorded=True, library=config.libc_preload == "auto")
 
 
 def _probe_run(probe: Probe, variables: Mapping[str, str], number: int) -> ProbeRun:

@@ -386,15 +386,16 @@ def _variables(config: Config, url: str, preload_bundle: PreloadBundle | None) -
 
 def _equip(runtime: Runtime, config: Config, run: str) -> PreloadBundle | None:
     """Make what the command's clock and randomness come from; None where they are left alone."""
-    library = config.libc_preload == "auto"
     if config.mode is Mode.RECORD:
-        return PreloadBundle.for_recording(config.determinism, os.environ, library=library)
+        return PreloadBundle.for_recording(
+            config.determinism, os.environ, library=config.libc_preload == "auto"
+        )
     return PreloadBundle.for_replay(
         config.determinism,
         runtime.store,
         runtime.store.runs.get(run),
         short_sleeps=config.playback.sleeps == "short",
-        library=library,
+        library=config.libc_preload != "off",
     )
 
 

@@ -90,6 +90,7 @@ def test_the_receipt_of_a_recording_tells_what_ran_with_the_preload(recorded: To
     assert recorded.code == 0, recorded.err
     assert (told["level"], told["processes"], told["preloaded"]) == ("full", 5, 5)
     assert (told["uncovered"], told["exhausted"], told["problems"]) == ([], [], [])
+    assert told["libc"] == "it is switched off; libc_preload: auto loads it", "nobody asked for it"
     assert all(f"| `{key}` |" in DOCUMENTATION for key in told)
     assert "seed" not in json.dumps(recorded.receipt)
     assert "determinism full: 5 of 5 processes with the preload" in recorded.err
@@ -161,11 +162,15 @@ def test_node_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
 
 
 def test_a_shell_asks_the_same_byte_for_byte(launcher: Launcher) -> None:
-    """In the sandbox too: every program finds the recorded time by the C library's clock, and TLS works."""
+    """In the sandbox too: every program finds the recorded time by the C library's clock, which only the recording names."""
     need("a C compiler", "curl", "a sandbox")
+    configuration = launcher.folder / "libc.yaml"
+    configuration.write_text("libc_preload: auto\n")
     script = 'for i in 1 2; do curl -sS -d "$(date +%s.%N) $(mktemp -u)" "$ORIGIN/say"; done'
     agent = ["sh", "-c", script]
-    recorded = launcher("record", "--run", "shell", "--determinism", "full", agent=agent)
+    flags = ["-c", str(configuration), "--run", "shell", "--determinism", "full"]
+    recorded = launcher("record", *flags, agent=agent)
+    configuration.unlink()
     assert (recorded.code, recorded.receipt["requests"]) == (0, 2)
     replayed = launcher("replay", "--sandbox=contained", "shell", agent=agent)
     assert replayed.code == 0, replayed.err

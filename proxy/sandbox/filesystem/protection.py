@@ -28,7 +28,7 @@ from itertools import filterfalse
 from pathlib import Path
 
 from .... import __path__ as package_path
-from ...determinism.libc_library import NoLibrary, find_cache, make_cache
+from ...determinism.libc.library import NoLibrary, find_cache, make_cache
 from ...trust.roots import find_named
 from .loading_variables import find_folders, is_apart
 from .mountinfo import Mount, find_again, read_mounts

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 
 from OpenSSL import SSL
 
-from ...determinism.libc_library import PROGRAMS
+from ...determinism.libc.library import PROGRAMS
 from ...search_path import SEARCHED, imported_early
 from ...trust.roots import find_read
 from .loading_variables import FILES, find_folders, find_missing

@@ -81,4 +81,6 @@ async def test_a_replay_that_covers_less_than_the_recording_says_so(tmp_path: Pa
         assert replayed is not None
         replayed.close()
         assert "LD_PRELOAD" not in replayed.variables({})
-        assert replayed.missing.endswith("are not now: it is switched off: libc_preload")
+        assert replayed.missing.endswith(
+            "are not now: it is switched off; libc_preload: auto loads it"
+        )

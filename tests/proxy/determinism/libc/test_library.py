@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from playhead.proxy.determinism import libc_library as library
-from playhead.proxy.determinism.libc_library import NoLibrary, get_library, place_library
+from playhead.proxy.determinism.libc import library
+from playhead.proxy.determinism.libc.library import NoLibrary, get_library, place_library
 from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import Ran, again, new_kit, run
 
-SOURCE = Path(__file__).parents[2] / "support" / "clock_reading" / "clock_reads.c"
+SOURCE = Path(__file__).parents[3] / "support" / "clock_reading" / "clock_reads.c"
 SHELL = "date +%N; (date +%N | cat) & wait; date +%N | cat; mktemp -u; {python} -c 'import time; print(time.time_ns())'"
 
 
