@@ -1,6 +1,6 @@
 """The documentation says what the code does: every command, flag, code, key, error and link.
 
-The keys of the configuration are checked by tests/config/test_reference.py, hosts of package registries by
+The keys of the configuration are checked by tests/config/test_keys_reference.py, hosts of package registries by
 tests/test_architecture.py.
 """
 

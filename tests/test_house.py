@@ -1,8 +1,10 @@
 """The figures of `just house` only get better."""
 
+from pathlib import Path
+
 import pytest
 
-from playhead.tests.support.house import FIGURES, INSIDE, limits
+from playhead.tests.support.house import FIGURES, INSIDE, is_mirrored, limits
 from playhead.tests.support.import_graph import ROOT, Arrow, climbs, cycles
 
 
@@ -35,6 +37,23 @@ def test_a_folder_with_subpackages_has_an_order() -> None:
     }
     flat = {"proxy.commands", "proxy.run"}
     assert nested - flat <= set(INSIDE)
+
+
+@pytest.mark.parametrize(
+    ("test", "mirrored"),
+    [
+        ("tests/store/test_keys.py", True),
+        ("tests/store/test_keys_of_runs.py", True),
+        ("tests/store/test_tables.py", True),
+        ("tests/store/tables/test_keys.py", False),
+        ("tests/store/test_key.py", False),
+        ("tests/tape/test_keys.py", False),
+    ],
+)
+def test_a_test_is_named_after_what_it_tests(test: str, mirrored: bool) -> None:
+    """A module or a folder at the same place, and perhaps one aspect of it."""
+    there = {"store/keys.py", "store/tables"}
+    assert is_mirrored(Path(test), lambda path: path.as_posix() in there) == mirrored
 
 
 def arrow(source: str, target: str) -> Arrow:

@@ -10,7 +10,7 @@
 5. `stdio.playhead.internal` leads to a path socket in a folder of ours, and nowhere else (`addons/wire/stdio.py`).
 
 The question is asked of the handler's own guard; a handler without one is denied. Anything that goes
-wrong while asking is a no. Checked against 12.2.3. Test: tests/proxy/engine/test_leaks.py, which fails if either layer is
+wrong while asking is a no. Checked against 12.2.3. Test: tests/proxy/engine/test_egress_guard_leaks.py, which fails if either layer is
 taken out.
 """
 

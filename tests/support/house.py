@@ -24,6 +24,7 @@ ATTRIBUTES = 20
 SUBJECT = 72
 FIRST_MEASURED = "8ce4952a542f8857cdabf086537e0103f3337436"
 """Commits after this one have short subjects."""
+PARTS_OF_PRODUCT = ("config", "tape", "store", "timeline", "addons", "proxy")
 PENDING = ("addons/run/pending_exchange.py", ("pending",))
 """The module that owns an exchange on its way, and the names of variables that refer to one elsewhere."""
 PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "playing", "account")
@@ -188,6 +189,24 @@ def untested() -> list[str]:
     return [f"lines of unit test a line of addons/: {share:.2f}"] * max(0, round(100 - 100 * share))
 
 
+def is_mirrored(test: Path, exists: Callable[[Path], bool]) -> bool:
+    """Say whether a test is named after what it tests: `tests/a/test_b.py`, or `test_b_ASPECT.py`, after `a/b.py` or `a/b/`."""
+    folder = test.parent.relative_to("tests")
+    words = test.stem.removeprefix("test_").split("_")
+    names = ("_".join(words[:count]) for count in range(1, len(words) + 1))
+    return any(exists(folder / f"{name}.py") or exists(folder / name) for name in names)
+
+
+def unmirrored() -> list[str]:
+    """Give the tests of a part that are not beside the module that they test."""
+    return sorted(
+        str(test.relative_to(ROOT))
+        for part in PARTS_OF_PRODUCT
+        for test in (ROOT / "tests" / part).rglob("test_*.py")
+        if not is_mirrored(test.relative_to(ROOT), lambda path: (ROOT / path).exists())
+    )
+
+
 def long_subjects() -> list[str]:
     """Give the commit subjects that are too long, merges aside; none where git has no history."""
     log = subprocess.run(
@@ -210,6 +229,7 @@ FIGURES: dict[str, Callable[[], list[str]]] = {
     "files that write an exchange on its way": foreign_writers,
     "files that import redaction": redacting,
     "hundredths of a test line that addons/ lacks": untested,
+    "test files that mirror no module": unmirrored,
     f"commit subjects over {SUBJECT} characters": long_subjects,
 }
 
