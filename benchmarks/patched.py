@@ -16,7 +16,7 @@ with lean():
     from mitmproxy.proxy.layers.http import HttpLayer
     from mitmproxy.proxy.layers.tls import ServerTLSLayer, TLSLayer
 
-    from playhead.proxy.engine.fast import mitmproxy_messages, routing
+    from playhead.proxy.engine.fast import mitmproxy_messages
 
 _MISSING = object()
 PATCHES: dict[str, list[tuple[object, str]]] = {
@@ -26,16 +26,10 @@ PATCHES: dict[str, list[tuple[object, str]]] = {
         (TLSLayer, "event_to_child"),
         (ServerTLSLayer, "event_to_child"),
     ],
-    "one-call": [(TLSLayer, "event_to_child"), (ServerTLSLayer, "event_to_child")],
-    "tls-read": [(TLSLayer, "tls_interact")],
-    "tls-pass": [(TLSLayer, "_handle_event")],
     "routing": [(HttpLayer, "_handle_event"), (HttpLayer, "event_to_child")],
-    "route-events": [(HttpLayer, "_handle_event")],
-    "step-over": [(routing, "_step_over")],
     "type-checks": [(http.MessageData, "__post_init__")],
     "fork": [(context.Context, "fork")],
     "headers": [(http.Headers, name) for name in ("__init__", "get_all", "get", "__contains__")],
-    "headers-init": [(http.Headers, "__init__")],
     "equal": [(connection.Connection, "__eq__")],
     "options": [(optmanager._Option, "current")],
     "body-size": [(http1, "expected_http_body_size")],
@@ -53,7 +47,6 @@ _STOCK = {
     for places in PATCHES.values()
     for owner, name in places
 }
-_STOCK[id(routing), "_step_over"] = lambda *_: None
 
 
 def _leave_out(names: list[str]) -> None:

@@ -12,9 +12,8 @@ from measure import Plan, Sample, load_blocks, new_scratch
 from proxies import HERE, Running, Tool, playhead, running
 from report import Section, spread
 
-WORKLOADS = ("small-chat", "llm")
-BUSY = (1, 8)
-"""Connections at once: one request at a time, and a proxy that always has one waiting."""
+CASES = (("small-chat", 1), ("small-chat", 8), ("llm", 8))
+"""Workloads, and connections at once: with 8 a proxy always has a request waiting."""
 _ALL = "all"
 _AGAIN = "all again"
 _TOGETHER = 4
@@ -32,7 +31,7 @@ def _tool(plan: Plan, name: str) -> Tool:
 
 def patches(plan: Plan) -> list[Section]:
     """Measure each patch on its own, recording."""
-    return [_measured(plan, workload, many) for workload in WORKLOADS for many in BUSY]
+    return [_measured(plan, *case) for case in CASES]
 
 
 def _measured(plan: Plan, workload: str, connections: int) -> Section:
