@@ -95,24 +95,10 @@ def load(
     blocks: dict[str, Blocks],
     ports: dict[str, int] | None = None,
 ) -> dict[str, Sample]:
-    """Put blocks of requests to some tools in turn, and give the sum of each; None stands for no proxy at all.
+    """Put blocks of requests to some tools in turn; None stands for no proxy at all.
 
     ports: by tool, the provider's port in the requests where it is not the one that runs.
     """
-    done = load_blocks(plan, workload, tools, blocks, ports)
-    return {name: _sum(some) for name, some in done.items()}
-
-
-def load_blocks(
-    plan: Plan,
-    workload: str,
-    tools: dict[str, Running | None],
-    blocks: dict[str, Blocks],
-    ports: dict[str, int] | None = None,
-    *,
-    connections: int = CONNECTIONS,
-) -> Samples:
-    """Do the same, and give what each block took."""
     results: dict[str, list[Sample]] = {name: [] for name in tools}
     with ExitStack() as stack:
         clients: dict[str, Client] = {}
@@ -122,7 +108,7 @@ def load_blocks(
                     do="load",
                     proxy=tool.port if tool else None,
                     upstream=(ports or {}).get(name, plan.upstream),
-                    connections=connections,
+                    connections=CONNECTIONS,
                     workload=workload,
                     blocks=blocks[name],
                 )
@@ -147,7 +133,7 @@ def load_blocks(
                             cpu.rss_anon_mb(tool.pid) if tool else 0.0,
                         )
                     )
-    return results
+    return {name: _sum(some) for name, some in results.items()}
 
 
 @contextmanager

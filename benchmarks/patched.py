@@ -1,11 +1,14 @@
-"""Run Playhead's command line without some of the fast paths that it puts into mitmproxy.
+"""Run Playhead's command line, and leave out some of the fast paths that it puts into mitmproxy, as it is told.
 
-    python benchmarks/patched.py NAME[,NAME...] serve ...       `patches.py` does; NAME is one of `PATCHES`, or `none`
+    python benchmarks/patched.py SOCKET serve ...       `patches.py` does
 
-A fast path that is left out is mitmproxy's own code again. Whatever else the engine changes stays.
+A line that comes over the socket is a name of `PATCHES`, or empty for none: from then on that one is left out, and mitmproxy's own
+code is there again. Whatever else the engine changes stays.
 """
 
+import socket
 import sys
+import threading
 
 from playhead.proxy.engine.mitmproxy_imports import lean
 
@@ -16,58 +19,68 @@ with lean():
     from mitmproxy.proxy.layers.http import HttpLayer
     from mitmproxy.proxy.layers.tls import ServerTLSLayer, TLSLayer
 
-    from playhead.proxy.engine.fast import mitmproxy_messages
-
 _MISSING = object()
-PATCHES: dict[str, list[tuple[object, str]]] = {
-    "encrypting": [
-        (TLSLayer, "_handle_event"),
-        (TLSLayer, "tls_interact"),
+Place = tuple[object, str]
+PATCHES: dict[str, list[Place]] = {
+    "encrypting: pieces that are one": [
         (TLSLayer, "event_to_child"),
         (ServerTLSLayer, "event_to_child"),
     ],
+    "encrypting: reading": [(TLSLayer, "tls_interact")],
+    "encrypting: passing": [(TLSLayer, "_handle_event")],
     "routing": [(HttpLayer, "_handle_event"), (HttpLayer, "event_to_child")],
-    "type-checks": [(http.MessageData, "__post_init__")],
-    "fork": [(context.Context, "fork")],
-    "headers": [(http.Headers, name) for name in ("__init__", "get_all", "get", "__contains__")],
-    "equal": [(connection.Connection, "__eq__")],
-    "options": [(optmanager._Option, "current")],
-    "body-size": [(http1, "expected_http_body_size")],
-    "layers": [(layer.Layer, "handle_event")],
-    "kinds": [
+    "routing: events alone": [(HttpLayer, "_handle_event")],
+    "1 type checks": [(http.MessageData, "__post_init__")],
+    "2 fork": [(context.Context, "fork")],
+    "3 headers": [(http.Headers, name) for name in ("__init__", "get_all", "get", "__contains__")],
+    "4 equality": [(connection.Connection, "__eq__")],
+    "5 options": [(optmanager._Option, "current")],
+    "6 body size": [(http1, "expected_http_body_size")],
+    "7 layers": [(layer.Layer, "handle_event")],
+    "8 hooks and replies": [
         (hooks.Hook, "__new__"),
         (commands.StartHook, "__new__"),
         (events.CommandCompleted, "__new__"),
     ],
-    "ids": [(flow, "uuid")],
+    "9 ids": [(flow, "uuid")],
 }
 """By name: what a patch replaces."""
-_STOCK = {
-    (id(owner), name): vars(owner).get(name, _MISSING)
-    for places in PATCHES.values()
-    for owner, name in places
-}
 
 
-def _leave_out(names: list[str]) -> None:
-    """Have the engine put mitmproxy's own code back once it has installed everything."""
-    install = mitmproxy_messages.install
+def _read() -> dict[tuple[int, str], object]:
+    places = [one for some in PATCHES.values() for one in some]
+    return {(id(owner), name): vars(owner).get(name, _MISSING) for owner, name in places}
 
-    def put_back() -> None:
-        install()
-        for place, name in (place for one in names for place in PATCHES[one]):
-            stock = _STOCK[id(place), name]
-            if stock is _MISSING:
-                delattr(place, name)
-            else:
-                setattr(place, name, stock)
 
-    mitmproxy_messages.install = put_back
+_STOCK = _read()
+
+
+def _put(places: list[Place], code: dict[tuple[int, str], object]) -> None:
+    for owner, name in places:
+        found = code[id(owner), name]
+        if found is _MISSING:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, found)
+
+
+def _listen(listener: socket.socket) -> None:
+    with listener.accept()[0].makefile("rw") as lines:
+        ours = _read()  # everything is in place by now
+        left_out: list[Place] = []
+        for line in lines:
+            _put(left_out, ours)
+            left_out = PATCHES.get(line.strip(), [])
+            _put(left_out, _STOCK)
+            lines.write(line)
+            lines.flush()
 
 
 if __name__ == "__main__":
-    given = sys.argv.pop(1)
-    _leave_out([] if given == "none" else given.split(","))
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(sys.argv.pop(1))
+    listener.listen()
+    threading.Thread(target=_listen, args=(listener,), daemon=True).start()
     from playhead.proxy.cli import main
 
     sys.exit(main())

@@ -1,32 +1,25 @@
 """What each fast path that the engine puts into mitmproxy saves: CPU a request without it, divided by that with all.
 
-Playheads run side by side, each without one of them, and take turns at blocks of requests in random order. The ratio
-is taken inside a turn, and the table gives the median over the turns. `all again` is a second Playhead with all: how
-far its ratio is from 1 is what a ratio here can be wrong by.
+One Playhead records blocks of requests. Before each block it is told which of the fast paths to leave out; the order is random. The
+ratio is taken inside a turn, to the block with all of them, and the table gives the median over the turns. `all again` has all of
+them, too: how far its ratio is from 1 is what a ratio here can be wrong by.
 """
 
+import socket
 import statistics
 from dataclasses import asdict
 
-from measure import Plan, Sample, load_blocks, new_scratch
-from proxies import HERE, Running, Tool, playhead, running
-from report import Section, spread
+import cpu
+from measure import Plan, Sample, new_scratch
+from proxies import HERE, Client, Running, Tool, playhead, running
+from report import Section
 
 CASES = (("small-chat", 1), ("small-chat", 8), ("llm", 8))
 """Workloads, and connections at once: with 8 a proxy always has a request waiting."""
 _ALL = "all"
 _AGAIN = "all again"
-_TOGETHER = 4
-"""Patches that are measured side by side."""
-_BLOCK = 150
-
-
-def _tool(plan: Plan, name: str) -> Tool:
-    store = plan.folder / "scratch" / name.replace(" ", "-")
-    tool = playhead("record", plan.folder, store, "bench", name=name)
-    left_out = "none" if name in (_ALL, _AGAIN) else name
-    python, _, _, *rest = tool.argv
-    return Tool(name, (python, str(HERE / "patched.py"), left_out, *rest), says_ready=True)
+_WARM, _BLOCK = 24, 96
+_TURNS = 12
 
 
 def patches(plan: Plan) -> list[Section]:
@@ -38,28 +31,68 @@ def _measured(plan: Plan, workload: str, connections: int) -> Section:
     import patched  # and with it mitmproxy, which no other part needs
 
     title = f"Left out, `{workload}`, {connections} connection{'s' * (connections > 1)}"
-    section = Section(title, ("without", "CPU ms/req", "CPU x all (least..most)"), raw={})
-    names = [*patched.PATCHES, _AGAIN]
-    turns = 3 if plan.quick else 8
-    numbers = list(range(_BLOCK * (turns + 1)))
-    blocks = [numbers[at : at + _BLOCK] for at in range(0, len(numbers), _BLOCK)]
-    for first in range(0, len(names), _TOGETHER):
-        some = (_ALL, *names[first : first + _TOGETHER])
-        turn: dict[str, list[Sample]] = {name: [] for name in some}
-        for round_ in range(plan.rounds):
-            plan.say(f"{title}: {', '.join(some[1:])}: {round_ + 1} of {plan.rounds}")
-            new_scratch(plan)
-            with running([_tool(plan, name) for name in some], plan.folder) as started:
-                every: dict[str, Running | None] = dict(started)
-                done = load_blocks(
-                    plan, workload, every, dict.fromkeys(every, blocks), connections=connections
-                )
-            for name, samples in done.items():
-                turn[name] += samples
-        for name in some[1:]:
-            pairs = zip(turn[name], turn[_ALL], strict=True)
-            ratios = [one.cpu_ms / other.cpu_ms for one, other in pairs]
-            cpu_ms = statistics.median(one.cpu_ms for one in turn[name])
-            section.rows.append((name, f"{cpu_ms:.3f}", spread(ratios, 3)))
-            section.raw[name] = [asdict(one) for one in turn[name]]
+    head = ("without", "CPU ms/req", "CPU x all, median", "quartiles")
+    section = Section(title, head, raw={})
+    names = [_ALL, _AGAIN, *patched.PATCHES]
+    turns = [
+        turn
+        for round_ in range(plan.rounds)
+        for turn in _turns(plan, workload, connections, names, f"{title}: {round_ + 1}")
+    ]
+    for name in names[1:]:
+        ratios = [turn[name].cpu_ms / turn[_ALL].cpu_ms for turn in turns]
+        low, middle, high = statistics.quantiles(ratios)
+        cpu_ms = statistics.median(turn[name].cpu_ms for turn in turns)
+        section.rows.append((name, f"{cpu_ms:.3f}", f"{middle:.3f}", f"{low:.3f}..{high:.3f}"))
+        section.raw[name] = [asdict(turn[name]) for turn in turns]
     return section
+
+
+def _turns(
+    plan: Plan, workload: str, connections: int, names: list[str], title: str
+) -> list[dict[str, Sample]]:
+    _, store = new_scratch(plan)
+    place = store.parent / "told"
+    python, _, _, *rest = playhead("record", plan.folder, store, "bench").argv
+    tool = Tool("playhead", (python, str(HERE / "patched.py"), str(place), *rest), says_ready=True)
+    count = 3 if plan.quick else _TURNS
+    numbers = iter(range(10**9))
+    blocks = [
+        [next(numbers) for _ in range(size)] for size in (_WARM, _BLOCK) * (count * len(names))
+    ]
+    with running([tool], plan.folder) as started, socket.socket(socket.AF_UNIX) as told:
+        told.connect(str(place))
+        proxy = started["playhead"]
+        client = Client(
+            do="load",
+            proxy=proxy.port,
+            upstream=plan.upstream,
+            connections=connections,
+            workload=workload,
+            blocks=blocks,
+        )
+        try:
+            return [
+                _turn(plan, proxy, client, told, names, f"{title}, turn {at + 1} of {count}")
+                for at in range(count)
+            ]
+        finally:
+            client.close()
+
+
+def _turn(
+    plan: Plan, proxy: Running, client: Client, told: socket.socket, names: list[str], title: str
+) -> dict[str, Sample]:
+    plan.say(title)
+    found = {}
+    for name in plan.rng.sample(names, len(names)):
+        told.sendall(f"{name}\n".encode())
+        assert told.recv(100).decode().strip() == name
+        client.go()
+        before = cpu.settled_cpu_s(proxy.pid)
+        done = client.go()
+        used = cpu.settled_cpu_s(proxy.pid) - before
+        found[name] = Sample(
+            done["requests"], done["wall_s"], used, done["p50_ms"], done["p99_ms"], 0.0
+        )
+    return found
