@@ -1,0 +1,67 @@
+"""What the control host answers: the run of a connection, and nothing that it was not asked."""
+
+import json
+from typing import Any
+
+import pytest
+
+from playhead.addons.control import Control
+from playhead.addons.wire.stdio import StdioServers
+from playhead.config import Mode
+from playhead.tape.policy.decide import Action
+from playhead.tests.support.pending import NotedRun, make_pending
+
+HOST = "http://playhead.internal"
+
+
+def answer(
+    what: str, mode: Mode = Mode.RECORD, action: Action | None = Action.CONTROL
+) -> tuple[int, Any] | None:
+    """Ask; give status and body."""
+    pending = make_pending(NotedRun(mode=mode), what, action=action)
+    servers = StdioServers()
+    Control(servers).request(pending.flow)
+    servers.close()
+    response = pending.flow.response
+    if response is None:
+        return None
+    assert response.headers["content-type"] == "application/json"
+    return response.status_code, json.loads(response.content or b"null")
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("path", ["/", "/run"])
+def test_the_run_of_a_connection_is_told(path: str, mode: Mode) -> None:
+    """Whatever its mode."""
+    status, told = answer(f"GET {HOST}{path}", mode) or (0, {})
+    assert (status, told["mode"], told["requests"]) == (200, mode.value, 1)
+    assert (told["run"], told["tape"], told["problem"]) == (None, None, None)
+    assert "sockets" not in told
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"), [(Mode.RECORD, True), (Mode.PLAYBACK, False), (Mode.PASSTHROUGH, False)]
+)
+def test_where_servers_on_a_pipe_are_reached_is_told_while_recording(
+    mode: Mode, told: bool
+) -> None:
+    """A playback reaches none."""
+    found = answer(f"GET {HOST}/stdio", mode)
+    assert found is not None
+    assert ("sockets" in found[1]) is told
+
+
+@pytest.mark.parametrize(
+    "what", [f"POST {HOST}/", f"DELETE {HOST}/run", f"GET {HOST}/runs", f"GET {HOST}/run?x=1"]
+)
+def test_anything_else_is_unknown(what: str) -> None:
+    """And says nothing of the run."""
+    assert answer(what) == (404, {"error": "unknown; GET / tells the run of this connection"})
+
+
+@pytest.mark.parametrize("action", [None, Action.FORWARD, Action.REFUSE, Action.SERVE])
+def test_only_what_was_decided_to_be_for_the_control_host_is_answered(
+    action: Action | None,
+) -> None:
+    """Another request goes its way."""
+    assert answer(f"GET {HOST}/", action=action) is None
