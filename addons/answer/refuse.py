@@ -13,6 +13,7 @@ from typing import Any
 
 from mitmproxy import http
 
+from ... import PlayheadError
 from ...config import Mode
 from ...store import Record, StoreError, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
@@ -202,14 +203,22 @@ _PRESET_HEADERS = refusal_headers(_PRESET_REASON)
 _PRESET_BODY = refusal_body(Request("", "http", "", 80, "", "HTTP/1.1", ()), None, _PRESET_REASON)
 
 
+def _failure_reason(error: Exception, pending: PendingExchange | None) -> str:
+    """Give what a person can act on with what to do; of an error of ours its kind alone, as its text may quote anything."""
+    if not isinstance(error, PlayheadError):
+        return f"internal error: {type(error).__name__}"
+    text = f"{error}; {error.hint}" if error.hint else str(error)
+    return text if pending is None else pending.open_run.redactor.redact_text(text)
+
+
 def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     """Answer a request whose deciding failed with a refusal.
 
     Its pending exchange ends here, so that nothing more is decided, played, recorded or let out.
     """
-    reason = f"internal error: {type(error).__name__}"
-    flow.response = refusal(None, None, reason)
     pending = detach(flow)
+    reason = _failure_reason(error, pending)
+    flow.response = refusal(None, None, reason)
     if pending is None:
         return
     facts = pending.facts

@@ -10,6 +10,7 @@ Test: tests/proxy/engine/hooks/test_dispatch.py.
 
 import inspect
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from ....addons.answer.refuse import refuse_failed
 
 logger = logging.getLogger(__name__)
 
+_TOLD = 64
 _DECIDING = frozenset({"http_connect", "requestheaders", "request"})
 _KEEPING = frozenset(
     {
@@ -43,6 +45,8 @@ class TableAddonManager(addonmanager.AddonManager):
         super().__init__(master)  # type: ignore[no-untyped-call]  # mitmproxy's
         self._table: dict[str, tuple[Callable[[Any], Any], ...]] = {}
         self._arguments: dict[type[hooks.Hook], str] = {}
+        self._told: deque[str] = deque(maxlen=_TOLD)
+        """Failures that a person can mend, and that were logged."""
 
     def add(self, *addons: Any) -> None:
         """Add addons at the end of the chain."""
@@ -77,7 +81,7 @@ class TableAddonManager(addonmanager.AddonManager):
                 if result is not None and inspect.isawaitable(result):
                     return self._finish(hook.name, subject, result, handlers[place + 1 :])
         except Exception as error:
-            fail(hook.name, [subject], error)
+            self._fail(hook.name, subject, error)
         return None
 
     async def _finish(
@@ -94,7 +98,7 @@ class TableAddonManager(addonmanager.AddonManager):
                 if result is not None and inspect.isawaitable(result):
                     await result
         except Exception as error:
-            fail(name, [subject], error)
+            self._fail(name, subject, error)
 
     async def handle_lifecycle(self, event: hooks.Hook) -> None:
         """Run a hook."""
@@ -109,19 +113,23 @@ class TableAddonManager(addonmanager.AddonManager):
                 if result is not None and inspect.isawaitable(result):
                     await result
         except Exception as error:
-            fail(event.name, arguments, error)
+            self._fail(event.name, arguments[0] if arguments else None, error)
 
+    def _fail(self, name: str, subject: Any, error: Exception) -> None:
+        """Make a failed hook harmless: refuse what was being decided, end what was being kept."""
+        self._log(name, error)
+        message = subject if isinstance(subject, http.HTTPFlow) else getattr(subject, "flow", None)
+        if not isinstance(message, http.HTTPFlow):
+            return
+        if name in _DECIDING:
+            refuse_failed(message, error)
+        elif name in _KEEPING and message.error is None:
+            message.error = flow.Error(flow.Error.KILLED_MESSAGE)
 
-def fail(name: str, arguments: list[Any], error: Exception) -> None:
-    """Make a failed hook harmless: refuse what was being decided, end what was being kept."""
-    # What a person can mend was told in a sentence; the rest is ours, with its place.
-    expected = isinstance(error, PlayheadError)
-    logger.error("hook %s failed: %s", name, error, exc_info=None if expected else error)
-    subject = arguments[0] if arguments else None
-    message = subject if isinstance(subject, http.HTTPFlow) else getattr(subject, "flow", None)
-    if not isinstance(message, http.HTTPFlow):
-        return
-    if name in _DECIDING:
-        refuse_failed(message, error)
-    elif name in _KEEPING and message.error is None:
-        message.error = flow.Error(flow.Error.KILLED_MESSAGE)
+    def _log(self, name: str, error: Exception) -> None:
+        """Log a failure with its place; one that a person can mend in a sentence, and once, as each request meets it again."""
+        if not isinstance(error, PlayheadError):
+            logger.error("hook %s failed: %s", name, error, exc_info=error)
+        elif str(error) not in self._told:
+            self._told.append(str(error))
+            logger.error("hook %s failed: %s", name, error)

@@ -23,6 +23,7 @@ from mitmproxy.test import tflow
 from playhead.addons.record import Record
 from playhead.config import Config, Mode
 from playhead.proxy.engine.hooks.dispatch import TableAddonManager
+from playhead.store import StoreUnwritable
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.engine import Running, running_engine
@@ -131,6 +132,28 @@ async def test_a_failure_while_deciding_refuses(hook: Any, how: str, way: Any) -
     assert flow.response.headers["x-should-retry"] == "false"
     assert "internal error: ValueError" in (flow.response.text or "")
     assert flow.error is None
+
+
+class Full:
+    """Fails as on a full disk."""
+
+    def request(self, _: object) -> None:
+        raise StoreUnwritable("cannot write the store /s: its disk is full", "free space")
+
+
+@WAYS
+async def test_a_full_disk_is_explained_to_the_client_and_logged_once(
+    way: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The refusal says what happened and what to do; the log does not repeat it for each request."""
+    manager = _manager(Full())
+    for _ in range(3):
+        flow = tflow.tflow()
+        await way(manager, HttpRequestHook(flow))
+        assert flow.response is not None
+        assert "cannot write the store /s: its disk is full; free space" in flow.response.text
+        assert "internal error" not in flow.response.text
+    assert caplog.text.count("its disk is full") == 1
 
 
 @WAYS
