@@ -15,10 +15,10 @@ from mitmproxy import http
 from ..tape.canonical.canonical_request import Canonical, canonical, same_head
 from ..tape.diff.difference import common_prefix, show_difference
 from ..tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
-from ..tape.exchange import Exchange, RawAnswer, Request, RequestClass, VerdictKind
+from ..tape.exchange import Exchange, RawAnswer, Request, RequestClass
 from ..tape.matching.cursor import Hit
 from ..tape.playback.delivery import saw_nothing
-from ..tape.policy.decide import Action, Decision
+from ..tape.policy.revise import Cause, Recognised, Refused, revise
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
 from .answer.cut_request import note_cut_request
@@ -34,6 +34,7 @@ from .wire.http import read_request
 _TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
 """Content types of protocols that stream both ways."""
 _SHOWN_BYTES = 100
+_GIVEN_UP = "its client gave up before it had ended; the tape has no such request"
 
 
 def is_bidirectional(request: http.Request) -> bool:
@@ -74,8 +75,7 @@ class Bidirectional:
         if recorded is not None:
             _take(pending, playback, request, recorded, "on tape: its client gave up there, too")
             return
-        reason = "its client gave up before it had ended; the tape has no such request"
-        note_verdict(pending, request, VerdictKind.REFUSED, reason)
+        note_verdict(pending, request, revise(None, Refused(Cause.CUT, _GIVEN_UP)))
 
 
 def _find(pending: PendingExchange, playback: PlaybackState) -> None:
@@ -180,9 +180,9 @@ def _take(
     pending.identify(fingerprint, playback.effect_key_of(recorded))
     pending.find(Lookup(hit))
     playback.cursor.take(fingerprint, hit)
-    decision = pending.decide(Decision(Action.SERVE, reason, "tape", recorded.seq))
+    decision = pending.revise(Recognised(recorded.seq, reason))
     if pending.held.injection is not None:
-        reason = note_injected(pending, pending.held.injection, decision).reason
+        decision = note_injected(pending, pending.held.injection, decision)
     raw = None
     if start is not None:
         if recorded.has_replaced_answer and open_run.keeps_originals:
@@ -191,12 +191,11 @@ def _take(
     if open_run.sink_queue is not None:
         pending.account.answer(recorded)
     more = notes(pending, playback, request, recorded, raw)
-    served = VerdictKind.SERVED
     version = request.http_version
     same = same_head(recorded.request, request) and recorded.request.http_version == version
     same = same and playback.agreement.has_same_secrets(request, recorded)
     match = "exact" if same else "canonical"
-    note_verdict(pending, request, served, reason, tape_seq=recorded.seq, match=match, **more)
+    note_verdict(pending, request, decision, tape_seq=recorded.seq, match=match, **more)
 
 
 def _compare(pending: PendingExchange, request: Request, early: Early) -> None:

@@ -25,7 +25,7 @@ from ..tape.canonical.target_overrides import (
 )
 from ..tape.classify.by_body import class_by_body
 from ..tape.classify.by_method_and_url import Kind
-from ..tape.diff.divergence_types import UNKEPT, Dependence, Difference
+from ..tape.diff.divergence_types import Dependence, Difference
 from ..tape.exchange import (
     NO_TUNNEL,
     Exchange,
@@ -42,11 +42,18 @@ from ..tape.policy.decide import (
     UNCONSTRAINED,
     Action,
     Constraints,
-    Decision,
     Drifted,
     Facts,
     Found,
     Policy,
+)
+from ..tape.policy.revise import (
+    Disagreement,
+    MissedTunnel,
+    TooEarly,
+    Unanswerable,
+    Unreadable,
+    Unsearched,
 )
 from ..tape.records.events import EventKind
 from .answer.order import (
@@ -54,7 +61,6 @@ from .answer.order import (
     find_overlaps,
     find_passed,
     note_reordered,
-    reorder_reason,
 )
 from .answer.refuse import preset_refusal, refusal
 from .answer.stub import imitate_tape
@@ -81,10 +87,6 @@ if TYPE_CHECKING:
 
 _LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
-
-_MEND = "record it again, or restore the store from a copy"
-
-_UNKEPT_REMEDY = "it has more places that look like secrets than are judged in one text (docs/secrets.md); ask for less at once"
 
 _DROPPED = (
     "trailers that override its method, path or host were left out: it was decided before they came"
@@ -261,8 +263,7 @@ class TapeLookup:
         missed = find_missed(pending.open_run, playback, request, found.seq)
         if missed is not None:
             take_missed(pending.open_run, playback, missed)
-            reason = "on tape: the tunnel that failed before this request"
-            pending.decide(Decision(Action.SERVE, reason, "tape", missed.seq))
+            pending.revise(MissedTunnel(missed.seq))
             return False
         return True
 
@@ -281,35 +282,20 @@ class TapeLookup:
         """
         open_run = pending.open_run
         if needs is not None and not playback.cursor.served(needs.tape_seq):
-            _refuse(pending, replace(pending.lookup, needs=needs), reorder_reason(seq, needs))
+            _refuse(pending, TooEarly(seq, needs))
             return None
-        recorded, problem = None, "it is missing"
-        try:
-            recorded = open_run.store.exchanges.find(playback.tape, seq)
-            if recorded is not None and open_run.keeps_originals:
-                open_run.store.originals.find(playback.tape, recorded)
-        except LogCorrupt as error:
-            recorded = None
-            problem = str(error)
-        if recorded is None:
-            reason = f"on the tape as seq {seq}, which cannot be read ({problem}); {_MEND}"
-            _refuse(pending, replace(pending.lookup, unreadable=True), reason)
-            return None
-        rest = recorded.response.find_unsearched() if recorded.response is not None else None
-        if rest is not None:
-            reason = f"on the tape as seq {seq}, {UNKEPT}: {rest.size} bytes from byte {rest.at} on; {_UNKEPT_REMEDY}"
-            _refuse(pending, replace(pending.lookup, unreadable=True), reason)
+        recorded = _read(open_run, playback, seq)
+        if not isinstance(recorded, Exchange):
+            _refuse(pending, recorded)
             return None
         recorded_so = _as_asked(pending, recorded)
         if _lacks_values(pending, playback, request, recorded_so):
             return self._take_later(pending, playback, request, fingerprint, seq, needs)
         wrong = _find_disagreements(pending, playback, request, recorded_so, fingerprint)
-        lookup = replace(pending.lookup, recorded=recorded, disagrees=wrong)
+        pending.find(replace(pending.lookup, recorded=recorded))
         if wrong:
-            text = "; ".join(one.what for one in wrong)
-            _refuse(pending, lookup, f"on the tape as seq {seq}, but {text}")
+            _refuse(pending, Disagreement(seq, wrong))
             return None
-        pending.find(lookup)
         playback.cursor.take(fingerprint, Hit(seq))
         passed = find_passed(open_run, pending, recorded)
         return self._compare_lane(pending, playback, request, recorded, passed) if passed else None
@@ -491,10 +477,26 @@ def _lacks_values(
     return playback.agreement.lacks_values(request, recorded)
 
 
-def _refuse(pending: PendingExchange, lookup: Lookup, reason: str) -> None:
-    """Refuse what the tape has; what was found says why."""
-    pending.find(lookup)
-    pending.decide(Decision(Action.REFUSE, reason, "tape"))
+def _refuse(pending: PendingExchange, wrong: Unanswerable) -> None:
+    """Refuse what the tape has."""
+    pending.find(replace(pending.lookup, wrong=wrong))
+    pending.revise(wrong)
+
+
+def _read(
+    open_run: OpenRun, playback: PlaybackState, seq: Seq
+) -> Exchange | Unreadable | Unsearched:
+    """Read what is to be served, or say why it cannot be."""
+    try:
+        recorded = open_run.store.exchanges.find(playback.tape, seq)
+        if recorded is not None and open_run.keeps_originals:
+            open_run.store.originals.find(playback.tape, recorded)
+    except LogCorrupt as error:
+        return Unreadable(seq, str(error))
+    if recorded is None:
+        return Unreadable(seq, "it is missing")
+    rest = recorded.response.find_unsearched() if recorded.response is not None else None
+    return recorded if rest is None else Unsearched(seq, rest.size, rest.at)
 
 
 def _as_asked(pending: PendingExchange, recorded: Exchange) -> Exchange:

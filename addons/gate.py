@@ -6,21 +6,22 @@ is not approved is answered as a refusal, so that the agent can go on.
 
 import logging
 from collections.abc import Awaitable
-from dataclasses import replace
 
 from mitmproxy import http
 
 from ..store import RunInfo
 from ..tape.exchange import Request
-from ..tape.policy.approval_decision import ApprovalDecision, Ruling
+from ..tape.policy.approval_decision import ApprovalDecision, Ruling, confirm
 from ..tape.policy.decide import Action, Decision
+from ..tape.policy.revise import Cause, Finding, Refused, Ruled
 from ..tape.records.events import EventKind
 from .run.exchange_events import repeat_row
 from .run.pending_approvals import MOST_HELD, PendingApprovals
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.registry import RunRegistry
 
-_WITHDRAWN = "its live rule was removed from the configuration while it was held"
+_UNBEGUN = "its run could not be begun, so nobody could be asked"
+_CROWDED = f"{MOST_HELD} requests are held already; approve or deny some"
 logger = logging.getLogger(__name__)
 
 
@@ -39,10 +40,10 @@ class Gate:
         if pending.decision.action is not Action.HOLD:
             return None
         if pending.open_run.info is None or pending.request is None:
-            _refuse(pending, "its run could not be begun, so nobody could be asked")
+            _apply(pending, Refused(Cause.UNASKED, _UNBEGUN))
             return None
         if len(self._approvals) >= MOST_HELD:
-            _refuse(pending, f"{MOST_HELD} requests are held already; approve or deny some")
+            _apply(pending, Refused(Cause.UNASKED, _CROWDED))
             return None
         return self._hold(pending, pending.open_run.info, pending.request, pending.decision)
 
@@ -80,13 +81,12 @@ class Gate:
         pending.held.ask(approval)
         decided = ApprovalDecision(Ruling.ENDED)
         try:
-            decided = await approval.wait()
-            if decided.ruling is Ruling.APPROVED and pending.left:
-                decided = replace(decided, ruling=Ruling.LEFT)
-            elif decided.ruling is Ruling.APPROVED and open_run.stopped is not None:
-                decided = ApprovalDecision(Ruling.ENDED, reason=str(open_run.stopped))
-            elif decided.ruling is Ruling.APPROVED and _is_withdrawn(pending, decision):
-                decided = ApprovalDecision(Ruling.ENDED, reason=_WITHDRAWN)
+            decided = confirm(
+                await approval.wait(),
+                left=pending.left,
+                stopped=str(open_run.stopped or ""),
+                withdrawn=_is_withdrawn(pending, decision),
+            )
         finally:
             self._approvals.let_go(approval, decided)
             open_run.counters.approval_decisions[decided.ruling.value] += 1
@@ -99,11 +99,7 @@ class Gate:
             via=decided.via,
             reason=decided.reason,
         )
-        reason = f"{decision.reason}; {decided.text}"
-        if decided.ruling is Ruling.APPROVED:
-            pending.decide(Decision(decision.then, reason, decision.rule))
-        else:
-            _refuse(pending, reason)
+        _apply(pending, Ruled(decided))
 
 
 def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
@@ -112,10 +108,11 @@ def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
     return decision.then is Action.LIVE and live is None
 
 
-def _refuse(pending: PendingExchange, reason: str) -> None:
-    """Have a request refused that was about to leave: it has not been done, and costs nothing."""
+def _apply(pending: PendingExchange, finding: Finding) -> None:
+    """Let a request go on, or have it refused: it has not been done then, and costs nothing."""
+    if pending.revise(finding).action is not Action.REFUSE:
+        return
     if pending.account.gated is not None:
         pending.account.gated.undone = True
     if pending.open_run.usage_meter is not None:
         pending.open_run.usage_meter.count(pending, -1)
-    pending.decide(Decision(Action.REFUSE, reason, pending.rule))

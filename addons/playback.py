@@ -22,13 +22,13 @@ from ..tape.exchange import (
     RequestClass,
     Response,
     Seq,
-    VerdictKind,
 )
 from ..tape.matching.agreement import Drift
 from ..tape.matching.profile_use import ProfileUse, find_profile_use, have_other_conditions
 from ..tape.playback.delivery import is_terminal
 from ..tape.playback.script import Steps, script
 from ..tape.policy.decide import Action, Decision
+from ..tape.policy.revise import Cause, Refused
 from ..tape.records.events import EventKind
 from ..tape.records.originals import answer_of, put_back
 from . import websocket
@@ -111,20 +111,16 @@ class Playback:
         response = exchange.response
         if pending.held.injection is not None:
             decision = note_injected(pending, pending.held.injection, decision)
-        verdict, reason = VerdictKind.SERVED, decision.reason
         if response is not None and response.status == 101 and pending.held.injection is None:
             wrong = websocket.serve(pending, playback, request, exchange, raw)
-            if wrong:
-                flow.response = refusal(request, None, wrong)
-                verdict, reason = VerdictKind.REFUSED, wrong
-        elif wrong := needs_http2(request, exchange):
-            flow.response = refusal(request, None, wrong)
-            verdict, reason = VerdictKind.REFUSED, wrong
         else:
-            play(pending, playback, exchange, raw)
-            withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
-            if (withheld or exchange.withheld) and pending.held.injection is None:
-                lay_refusal(pending, exchange, withheld or exchange.withheld)
+            wrong = needs_http2(request, exchange)
+            if not wrong:
+                play(pending, playback, exchange, raw)
+                _withhold(pending, exchange)
+        if wrong:
+            flow.response = refusal(request, None, wrong)
+            decision = pending.revise(Refused(Cause.UNPLAYABLE, wrong))
         match = "repeated" if decision.repeated else "canonical"
         if match == "canonical":
             recorded = exchange.request
@@ -142,9 +138,16 @@ class Playback:
             match, more["allowed"] = "drifted", [str(one) for one in decision.allowed]
         if pending.lookup.reordered_results:
             more["reordered_results"] = True
-        if verdict is VerdictKind.SERVED:
+        if not wrong:
             more |= notes(pending, playback, request, exchange, raw)
-        note_verdict(pending, request, verdict, reason, tape_seq=decision.seq, match=match, **more)
+        note_verdict(pending, request, decision, tape_seq=decision.seq, match=match, **more)
+
+
+def _withhold(pending: PendingExchange, exchange: Exchange) -> None:
+    """Lay a refusal over a recorded answer that violates its contract, or did so while recording."""
+    withheld = pending.contract_state.withheld if pending.contract_state is not None else ""
+    if (withheld or exchange.withheld) and pending.held.injection is None:
+        lay_refusal(pending, exchange, withheld or exchange.withheld)
 
 
 def find_raw(open_run: OpenRun, playback: PlaybackState, exchange: Exchange) -> RawAnswer | None:

@@ -41,6 +41,7 @@ from ..tape.exchange import (
 )
 from ..tape.playback.websocket import ABRUPT
 from ..tape.policy.decide import Action
+from ..tape.policy.revise import Cause, Refused
 from ..tape.records.events import Event, EventKind
 from .answer.delivery import note_left
 from .run.exchange_events import idempotency_key, intent_row, outcome_event
@@ -191,7 +192,7 @@ class Record:
         if pending is None:
             return
         if not pending.recording:
-            if pending.decision is not None and pending.decision.action is Action.SERVE:
+            if pending.decision is not None and pending.decision.seq is not None:
                 # Its client left before the first step.
                 note_left(pending)
             pending.finish()
@@ -239,7 +240,8 @@ class Record:
                 answer = pending.flow.response if pending.answer.head_us else None
                 await self._save(pending, answer, complete=False)
             elif pending.steps is not None and pending.request is not None:
-                note_verdict(pending, pending.request, VerdictKind.REFUSED, text)
+                decision = pending.revise(Refused(Cause.CRASHED, text))
+                note_verdict(pending, pending.request, decision)
             pending.finish()
 
     async def keep_failed(self, pending: PendingExchange) -> None:
@@ -292,9 +294,10 @@ class Record:
             return self._save(pending, answer, complete=False)
         waiting = None
         if pending.request is not None and not pending.finished:
+            decision = pending.revise(Refused(Cause.STOPPED, text, rule))
             # Where nothing can be written, whoever breaks it off has more to say than this.
             with contextlib.suppress(StoreError):
-                note_verdict(pending, pending.request, VerdictKind.REFUSED, text, rule=rule)
+                note_verdict(pending, pending.request, decision)
             if isinstance(pending.websocket, WebSocketPlayer):
                 waiting = pending.websocket.end()
         pending.finish()

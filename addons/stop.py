@@ -19,10 +19,11 @@ from mitmproxy import connection
 from mitmproxy import flow as mflow
 
 from ..store import StoreError
-from ..tape.exchange import RedactedText, VerdictKind
+from ..tape.exchange import RedactedText
 from ..tape.policy import decide as policy
 from ..tape.policy.approval_decision import ApprovalDecision, Ruling
 from ..tape.policy.refusal import STOPPED
+from ..tape.policy.revise import Cause, Refused
 from ..tape.records.events import Event, EventKind
 from .answer.refuse import refusal
 from .run.pending_exchange import PendingExchange, detach, note_verdict, on_their_way
@@ -112,8 +113,9 @@ def _refuse(pending: PendingExchange, text: str) -> None:
     """Answer what was found on the tape, and is not played yet, with a refusal."""
     pending.flow.response = refusal(pending.request, None, text, STOPPED)
     detach(pending.flow)
+    decision = pending.revise(Refused(Cause.STOPPED, text, policy.STOPPED))
     if pending.request is not None:
         # Where nothing can be written whoever asked for the stop is told by the event.
         with contextlib.suppress(StoreError):
-            note_verdict(pending, pending.request, VerdictKind.REFUSED, text, rule=policy.STOPPED)
+            note_verdict(pending, pending.request, decision)
     pending.finish()

@@ -35,7 +35,6 @@ from ..tape.exchange import (
     Request,
     RequestClass,
     Seq,
-    VerdictKind,
     WebSocketMessage,
 )
 from ..tape.matching.agreement import ComparedMessage
@@ -60,6 +59,7 @@ from ..tape.playback.websocket import (
 )
 from ..tape.policy.decide import Action
 from ..tape.policy.refusal import websocket_refusal
+from ..tape.policy.revise import Recognised
 from ..tape.records.events import EventKind
 from ..tape.records.originals import answer_of, restore_close
 from .run.pending_exchange import (
@@ -393,9 +393,8 @@ class WebSocketPlayer(WebSocket):
         pending = self._pending
         reason = "on tape: the WebSocket to this URL that begins with this message"
         match = (pending.account.logged or {}).get("match", "canonical")
-        note_verdict(
-            pending, self._request, VerdictKind.SERVED, reason, tape_seq=other.seq, match=match
-        )
+        decision = pending.revise(Recognised(other.seq, reason))
+        note_verdict(pending, self._request, decision, tape_seq=other.seq, match=match)
 
     def crossed(self) -> Iterator[WebSocketMessage]:
         """Give what the server said across the client's closing frame, once that has come.

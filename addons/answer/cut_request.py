@@ -7,7 +7,8 @@ from collections import Counter
 
 from ...config import Mode
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
-from ...tape.exchange import RequestClass, VerdictKind
+from ...tape.exchange import RequestClass
+from ...tape.policy.revise import Cause, Refused, revise
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, note_verdict
 from ..wire.http import read_request
@@ -34,7 +35,7 @@ def note_cut_request(pending: PendingExchange) -> None:
             cuts[method, url] -= 1
             open_run.note(EventKind.NOTED, cut=[method, url])
             return
-        note_verdict(pending, request, VerdictKind.REFUSED, _TEXT)
+        note_verdict(pending, request, revise(pending.decision, Refused(Cause.CUT, _TEXT)))
         diverged = Divergence(
             DivergenceKind.UNEXPECTED, pending.seq, method, url, text=f"{_TEXT}; the tape has none"
         )

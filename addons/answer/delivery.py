@@ -5,8 +5,9 @@ from typing import Any
 from mitmproxy import http
 
 from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
-from ...tape.exchange import Gone, RequestClass, Response, VerdictKind
+from ...tape.exchange import Gone, RequestClass, Response
 from ...tape.playback.delivery import is_out_of_time, left_early, left_late
+from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, note_verdict
 from .refuse import refusal
@@ -63,8 +64,9 @@ def refuse_late(pending: PendingExchange) -> http.Response:
     after = f"{gone.at_us / 1e6:.1f} s" if gone is not None else "a while"
     what = "the rest of this answer" if begun else "this answer"
     reason = f"the recorded client left after {after} and never saw {what}; {_ADVICE}"
+    decision = pending.revise(Refused(Cause.LATE, reason))
     if request is not None:
-        note_verdict(pending, request, VerdictKind.REFUSED, reason)
+        note_verdict(pending, request, decision)
     if not _is_not_compared(pending):
         _note(pending, _show(gone)[1], "waits for more", reason)
     return refusal(request, None, reason)

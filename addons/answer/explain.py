@@ -31,6 +31,7 @@ from ...tape.matching.provenance import (
     sought,
 )
 from ...tape.policy.decide import Drifted
+from ...tape.policy.revise import Disagreement, TooEarly, Unreadable, Unsearched
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
@@ -53,23 +54,20 @@ def explain(playback: PlaybackState, pending: PendingExchange, request: Request)
 
     request: redacted.
     """
-    found, needs = pending.lookup.found, pending.lookup.needs
+    found, wrong = pending.lookup.found, pending.lookup.wrong
     made = partial(Divergence, seq=pending.seq, method=request.method, url=request.url)
-    if needs is not None and isinstance(found, Hit | Drifted):
-        text = _too_early(needs)
-        return made(DivergenceKind.REORDERED, nearest_seq=found.seq, text=text, needs=needs)
-    if pending.lookup.disagrees and isinstance(found, Hit | Drifted):
-        text = "; ".join(one.what for one in pending.lookup.disagrees)
-        places = tuple(one.difference for one in pending.lookup.disagrees)
-        changed = DivergenceKind.CHANGED
-        return made(changed, nearest_seq=found.seq, differences=places, text=text)
-    if (
-        pending.lookup.unreadable
-        and isinstance(found, Hit | Drifted)
-        and pending.decision is not None
-    ):
-        reason = pending.decision.reason
-        return made(DivergenceKind.UNEXPECTED, nearest_seq=found.seq, text=reason)
+    if isinstance(found, Hit | Drifted):
+        match wrong:
+            case TooEarly(_, needs):
+                text = _too_early(needs)
+                return made(DivergenceKind.REORDERED, nearest_seq=found.seq, text=text, needs=needs)
+            case Disagreement(_, places):
+                text = "; ".join(one.what for one in places)
+                differs = tuple(one.difference for one in places)
+                changed = DivergenceKind.CHANGED
+                return made(changed, nearest_seq=found.seq, differences=differs, text=text)
+            case Unreadable() | Unsearched():
+                return made(DivergenceKind.UNEXPECTED, nearest_seq=found.seq, text=wrong.text)
     if isinstance(found, Exhausted):
         text = f"the tape answers this request {found.times} times, and it was asked once more"
         return made(DivergenceKind.EXHAUSTED, nearest_seq=found.last, text=text)

@@ -38,14 +38,6 @@ def find_needs(
         return None
 
 
-def reorder_reason(seq: Seq, needs: Dependence) -> str:
-    """Say in one line why a request came too early."""
-    return (
-        f"reordered: on the tape as seq {seq}, but {needs.place} has a value from the answer to"
-        f" seq {needs.tape_seq}, which has not been asked for yet"
-    )
-
-
 def find_overlaps(open_run: OpenRun) -> tuple[Seq, ...]:
     """Find the requests of a run that are on their way, and whose clients wait for them."""
     found = []

@@ -19,18 +19,16 @@ from ...store import Record, StoreError, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.client_profiles import find_product
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
-from ...tape.exchange import Exchange, Fault, Request, RequestClass, Response, VerdictKind
-from ...tape.policy.decide import CONTRACTS, LIMITS, Action, Decision
+from ...tape.exchange import Exchange, Fault, Request, RequestClass, Response
+from ...tape.policy.decide import Action, Decision
 from ...tape.policy.refusal import (
-    CONTRACT_BROKEN,
-    LIMIT_REACHED,
     NOT_ON_TAPE,
     REFUSAL_STATUS,
-    STOPPED,
     refusal_body,
     refusal_headers,
     refusal_status,
 )
+from ...tape.policy.revise import Cause, Refused, refusal_code, revise
 from ...tape.records.events import Event, EventKind
 from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
 from ..wire.http import make_answer
@@ -66,45 +64,36 @@ class Refuse:
         self, flow: http.HTTPFlow, pending: PendingExchange, decision: Decision
     ) -> None:
         open_run = pending.open_run
+        if open_run.problem:
+            decision = pending.revise(Refused(Cause.NO_TAPE, open_run.problem))
         if pending.body.searched:
             request = pending.with_body()
         else:  # while recording
             request = await asyncio.to_thread(pending.with_body)
         divergence = None
-        stopped = open_run.stopped is not None
-        discards = decision.action is Action.DISCARD
-        limited = decision.rule == LIMITS
-        broken = decision.rule.startswith(f"{CONTRACTS} ")
+        code = refusal_code(decision, stopped=open_run.stopped is not None)
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
-        elsewhere = stopped or limited or broken
-        if open_run.playback is not None and not discards and not elsewhere:
+        diverges = decision.action is not Action.DISCARD and code == NOT_ON_TAPE
+        if open_run.playback is not None and diverges:
             divergence = await asyncio.to_thread(explain, open_run.playback, pending, request)
-        reason = open_run.problem or decision.reason
         more: dict[str, Any] = {}
         fault: Fault | None = None
-        if discards:
+        if decision.action is Action.DISCARD:
             flow.response, fault = discarded(pending, request)
             pending.playing.play(offline_steps() if fault is not None else None)
-            verdict = VerdictKind.DISCARDED
         elif decision.action is Action.STUB:
             flow.response, more = make_stub(pending, request, decision)
-            verdict = VerdictKind.STUBBED
         else:
-            codes = ((stopped, STOPPED), (limited, LIMIT_REACHED), (broken, CONTRACT_BROKEN))
-            code = next((name for said, name in codes if said), NOT_ON_TAPE)
-            body = refusal_body(request, divergence, reason, code)
-            fields = refusal_headers(reason, request, divergence)
-            flow.response = make_answer(refusal_status(request), fields, body)
-            verdict = VerdictKind.REFUSED
+            flow.response = refusal(request, divergence, decision.reason, code)
         if divergence is not None and (product := _find_unprofiled(pending, request, divergence)):
             more["unprofiled"] = product
-        note_verdict(pending, request, verdict, reason, **more)
+        note_verdict(pending, request, decision, **more)
         if pending.account.effect is not None:
             pending.account.effect.seen = True
         if pending.body.upload is not None:
             await pending.keep_bodies()
             request = pending.request or request
-        await self._keep(pending, request, verdict, reason, fault)
+        await self._keep(pending, request, decision, fault)
         pending.account.diverge(divergence)
         if divergence is not None:
             open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
@@ -113,8 +102,7 @@ class Refuse:
         self,
         pending: PendingExchange,
         request: Request,
-        verdict: VerdictKind,
-        reason: str,
+        decision: Decision,
         fault: Fault | None = None,
     ) -> None:
         """Keep what the tape does not hold: what was asked, and what was answered instead."""
@@ -133,7 +121,7 @@ class Refuse:
 
         playback = open_run.playback
         stubbed = playback.stubbed if playback is not None else {}
-        if verdict is VerdictKind.STUBBED and len(stubbed) < _STUBS:
+        if decision.action is Action.STUB and len(stubbed) < _STUBS:
             stubbed[pending.seq] = made
 
         def make() -> Record:
@@ -143,8 +131,8 @@ class Refuse:
             exchange = Exchange(
                 seq=pending.seq,
                 request_class=pending.request_class,
-                verdict=verdict,
-                reason=reason,
+                verdict=decision.verdict,
+                reason=decision.reason,
                 request=request,
                 started_ns=pending.started_ns,
                 end_us=end_us,
@@ -190,7 +178,7 @@ def refusal(
     """Give a refusal as a response."""
     asked = request or Request("", "http", "", 80, "", "HTTP/1.1", ())
     body = refusal_body(asked, divergence, reason, code)
-    return make_answer(refusal_status(request), refusal_headers(reason, request), body)
+    return make_answer(refusal_status(request), refusal_headers(reason, request, divergence), body)
 
 
 def preset_refusal() -> http.Response:
@@ -225,7 +213,8 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     # Its query may hold what was to be redacted.
     path = pending.open_run.redactor.redact_text(facts.target.partition("?")[0])
     bare = Request(facts.method, facts.scheme, facts.host, facts.port, path, "HTTP/1.1", ())
+    decision = revise(pending.decision, Refused(Cause.FAILED, reason))
     # Where it failed because nothing can be written, this cannot be either; the client is told all the same.
     with contextlib.suppress(StoreError):
-        note_verdict(pending, pending.request or bare, VerdictKind.REFUSED, reason)
+        note_verdict(pending, pending.request or bare, decision)
     pending.finish()

@@ -12,7 +12,6 @@ kind of fault does is in `tape/faults/`.
 import asyncio
 import contextlib
 from collections.abc import Awaitable
-from dataclasses import replace
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -22,6 +21,7 @@ from ...tape.faults.kinds import find_kind
 from ...tape.playback.script import Step, StepKind, Steps
 from ...tape.policy.decide import Action, Decision
 from ...tape.policy.faults import Injection
+from ...tape.policy.revise import Injected
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_answer
@@ -73,7 +73,7 @@ def note_injected(pending: PendingExchange, injection: Injection, decision: Deci
     """Name the fault in the run, and in the exchange; give the decision that does so."""
     if not pending.progress.warn(injection.text):
         return decision
-    decision = pending.decide(replace(decision, reason=f"{decision.reason}; {injection.text}"))
+    decision = pending.revise(Injected(injection.text))
     pending.open_run.counters.injected[injection.kind.value] += 1
     pending.open_run.note(
         EventKind.INJECTED,

@@ -29,11 +29,11 @@ from ...tape.exchange import (
     Request,
     RequestClass,
     Seq,
-    VerdictKind,
 )
 from ...tape.playback.script import Steps
 from ...tape.policy.approval_decision import Ruling
-from ...tape.policy.decide import Decision, Facts
+from ...tape.policy.decide import Action, Decision, Facts
+from ...tape.policy.revise import Finding, revise
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
@@ -121,6 +121,10 @@ class PendingExchange:
         """Note what was decided."""
         self.decision = decision
         return decision
+
+    def revise(self, finding: Finding) -> Decision:
+        """Note what was decided, now that more is known."""
+        return self.decide(revise(self.decision, finding))
 
     def find(self, lookup: Lookup) -> None:
         """Note what the tape has for it."""
@@ -564,7 +568,7 @@ def claims_row(pending: PendingExchange) -> dict[str, Any]:
 
 
 def note_verdict(
-    pending: PendingExchange, request: Request, verdict: VerdictKind, reason: str, **more: Any
+    pending: PendingExchange, request: Request, decision: Decision, **more: Any
 ) -> None:
     """Log what playback decided for a request; `more` is what served it.
 
@@ -581,16 +585,16 @@ def note_verdict(
             more["repeat"] = repeat_row(repeat)
     pending.playing.note_verdict()
     playback = pending.open_run.playback
-    if verdict is VerdictKind.SERVED and playback is not None:
+    if decision.action is Action.SERVE and playback is not None:
         playback.given.setdefault(more["tape_seq"], pending.seq)
     logged = {
         "seq": pending.seq,
         "method": request.method,
         "url": request.url,
         "request_class": pending.request_class.value,
-        "verdict": verdict.value,
-        "reason": reason,
-        "rule": pending.rule,
+        "verdict": decision.verdict.value,
+        "reason": decision.reason,
+        "rule": decision.rule,
         "fingerprint": pending.fingerprint or b"",
         "key": key,
         **claims_row(pending),

@@ -4,7 +4,7 @@ A gate's name says which request waits (`RUN:SEQ`), its digest what that request
 that what is sent is what was looked at.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from blake3 import blake3
@@ -47,6 +47,25 @@ class ApprovalDecision:
         return _TEXTS[self.ruling] + who + why
 
 
+def confirm(
+    decided: ApprovalDecision, *, left: bool, stopped: str, withdrawn: bool
+) -> ApprovalDecision:
+    """Give how the waiting ended, by what has happened while somebody approved.
+
+    left: the client left.
+    stopped: who stopped the run and why, or empty.
+    withdrawn: the live rule that would let the request out was removed.
+    """
+    if decided.ruling is not Ruling.APPROVED:
+        return decided
+    if left:
+        return replace(decided, ruling=Ruling.LEFT)
+    if stopped:
+        return ApprovalDecision(Ruling.ENDED, reason=stopped)
+    return ApprovalDecision(Ruling.ENDED, reason=_WITHDRAWN) if withdrawn else decided
+
+
+_WITHDRAWN = "its live rule was removed from the configuration while it was held"
 _TEXTS = {
     Ruling.APPROVED: "approved",
     Ruling.DENIED: "denied",

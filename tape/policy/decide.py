@@ -48,7 +48,7 @@ from ..canonical.address_fields import AddressField
 from ..canonical.target_overrides import ClaimKind, Claims, claimed, claims_of
 from ..classify.by_method_and_url import Kind, classify_ways
 from ..diff.divergence_types import Difference, one_line
-from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq
+from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq, VerdictKind
 from ..matching.cursor import Exhausted, Hit, Unknown
 from .telemetry_answer import ASKED, SENT
 
@@ -76,6 +76,16 @@ class Action(StrEnum):
     STUB = "stub"
     DISCARD = "discard"
     REFUSE = "refuse"
+
+
+_VERDICTS = {
+    Action.LIVE: VerdictKind.LIVE,
+    Action.HOLD: VerdictKind.HELD,
+    Action.SERVE: VerdictKind.SERVED,
+    Action.STUB: VerdictKind.STUBBED,
+    Action.DISCARD: VerdictKind.DISCARDED,
+    Action.REFUSE: VerdictKind.REFUSED,
+}
 
 
 class Facts(NamedTuple):
@@ -209,6 +219,11 @@ class Decision:
     """What becomes of it once it is let go: FORWARD or LIVE."""
     repeat: Repeat | None = None
     """What it may repeat, where that is why it is held."""
+
+    @property
+    def verdict(self) -> VerdictKind:
+        """What the log of a playback says of it."""
+        return _VERDICTS[self.action]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from ....tape.diff.divergence_types import Dependence
 from ....tape.exchange import Exchange, Fingerprint, Redaction, Request
-from ....tape.matching.agreement import Drift
 from ....tape.policy.decide import Found
+from ....tape.policy.revise import Unanswerable
 from ....tape.stubs.synthesize import Made
 
 
@@ -26,15 +25,11 @@ class Lookup:
     """What the tape has for a request."""
 
     found: Found | None = None
-    needs: Dependence | None = None
-    """What it depends on that has not been served, where it came too early."""
     reordered_results: bool = False
     """Whether it lists the results of tools in another order than the recorded one."""
-    disagrees: tuple[Drift, ...] = ()
-    """Where it has another credential or run id than what would answer it stands for."""
+    wrong: Unanswerable | None = None
+    """Why it is not answered by what was found."""
     recorded: Exchange | None = None
     """What is to be served, read before the cursor moved past it."""
-    unreadable: bool = False
-    """What is to be served cannot be read."""
     made: Made | None = None
     """What is answered after the pattern of the tape, where it does not hold the effect."""

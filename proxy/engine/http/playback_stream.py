@@ -33,8 +33,9 @@ from ....addons.run.playback_state import CompletionOrder
 from ....addons.wire.http import make_interim
 from ....config import Mode
 from ....store import StoreError
-from ....tape.exchange import Ending, Seq, VerdictKind
+from ....tape.exchange import Ending, Seq
 from ....tape.playback.script import ORDER_MARGIN_US, Step, StepKind
+from ....tape.policy.revise import Cause, Refused
 from ..hooks.own_hooks import Drain, Hear, PlayheadBidirectionalHook
 from .base_stream import Commands
 from .recording_stream import RecordingStream
@@ -219,8 +220,8 @@ class PlayingStream(RecordingStream):
         """Cut an answer that cannot be read on."""
         logger.error("%s", error)
         assert pending.request is not None
-        reason = f"the tape cannot be read on: {error}"
-        note_verdict(pending, pending.request, VerdictKind.REFUSED, reason)
+        finding = Refused(Cause.TAPE_BROKEN, f"the tape cannot be read on: {error}")
+        note_verdict(pending, pending.request, pending.revise(finding))
         self._over(pending, ended=False)
         yield from self._end(Ending.RST, 0, begun=self._head_played)
         yield DropStream(self.stream_id)

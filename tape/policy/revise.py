@@ -1,0 +1,186 @@
+"""What changes a decision after the policy has made it: one pure function beside `decide`.
+
+| finding        | found by                      | the decision becomes                                         |
+|----------------|-------------------------------|--------------------------------------------------------------|
+| `MissedTunnel` | `failed_tunnels.py`           | SERVE the failed tunnel that comes before the request        |
+| `Recognised`   | `bidirectional_streaming.py`  | SERVE the exchange whose request begins in the same way      |
+| `TooEarly`     | `decide.py`, `answer/order.py` | REFUSE: it needs an answer that was not asked for yet       |
+| `Unreadable`   | `decide.py`                   | REFUSE: the recorded exchange cannot be read                 |
+| `Unsearched`   | `decide.py`                   | REFUSE: the recorded answer was not kept whole               |
+| `Disagreement` | `decide.py`                   | REFUSE: another credential or run id than the recorded one   |
+| `Ruled`        | `gate.py`                     | what the gate held it from, if it was approved; else REFUSE  |
+| `Injected`     | `faults/inject.py`            | the same, and its reason names the fault                     |
+| `Refused`      | see `Cause`                   | REFUSE                                                       |
+
+Limits and contracts change no decision: `decide` is given them as `Constraints`. So these two functions and the tables
+of `Cause` are all the places in which a request is refused.
+"""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple, assert_never
+
+from ..diff.divergence_types import UNKEPT, Dependence
+from ..exchange import Seq
+from ..matching.agreement import Drift
+from .approval_decision import ApprovalDecision, Ruling
+from .decide import CONTRACTS, LIMITS, Action, Decision
+from .refusal import CONTRACT_BROKEN, LIMIT_REACHED, NOT_ON_TAPE, STOPPED
+
+_TAPE = "tape"
+_MEND = "record it again, or restore the store from a copy"
+_UNKEPT_REMEDY = "it has more places that look like secrets than are judged in one text (docs/secrets.md); ask for less at once"
+
+
+class Cause(StrEnum):
+    """Why a request is refused whatever the tape has for it."""
+
+    NO_TAPE = "no tape"
+    """There is no tape to play, or it cannot be played (`answer/refuse.py`)."""
+    UNASKED = "unasked"
+    """A gate holds it, and nobody can be asked (`gate.py`)."""
+    UNPLAYABLE = "unplayable"
+    """The recorded answer cannot be given over the protocol that was asked in (`playback.py`)."""
+    TAPE_BROKEN = "tape broken"
+    """The recorded answer cannot be read on (`proxy/engine/http/playback_stream.py`)."""
+    LATE = "late"
+    """Its client waits for what the recorded one had left (`answer/delivery.py`)."""
+    CUT = "cut"
+    """Its client left before it had ended, and the tape has no such request (`answer/cut_request.py`)."""
+    STOPPED = "stopped"
+    """Somebody stopped the run while it was answered (`stop.py`, `record.py`)."""
+    CRASHED = "crashed"
+    """An error of ours ended its connection (`record.py`)."""
+    FAILED = "failed"
+    """It could not be decided on (`answer/refuse.py`)."""
+
+
+class Refused(NamedTuple):
+    """It is refused, whatever was decided before."""
+
+    cause: Cause
+    text: str
+    rule: str = ""
+    """What decided that; empty for what decided before."""
+
+
+class MissedTunnel(NamedTuple):
+    """A tunnel that failed on the tape comes before the request, and was not asked for."""
+
+    seq: Seq
+
+
+class Recognised(NamedTuple):
+    """A request that has not ended is a recorded one, as far as it has come."""
+
+    seq: Seq
+    text: str
+
+
+class TooEarly(NamedTuple):
+    """It depends on a recorded answer that nobody has asked for yet."""
+
+    seq: Seq
+    """Of the exchange that would answer it."""
+    needs: Dependence
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return (
+            f"reordered: on the tape as seq {self.seq}, but {self.needs.place} has a value from the answer to"
+            f" seq {self.needs.tape_seq}, which has not been asked for yet"
+        )
+
+
+class Unreadable(NamedTuple):
+    """The exchange that would answer it cannot be read."""
+
+    seq: Seq
+    problem: str
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return f"on the tape as seq {self.seq}, which cannot be read ({self.problem}); {_MEND}"
+
+
+class Unsearched(NamedTuple):
+    """A part of the recorded answer was not searched for secrets, and so was not kept."""
+
+    seq: Seq
+    size: int
+    at: int
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return f"on the tape as seq {self.seq}, {UNKEPT}: {self.size} bytes from byte {self.at} on; {_UNKEPT_REMEDY}"
+
+
+class Disagreement(NamedTuple):
+    """It has another credential or run id than what would answer it stands for."""
+
+    seq: Seq
+    places: tuple[Drift, ...]
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return f"on the tape as seq {self.seq}, but {'; '.join(one.what for one in self.places)}"
+
+
+class Ruled(NamedTuple):
+    """The gate that held it has let go of it."""
+
+    decision: ApprovalDecision
+
+
+class Injected(NamedTuple):
+    """A fault on purpose hits it."""
+
+    text: str
+
+
+Unanswerable = TooEarly | Unreadable | Unsearched | Disagreement
+"""Why the tape does not answer a request that it has."""
+Finding = MissedTunnel | Recognised | Unanswerable | Ruled | Injected | Refused
+
+_UNDECIDED = Decision(Action.REFUSE, "", "")
+
+
+def revise(decision: Decision | None, finding: Finding) -> Decision:
+    """Give the decision on a request, now that more is known.
+
+    decision: the one before; None for a request that nobody has decided on, which nothing but a recorded request answers.
+    """
+    before = decision or _UNDECIDED
+    match finding:
+        case MissedTunnel(seq):
+            text = "on tape: the tunnel that failed before this request"
+            return Decision(Action.SERVE, text, _TAPE, seq)
+        case Recognised(seq, text):
+            return Decision(Action.SERVE, text, _TAPE, seq)
+        case TooEarly() | Unreadable() | Unsearched() | Disagreement():
+            return Decision(Action.REFUSE, finding.text, _TAPE)
+        case Ruled(approval):
+            then = before.then if approval.ruling is Ruling.APPROVED else None
+            return Decision(then or Action.REFUSE, f"{before.reason}; {approval.text}", before.rule)
+        case Injected(text):
+            return replace(before, reason=f"{before.reason}; {text}")
+        case Refused(_, text, rule):
+            return replace(before, action=Action.REFUSE, reason=text, rule=rule or before.rule)
+        case _:
+            assert_never(finding)
+
+
+def refusal_code(decision: Decision, *, stopped: bool) -> str:
+    """Give the code of a refusal.
+
+    stopped: whether the run was stopped by now, whatever the request was refused for.
+    """
+    if stopped:
+        return STOPPED
+    if decision.rule == LIMITS:
+        return LIMIT_REACHED
+    return CONTRACT_BROKEN if decision.rule.startswith(f"{CONTRACTS} ") else NOT_ON_TAPE
