@@ -23,7 +23,6 @@ from .wire.stdio import StdioServers
 
 def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers) -> list[object]:
     """Give the addons of one engine, in order."""
-    record = Record(registry)
     return [
         Identify(registry),
         stdio_servers,
@@ -42,7 +41,7 @@ def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers
         Playback(),
         Bidirectional(),
         Websocket(registry),
-        record,
-        ShortCircuit(record.keep_failed),
+        Record(registry),
+        ShortCircuit(),
         Leave(registry),
     ]

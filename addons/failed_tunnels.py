@@ -36,6 +36,7 @@ from ..tape.exchange import (
 )
 from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import CONTROL_HOST
+from ..tape.records.build_exchange import Asked, Outcome, build_exchange
 from ..tape.records.events import EventKind
 from .run.exchange_events import outcome_event
 from .run.playback_state import PlaybackState
@@ -147,19 +148,13 @@ class Tunnels:
         seq = open_run.next_seq()
         request = _request(opening.host, opening.port)
         kind = _class_of(open_run, request)
-        exchange = Exchange(
-            seq=seq,
-            request_class=kind,
-            verdict=VerdictKind.RECORDED,
-            reason="mode record",
-            request=request,
-            started_ns=opening.started_ns,
-            end_us=end_us,
-            fingerprint=open_run.identifier.fingerprint(request, kind),
-            fault=_fault(open_run, attempt, end_us) if attempt is not None else None,
-            gone=Gone(end_us, 0, head=False) if attempt is None else None,
-            tunnel=opening.tunnel,
+        found = open_run.identifier.fingerprint(request, kind)
+        asked = Asked(seq, request, kind, found, opening.started_ns, tunnel=opening.tunnel)
+        fault = _fault(open_run, attempt, end_us) if attempt is not None else None
+        outcome = Outcome(
+            end_us, fault=fault, gone=Gone(end_us, 0, head=False) if attempt is None else None
         )
+        exchange = build_exchange(asked, VerdictKind.RECORDED, "mode record", outcome)
         logged = {
             "seq": seq,
             "method": request.method,

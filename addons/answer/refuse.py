@@ -19,7 +19,7 @@ from ...store import Record, StoreError, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.client_profiles import find_product
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
-from ...tape.exchange import Exchange, Fault, Request, RequestClass, Response
+from ...tape.exchange import Fault, Request, RequestClass, Response
 from ...tape.policy.decide import Action, Decision
 from ...tape.policy.refusal import (
     NOT_ON_TAPE,
@@ -29,6 +29,7 @@ from ...tape.policy.refusal import (
     refusal_status,
 )
 from ...tape.policy.revise import Cause, Refused, refusal_code, revise
+from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import Event, EventKind
 from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
 from ..wire.http import make_answer
@@ -128,20 +129,17 @@ class Refuse:
             found = pending.fingerprint or open_run.identifier.fingerprint(
                 request, pending.request_class
             )
-            exchange = Exchange(
-                seq=pending.seq,
-                request_class=pending.request_class,
-                verdict=decision.verdict,
-                reason=decision.reason,
-                request=request,
-                started_ns=pending.started_ns,
-                end_us=end_us,
-                fingerprint=found,
-                response=made if fault is None else None,
-                fault=fault,
-                gone=pending.gone,
-                redactions=pending.redactions,
+            asked = Asked(
+                pending.seq,
+                request,
+                pending.request_class,
+                found,
+                pending.started_ns,
+                pending.redactions,
             )
+            response = made if fault is None else None
+            what = Outcome(end_us, response, fault, pending.gone)
+            exchange = build_exchange(asked, decision.verdict, decision.reason, what)
             # The verdict says all of it but the hash, which the store adds.
             outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": pending.seq})
             return Record(exchange, raw_key(request, pending.request_class), outcome)

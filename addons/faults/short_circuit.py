@@ -3,7 +3,7 @@
 Comes after the recorder, which has logged the intent and keeps the outcome: what is on the tape is what the client saw.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 
 from mitmproxy import http
 
@@ -11,6 +11,7 @@ from ...tape import exchange as model
 from ...tape.exchange import FaultKind, Phase, RedactedText, Response
 from ...tape.faults.kinds import find_kind
 from ...tape.playback.script import Steps
+from ..recording.save import save
 from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_head
 from .inject import answer_with
@@ -20,10 +21,6 @@ _NO_HEAD = Response(0, b"", "HTTP/1.1", (), b"", 0)
 
 class ShortCircuit:
     """Answer, or do not, in the upstream's place."""
-
-    def __init__(self, keep_failed: Callable[[PendingExchange], Awaitable[None]]) -> None:
-        """Keep what failed by `keep_failed`, before the client is told."""
-        self._keep_failed = keep_failed
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Have a request read whole that would have been sent on as it comes."""
@@ -56,7 +53,7 @@ class ShortCircuit:
                 injection.ending,
             )
         )
-        return self._keep_failed(pending)
+        return save(pending, None, complete=False)  # before the client is told
 
 
 def _find(flow: http.HTTPFlow) -> PendingExchange | None:

@@ -174,6 +174,12 @@ class PendingExchange:
         return self.asked.effect_key if self.asked is not None else None
 
     @property
+    def leaves(self) -> bool:
+        """Whether it was decided that it is sent on."""
+        decision = self.decision
+        return decision is not None and decision.action in (Action.FORWARD, Action.LIVE)
+
+    @property
     def rule(self) -> str:
         """What decided on it; empty before."""
         return self.decision.rule if self.decision is not None else ""
@@ -284,6 +290,11 @@ class PendingExchange:
         )
         if line:
             open_run.sink_queue.put(open_run.reporter, line)
+
+    @property
+    def begun_answer(self) -> http.Response | None:
+        """The answer, if its head has come from the upstream."""
+        return self.flow.response if self.answer.head_us else None
 
     @property
     def finished(self) -> bool:

@@ -28,7 +28,6 @@ from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_body import class_now
 from ...tape.exchange import (
     Chunk,
-    Exchange,
     RawRequest,
     RawResponse,
     Redaction,
@@ -42,6 +41,7 @@ from ...tape.exchange import (
     VerdictKind,
 )
 from ...tape.matching.index import index_digest
+from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redact_heads import in_order, overlap
 from ...tape.redaction.redactor import Redactor, redactions_of
@@ -168,29 +168,23 @@ class LineImport:
             repeat = run.effects.note(effect_key(form), effect)
             whole = parsed.response is not None and parsed.response.complete
             effect.seen = whole and parsed.gone is None and not parsed.withheld
-        exchange = Exchange(
-            seq=seq,
-            request_class=kind,
-            verdict=VerdictKind.RECORDED,
-            reason="imported",
-            request=request,
-            started_ns=parsed.started_ns or self._now_ns,
-            end_us=parsed.end_us,
-            fingerprint=fingerprint(form),
-            response=response,
-            fault=(
-                replace(parsed.fault, text=run.redactor.redact_text(parsed.fault_text))
-                if parsed.fault is not None
-                else None
-            ),
-            gone=parsed.gone,
-            redactions=redactions,
-            warnings=warnings,
-            websocket=run.redactor.websocket(parsed.websocket),
-            repeat=repeat,
-            withheld=run.redactor.redact_text(parsed.withheld),
-            interim=interim,
+        fault = parsed.fault
+        if fault is not None:
+            fault = replace(fault, text=run.redactor.redact_text(parsed.fault_text))
+        started_ns = parsed.started_ns or self._now_ns
+        asked = Asked(seq, request, kind, fingerprint(form), started_ns, repeat=repeat)
+        outcome = Outcome(
+            parsed.end_us,
+            response,
+            fault,
+            parsed.gone,
+            interim,
+            run.redactor.websocket(parsed.websocket),
+            redactions,
+            warnings,
+            run.redactor.redact_text(parsed.withheld),
         )
+        exchange = build_exchange(asked, VerdictKind.RECORDED, "imported", outcome)
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000
         if ended_ns > _MOST:

@@ -191,3 +191,9 @@ class Account:
         """Note it among the effects that a gate looks at."""
         self.gated = effect
         return effect
+
+    def note_seen(self) -> None:
+        """Note that its client was given the whole answer."""
+        for effect in (self.effect, self.gated):
+            if effect is not None:
+                effect.seen = True
