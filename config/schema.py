@@ -28,6 +28,7 @@ from .sections.secrets import (
     Secrets,
     read_redact_rules,
 )
+from .sections.upstreams import ClientCertificate, ProxyAddress, UpstreamProxy
 from .value_types import CONFIG_VERSION, Listen, Mode, ModelDrift
 from .values import Integer, choice, member, parse_listen, parse_mode, parse_version
 
@@ -37,6 +38,7 @@ __all__ = [
     "Answer",
     "ClassLive",
     "Classes",
+    "ClientCertificate",
     "Config",
     "ContractRule",
     "Control",
@@ -57,6 +59,7 @@ __all__ = [
     "OnViolation",
     "Playback",
     "ProfileFile",
+    "ProxyAddress",
     "ReadRule",
     "RedactRule",
     "Retention",
@@ -66,6 +69,7 @@ __all__ = [
     "Sink",
     "Tls",
     "UpstreamEncoding",
+    "UpstreamProxy",
 ]
 
 
@@ -135,6 +139,18 @@ class Config:
     )
     upstream_ca: Path | None = optional_path(
         "PEM file of roots to trust upstream, besides the system's."
+    )
+    upstream_proxy: UpstreamProxy = section(
+        UpstreamProxy,
+        "By which [proxies of your network](company-networks.md) upstreams are reached.",
+    )
+    client_certificates: tuple[ClientCertificate, ...] = entries(
+        ClientCertificate,
+        "Certificates that upstreams ask for (mutual TLS), each with `hosts`, `cert` and `key`.",
+        example="""\
+- hosts: [api.example.com, "*.internal.example.com"]
+  cert: client.pem
+  key: client-key.pem""",
     )
     upstream_encoding: UpstreamEncoding = section(
         UpstreamEncoding,

@@ -141,7 +141,13 @@ def _fixed_files(config: Config, config_file: Path | None) -> Iterator[tuple[Pat
 def named_files(config: Config) -> Iterator[Path]:
     """Yield the files that a configuration names, and the proxy reads."""
     control = config.control
-    given = (config.upstream_ca, config.encrypt.key_file, control.token_file)
+    given = (
+        config.upstream_ca,
+        config.encrypt.key_file,
+        control.token_file,
+        config.upstream_proxy.credentials_file,
+        *(path for one in config.client_certificates for path in (one.cert, one.key)),
+    )
     yield from (path for path in given if path is not None)
 
 
