@@ -12,6 +12,7 @@ from .schema import (
     Answer,
     Classes,
     ClassLive,
+    ClientCertificate,
     Config,
     ContractRule,
     Control,
@@ -31,6 +32,7 @@ from .schema import (
     OnFull,
     OnViolation,
     Playback,
+    ProxyAddress,
     ReadRule,
     RedactRule,
     Retention,
@@ -40,6 +42,7 @@ from .schema import (
     Sink,
     Tls,
     UpstreamEncoding,
+    UpstreamProxy,
 )
 from .values import parse_listen, parse_run_name
 from .watch import Watcher
@@ -49,6 +52,7 @@ __all__ = [
     "ArchivePlace",
     "ClassLive",
     "Classes",
+    "ClientCertificate",
     "Config",
     "ConfigError",
     "ContractRule",
@@ -71,6 +75,7 @@ __all__ = [
     "OnFull",
     "OnViolation",
     "Playback",
+    "ProxyAddress",
     "ReadRule",
     "RedactRule",
     "Retention",
@@ -80,6 +85,7 @@ __all__ = [
     "Sink",
     "Tls",
     "UpstreamEncoding",
+    "UpstreamProxy",
     "Watcher",
     "load",
     "loads",

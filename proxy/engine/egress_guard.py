@@ -7,7 +7,9 @@
 3. mitmproxy's Rust resolver would look names up beside both; it cannot be constructed here.
 4. What a name leads to is looked up once, here, and only those addresses are connected to: none of them may be one where
    something of ours listens, whatever name, spelling or resolver led there. No rule makes an exception.
-5. `stdio.playhead.internal` leads to a path socket in a folder of ours, and nowhere else (`addons/wire/stdio.py`).
+5. By way of a proxy of the network that goes for the proxy's address: it is the one which is connected to here. One on this
+   machine leads to no port of ours either.
+6. `stdio.playhead.internal` leads to a path socket in a folder of ours, and nowhere else (`addons/wire/stdio.py`).
 
 The question is asked of the handler's own guard; a handler without one is denied. Anything that goes
 wrong while asking is a no. Checked against 12.2.3. Test: tests/proxy/engine/test_egress_guard_leaks.py, which fails if either layer is
@@ -23,6 +25,7 @@ import sys
 import types
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,8 @@ from mitmproxy.proxy import commands, events, server
 from mitmproxy.proxy.layers import http as http_layer
 
 from ...tape.canonical.json_rpc import STDIO_HOST
+from .upstream import Dialler
+from .upstream.dial import Open, Streams, note_upgrade
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +64,8 @@ class Guard:
     find_socket: Callable[[connection.Client], Path | None] | None = None
     """Gives the path socket at which a client's requests to `STDIO_HOST` are answered."""
     connects: Connects | None = None
+    dialler: Dialler | None = None
+    """Knows by which proxies of the network upstreams are reached."""
 
     def allows(
         self, client: connection.Client, upstream: connection.Server, flow: http.HTTPFlow | None
@@ -88,6 +95,8 @@ _END_S = 0.2
 
 _ASKING: ContextVar[connection.Client | None] = ContextVar("asking", default=None)
 """Whose connection is being opened; nothing is opened for nobody."""
+_UPSTREAM: ContextVar[connection.Server | None] = ContextVar("upstream", default=None)
+"""The connection that is being opened."""
 
 
 async def connect(host: str, port: int, **more: Any) -> Any:
@@ -102,12 +111,37 @@ async def connect(host: str, port: int, **more: Any) -> Any:
         made = await GUARD.connects(client, host, port)
         if made is not None:
             return await asyncio.open_connection(sock=made, **more)
+    upstream = _UPSTREAM.get()
+    if client is not None and upstream is not None and GUARD.dialler is not None:
+        proxy = GUARD.dialler.choose(upstream, host, port)
+        if proxy is not None:
+            place = host, port
+            through = partial(_connect_to, client, place)
+            return await GUARD.dialler.connect(proxy, client, upstream, place, through)
+    return await _connect_to(
+        client, None, host, port, lambda at, number: asyncio.open_connection(at, number, **more)
+    )
+
+
+async def _connect_to(
+    client: connection.Client | None,
+    beyond: tuple[str, int] | None,
+    host: str,
+    port: int,
+    dial: Open,
+) -> Streams:
+    """Connect to what a host leads to.
+
+    beyond: what its proxy is to connect to, where the host is one.
+    Raises: OSError.
+    """
     failures: list[OSError] = []
     for address in await _look_up(host, port):
-        if client is None or not GUARD.leads_elsewhere(client, (host, port), address):
-            raise PermissionError(DENIED)
+        for asked in filter(None, ((host, port), beyond)):
+            if client is None or not GUARD.leads_elsewhere(client, asked, address):
+                raise PermissionError(DENIED)
         try:
-            return await asyncio.open_connection(address, port, **more)
+            return await dial(address, port)
         except OSError as error:
             failures.append(error)
     if len({str(error) for error in failures}) == 1:
@@ -193,6 +227,7 @@ async def guarded_open_connection(
     """Open a connection to an upstream if the guard allows it."""
     if GUARD.allows(self.client, command.connection, None):
         _ASKING.set(self.client)
+        _UPSTREAM.set(command.connection)
         await _open_connection(self, command)
         return
     command.connection.error = DENIED
@@ -207,6 +242,7 @@ def guarded_make_server_connection(self: http_layer.HttpStream) -> Any:
     # No connection yet, only where one would go to: it needs no id from the system's randomness.
     target = connection.Server(id="", address=(self.flow.request.host, self.flow.request.port))
     if GUARD.allows(self.context.client, target, self.flow):
+        note_upgrade(self.context.client, self.flow.request)
         made = yield from _make_server_connection(self)
         if made and self.flow.error is not None and (yield from self.check_killed(True)):
             return False  # its run was stopped while the connection was made

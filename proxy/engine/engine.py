@@ -26,9 +26,10 @@ from ...addons.run.pending_exchange import PendingExchange, find_pending
 from ...addons.run.registry import RunRegistry
 from ...addons.run.run_state import OpenRun
 from ...addons.wire.stdio import StdioServers
-from ...config import Listen, Mode
+from ...config import ClientCertificate, Listen, Mode
 from ...config.targets.host_interpretations import embedded, normal_host, read_addresses
 from ...tape.policy.decide import Action
+from ...tape.policy.upstream_route import Routes
 from ...tape.records.events import EventKind
 from ..errors import EngineError
 from ..open_files import FileGauge, raise_limit
@@ -49,6 +50,7 @@ from .http import stream as streams
 from .lingering_close import LingeringConnections
 from .tls import PlayheadTlsConfig
 from .transparent import TransparentMode
+from .upstream import ClientCertificates, Dialler
 from .websocket import layer as websocket
 
 logger = logging.getLogger(__name__)
@@ -80,14 +82,21 @@ class Engine:
         certificates: certs.CertStore,
         *,
         upstream_ca: str | None = None,
+        routes: Routes | None = None,
+        client_certificates: Sequence[ClientCertificate] = (),
     ) -> None:
         """Serve the open runs of `registry`.
 
         upstream_ca: PEM bundle of the roots to trust upstream; None trusts mitmproxy's own.
+        routes: the proxies of the network by which upstreams are reached.
+        client_certificates: those that upstreams are shown.
+        Raises: EngineError, where a certificate cannot be used.
         """
         self.registry = registry
         self._certificates = certificates
         self._upstream_ca = upstream_ca
+        self._dialler = Dialler(routes, upstream_ca)
+        self._client_certificates = ClientCertificates(client_certificates, upstream_ca)
         self._servers: list[asyncio.Server] = []
         self._factory: Any = None
         self._handler: Any = None
@@ -124,6 +133,7 @@ class Engine:
         guard.GUARD.owned = self.is_own
         guard.GUARD.find_socket = self._stdio_servers.find
         guard.GUARD.connects = self.connect_within
+        guard.GUARD.dialler = self._dialler
         self._master = _Master(options.Options(mode=[], confdir="/nonexistent"))
         self._proxyserver = proxyserver.Proxyserver()
         self._gauge = FileGauge(raise_limit())
@@ -135,7 +145,7 @@ class Engine:
             core.Core(),
             self._proxyserver,
             next_layer.NextLayer(),
-            PlayheadTlsConfig(self._certificates),
+            PlayheadTlsConfig(self._certificates, self._client_certificates),
             disable_h2c.DisableH2C(),
             transparent,
             *chain(self.registry, attempts, self._stdio_servers),
@@ -260,7 +270,7 @@ class Engine:
         await self._master.done()
         self._gauge.close()
         guard.GUARD.policy = guard.GUARD.owned = None
-        guard.GUARD.find_socket = guard.GUARD.connects = None
+        guard.GUARD.find_socket = guard.GUARD.connects = guard.GUARD.dialler = None
         self._stdio_servers.close()
         loop = asyncio.get_running_loop()
         loop.set_task_factory(self._factory)

@@ -28,6 +28,7 @@ from ..processes import connections as sockets
 from ..processes.proc import group_alive
 from ..trust.ca import CertificateAuthority, certificate_store, open_ca
 from ..trust.secret_files import open_redaction_key
+from ..trust.upstream_routes import read_routes
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class Runtime:
             self.ca: CertificateAuthority = open_ca(
                 self.config.store, self.config.public_ca_dir, upstream_ca=self.config.upstream_ca
             )
+            routes = read_routes(self.config.upstream_proxy, os.environ)
             key = open_redaction_key(self.config.store)
             self.store = open_store(self.config)
             stack.callback(self.store.close)
@@ -104,6 +106,8 @@ class Runtime:
                 self.registry,
                 certificate_store(self.ca),
                 upstream_ca=str(self.ca.write_roots()),
+                routes=routes,
+                client_certificates=self.config.client_certificates,
             )
             self.engine = await stack.enter_async_context(engine)
             ticking = asyncio.get_running_loop().create_task(self._tick())
@@ -136,7 +140,10 @@ class Runtime:
         self.on_config(found)
         if isinstance(found, ConfigError):
             return None
-        fixed = ("store", "durability", "ballast_mib", "listen", "ca_dir", "upstream_ca", "control")
+        fixed = (
+            *("store", "durability", "ballast_mib", "listen", "ca_dir", "control"),
+            *("upstream_ca", "upstream_proxy", "client_certificates"),
+        )
         changed = [name for name in fixed if getattr(found, name) != getattr(self.config, name)]
         if changed:
             logger.warning("%s changed in the file: that needs a restart", " and ".join(changed))

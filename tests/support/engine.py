@@ -14,6 +14,7 @@ from playhead.config import Config, Listen, Mode
 from playhead.proxy.engine import Engine
 from playhead.proxy.operations.open_store import open_store
 from playhead.proxy.trust.ca import certificate_store, open_ca
+from playhead.proxy.trust.upstream_routes import read_routes
 from playhead.store import Store
 from playhead.tape.redaction.redactor import Redactor
 
@@ -77,7 +78,13 @@ async def running_engine(config: Config, key: bytes = b"a test's key") -> AsyncI
         registry = RunRegistry(
             store, config, lambda now: Redactor(key, now.redact, now.redact_off), NOBODY
         )
-        engine = Engine(registry, certificate_store(ca), upstream_ca=str(ca.bundle_file))
+        engine = Engine(
+            registry,
+            certificate_store(ca),
+            upstream_ca=str(ca.bundle_file),
+            routes=read_routes(config.upstream_proxy, {}),
+            client_certificates=config.client_certificates,
+        )
         async with engine:
             address = await engine.listen(Listen("127.0.0.1", 0))
             yield Running(engine, registry, store, address, ca.certificate_file)

@@ -44,6 +44,7 @@ from mitmproxy.proxy.layers.http._http1 import Http1Client, Http1Connection
 from ....addons.run.pending_exchange import find_redact_text
 from ....addons.wire.http import note, with_scheme
 from ....tape.exchange import Ending
+from ..upstream.dial import forwarding, in_absolute_form, says_no
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ _ZONE = re.compile(rb":[^ ]*:[^ ]*%|\[[^ ]*%")
 """What some take for the end of a line."""
 _CONNECTION_BYTES = len(b"connection")
 _HOST_BYTES = len(b"host")
+_PROXY_WANTS = 407
 _PERSISTENCE = (b"close", b"keep-alive")
 _PERSISTENT = ("HTTP/1.1", "HTTP/2.0", b"HTTP/1.1", b"HTTP/2.0")
 
@@ -266,7 +268,10 @@ class PlayheadClient(MessagesMixin, Http1Client):
     def send(self, event: HttpEvent) -> Commands:
         """Send a part of a request; its head states the scheme that it was sent with."""
         if isinstance(event, RequestHeaders):
-            event = RequestHeaders(event.stream_id, with_scheme(event.request), event.end_stream)
+            sent = with_scheme(event.request)
+            if (proxy := forwarding(self.conn)) is not None:
+                sent = in_absolute_form(sent, proxy, self.conn)
+            event = RequestHeaders(event.stream_id, sent, event.end_stream)
         return super().send(event)
 
     def read_headers(self, event: events.ConnectionEvent) -> Commands:
@@ -291,6 +296,12 @@ class PlayheadClient(MessagesMixin, Http1Client):
                     response.data.reason = reason  # mitmproxy trims it
                     if wrong := find_wrong_field(response):
                         yield from self._fail(wrong)
+                        return
+                    proxy = forwarding(self.conn)
+                    if proxy is not None and response.status_code == _PROXY_WANTS:
+                        # Not the upstream's, nor for the client: it knows of no proxy but ours.
+                        why = says_no(response.status_code, proxy)
+                        yield from self._give_up(f"upstream proxy {proxy}: {why}")
                         return
                 elif self.state == self.read_headers:
                     assert isinstance(command.event, ResponseProtocolError)
@@ -339,8 +350,10 @@ class PlayheadClient(MessagesMixin, Http1Client):
         return f"a head longer than {MAX_HEAD_BYTES} bytes"
 
     def _fail(self, wrong: str) -> Commands:
+        yield from self._give_up(f"received {wrong}")
+
+    def _give_up(self, text: str) -> Commands:
         assert self.stream_id is not None
-        text = f"received {wrong}"
         self.log(text)
         yield commands.CloseConnection(self.conn)
         self.state = self.done
