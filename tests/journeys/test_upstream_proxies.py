@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,10 +18,15 @@ from playhead.proxy.engine.upstream import dial
 from playhead.tests.support.certificates import Certificates, make_leaf
 from playhead.tests.support.company_proxy import ESCAPED, PASSWORD, USER, CompanyProxy
 from playhead.tests.support.deck import Deck
+from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead
+from playhead.tests.support.tinyproxy import Tinyproxy
 from playhead.tests.support.upstream_proxy_cases import EXCHANGES, Exchange
 from playhead.tests.support.wire import Answer, Wire, tunnel
 
+_SIMPLE = "pa55word-of-corp"
+"""A password that can stand in the configuration of tinyproxy."""
 _GIVEN = {"none": "", "right": ESCAPED, "wrong": "corp-user:other", "missing": ""}
 
 
@@ -101,11 +107,9 @@ def test_a_request_goes_by_the_proxy(
         assert not [one for one in answers if one.head and one.status in (200, 407)]
         assert "upstream proxy" in str(receipt.faults)
         assert f"127.0.0.1:{proxy.port}" in str(receipt.faults)
-    for file in (tmp_path / "store").rglob("*"):
-        if file.is_file():
-            stored = file.read_bytes()
-            assert PASSWORD.encode() not in stored
-            assert b64encode(f"{USER}:{PASSWORD}".encode()) not in stored
+    for stored in stored_texts(tmp_path / "store"):
+        assert PASSWORD not in stored
+        assert b64encode(f"{USER}:{PASSWORD}".encode()).decode() not in stored
 
 
 def test_a_plain_request_goes_to_the_proxy_in_absolute_form(
@@ -140,6 +144,32 @@ def test_tls_is_end_to_end(tmp_path: Path, certificates: Certificates) -> None:
     assert head == b"CONNECT " + place + b" HTTP/1.1\r\nHost: " + place + b"\r\n\r\n"
 
 
+def test_http2_is_agreed_on_through_the_tunnel(tmp_path: Path, certificates: Certificates) -> None:
+    """What the upstream speaks is what the client is offered, as without a proxy."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.chain)
+    context.set_alpn_protocols(["h2"])
+
+    async def agree(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def main(deck: Deck) -> int:
+        async with await asyncio.start_server(agree, "127.0.0.1", 0, ssl=context) as server:
+            port: int = server.sockets[0].getsockname()[1]
+            place, ca = f"api.test:{port}", deck.running.ca
+            opened = await asyncio.to_thread(tunnel, deck.proxy, place, "run", ca=ca, alpn="h2")
+            opened.close()
+            return port
+
+    with (
+        CompanyProxy("http") as proxy,
+        Deck(behind(tmp_path, certificates, proxy.url())) as deck,
+    ):
+        port = asyncio.run(main(deck))
+    assert proxy.asked == [f"api.test:{port}"]
+
+
 def test_what_is_no_http_for_long_goes_through_a_tunnel(
     tmp_path: Path, certificates: Certificates
 ) -> None:
@@ -164,6 +194,7 @@ def test_what_is_no_http_for_long_goes_through_a_tunnel(
                 "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
             )
             assert answer.status == 101
+            wire.send(b"\x88\x80\0\0\0\0")  # a close frame: the origin waits for one
             assert b"from beyond" in wire.rest()[0]
         deck.end("run")
     assert [head.split(b" ")[0] for head in proxy.heads] == [b"CONNECT"]
@@ -305,3 +336,98 @@ def test_a_proxy_on_this_machine_leads_to_no_port_of_ours(
         origin.port = elsewhere
         assert deck.running.engine.denied
     assert proxy.connections == 0
+
+
+# ---- the command line --------------------------------------------------------------------------
+
+_CHILD = """
+import os, ssl, sys, urllib.request
+sys.stdout.write(urllib.request.urlopen(os.environ["TARGET"]).read().decode())
+said = " ".join(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
+for process in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        said += open(f"/proc/{process}/cmdline").read()
+    except OSError:
+        continue
+print("SEEN" if "pa" + "55" in said or os.environ["BESIDE"] in said else "unseen")
+"""
+
+
+def test_the_inherited_variables_are_taken_and_replaced(
+    origin: Origin, tmp_path: Path, certificates: Certificates
+) -> None:
+    """A command that is recorded behind a company's proxy works, and is replayed without; nobody is shown the credentials."""
+    with CompanyProxy("http", secured=True) as proxy:
+        given = proxy.url(ESCAPED)
+        env = {
+            "HTTPS_PROXY": given,
+            "http_proxy": given,
+            "TARGET": f"{origin.scheme}://api.test:{origin.port}/hello",
+            "BESIDE": f":{proxy.port}",
+        }
+        flags = ["--store", tmp_path / "store", "--upstream-ca", certificates.root]
+        command = ["--", sys.executable, "-c", _CHILD]
+        recorded = playhead("record", "--run", "run", *flags, *command, env=env)
+        assert recorded.returncode == 0, recorded.stderr
+        assert proxy.asked == [f"api.test:{origin.port}"]
+        replayed = playhead("replay", "run", *flags, "--no-sandbox", *command, env=env)
+        assert replayed.returncode == 0, replayed.stderr
+    assert len(proxy.asked) == 1
+    assert recorded.stdout == replayed.stdout
+    assert recorded.stdout.endswith("unseen\n")
+    for text in (recorded.stderr, replayed.stderr, *stored_texts(tmp_path / "store")):
+        assert "pa55" not in text
+        assert b64encode(f"{USER}:{PASSWORD}".encode()).decode() not in text
+
+
+def test_a_variable_that_cannot_be_used_ends_the_command_before_it_starts(tmp_path: Path) -> None:
+    """With its name, what would be right, and without its credentials."""
+    done = playhead(
+        *("record", "--store", tmp_path / "store", "--", "true"),
+        env={"HTTPS_PROXY": "ftp://me:s3cret-word@p:1"},
+    )
+    assert done.returncode == 2
+    assert "HTTPS_PROXY" in done.stderr
+    assert "inherit: false" in done.stderr
+    assert "s3cret-word" not in done.stderr
+
+
+# ---- a real one --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("password", [_SIMPLE, "other"])
+def test_tinyproxy_with_authentication(
+    password: str, origin: Origin, tmp_path: Path, certificates: Certificates
+) -> None:
+    """Recorded through it, replayed without; with another password nothing reaches the upstream."""
+    with Tinyproxy(tmp_path / "tinyproxy", USER, _SIMPLE) as real:
+        (tmp_path / "credentials").write_text(f"{USER}:{password}")
+        config = tmp_path / "playhead.yaml"
+        config.write_text(
+            f"upstream_ca: {certificates.root}\n"
+            "upstream_proxy:\n"
+            f"  hosts: {{127.0.0.1: http://127.0.0.1:{real.port}}}\n"
+            "  credentials_file: credentials\n"
+        )
+        flags = ["--config", config, "--store", tmp_path / "store"]
+        command = ["--", need("curl"), "-sS", f"{origin.url}/hello"]
+        recorded = playhead("record", "--run", "run", *flags, *command)
+        seen = real.log()
+    assert "Connect" in seen
+    assert (origin.requests == ["GET /hello"]) is (password != "other")
+    if password != "other":
+        assert recorded.returncode == 0, recorded.stderr
+        replayed = playhead("replay", "run", *flags, "--no-sandbox", *command)
+        assert replayed.returncode == 0, replayed.stderr
+        assert replayed.stdout == recorded.stdout
+    elif origin.scheme == "https":  # else it answers as an upstream might: 401
+        assert f"upstream proxy http://127.0.0.1:{real.port}" in recorded.stderr
+        assert "wants other credentials" in recorded.stderr
+    assert password not in recorded.stderr
+
+
+def stored_texts(folder: Path) -> Iterator[str]:
+    """Yield what is in each file of a store."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            yield file.read_bytes().decode("latin-1")

@@ -66,6 +66,7 @@ TOOLS = {
     "perl with LWP": Tool(
         ("perl",), ("-MLWP::UserAgent", "-e", "1"), hint="apt-get install libwww-perl"
     ),
+    "tinyproxy": Tool(("tinyproxy",), hint="apt-get install tinyproxy-bin"),
     "private mounts": Tool(
         ("unshare",), ("--mount", *_UNSHARE, "mount", "-t", "tmpfs", "none", "/mnt")
     ),

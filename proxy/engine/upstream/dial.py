@@ -205,9 +205,9 @@ async def _open_tunnel(
 
 def says_no(status: int, proxy: ProxyAddress) -> str:
     """Say what a proxy means by a status that is no success."""
-    if status == 407:
+    if status in (401, 407):  # tinyproxy says the first where credentials are wrong
         given = "other credentials than these" if proxy.has_credentials else "credentials"
-        return f"it wants {given} (407); give USER:PASSWORD@ in its address, or upstream_proxy.credentials_file"
+        return f"it wants {given} ({status}); give USER:PASSWORD@ in its address, or upstream_proxy.credentials_file"
     return f"it answered CONNECT with {status}"
 
 

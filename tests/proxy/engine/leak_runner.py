@@ -44,9 +44,11 @@ from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.mode_servers import ServerInstance
 from mitmproxy.test import tflow
 
-from playhead.config import Config, Mode, loads
+from playhead.config import Config, Mode, ProxyAddress, loads
 from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine.event_loop import new_event_loop
+from playhead.proxy.engine.upstream import Dialler
+from playhead.tape.policy.upstream_route import Routes
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support import namespaces
 from playhead.tests.support.certificates import make_certificates
@@ -843,6 +845,8 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "ignored": {"ignore_hosts": [".*"]},
     "not-allowed": {"allow_hosts": ["^nothing$"]},
 }
+PROXIED = "by a proxy"
+"""The run in which upstreams are reached by a proxy of the network."""
 PROFILES = {name: {**_OURS, **changes} for name, changes in _CHANGES.items()}
 """mitmproxy's options. With the last two it may look into nothing."""
 _STOCK_DISPATCH = frozenset({"loose", "loose-eager"})
@@ -985,11 +989,15 @@ def configure(folder: Path, *, featured: bool) -> Config:
 
 
 async def run(
-    without: set[str], profiles: tuple[str, ...], folder: Path, *, featured: bool
+    without: set[str], profiles: tuple[str, ...], folder: Path, *, featured: bool, proxied: bool
 ) -> dict[str, Any]:
-    """Play everything; give what was seen."""
+    """Play everything; give what was seen.
+
+    proxied: whether upstreams are reached by a proxy, were they reached at all.
+    """
     certificates = make_certificates(folder / "certificates", ("*.upstream.test",))
     probes = Probes(certificates.chain)
+    listening = socket.create_server(("127.0.0.1", 0))
     # With a part of the guard taken out each visit is looked for by itself.
     in_turns = not (FULL or without)
     planned = visits(profiles, featured=featured, in_turns=in_turns)
@@ -1009,6 +1017,10 @@ async def run(
         master.addons.chain.insert(0, Raising("first"))
         master.addons._table.clear()
         remove(without)
+        if proxied:
+            # Whoever connects to it is counted by the kernel.
+            beside = ProxyAddress("http", *listening.getsockname())
+            guard.GUARD.dialler = Dialler(Routes(hosts={"*": beside}))
         probes.reset()
         told_before = _told(config)
         stage.patience_s = PATIENCE_S
@@ -1068,7 +1080,7 @@ def _tcp_opens() -> int:
 
 
 def report(
-    without: list[str], profiles: list[str], folder: Path, *, featured: bool
+    without: list[str], profiles: list[str], folder: Path, *, featured: bool, proxied: bool
 ) -> dict[str, Any]:
     """Give what was seen in namespaces that this process enters, or why there are none."""
     global SILENCE_S
@@ -1082,7 +1094,7 @@ def report(
     os.environ |= {"http_proxy": "http://127.9.9.9:8080", "all_proxy": "http://127.9.9.9:8080"}
     logging.disable(logging.CRITICAL)
     sys.unraisablehook = lambda _: None  # aioquic's streams cannot be collected in peace
-    work = run(set(without), tuple(profiles), folder, featured=featured)
+    work = run(set(without), tuple(profiles), folder, featured=featured, proxied=proxied)
     return new_event_loop().run_until_complete(work)
 
 
@@ -1103,7 +1115,9 @@ def main() -> None:
                 signal.alarm(50)  # nobody is left to end it, should its parent be gone
                 status = 1
                 try:
-                    seen = report(without, profiles, own, featured=featured)
+                    seen = report(
+                        without, profiles, own, featured=featured, proxied=name == PROXIED
+                    )
                     children[name][1].write_text(json.dumps(seen))
                     status = 0
                 except BaseException:

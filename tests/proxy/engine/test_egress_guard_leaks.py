@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .leak_runner import CASES, LAYERS, PROFILES, Case
+from .leak_runner import CASES, LAYERS, PROFILES, PROXIED, Case
 
 Report = dict[str, Any]
 
@@ -22,6 +22,7 @@ FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 FEATURED = list(PROFILES) if FULL else ["shipped", "loose-eager"]
 RUNS: dict[str, tuple[list[str], list[str], bool]] = {
     "whole": ([], list(PROFILES), False),
+    PROXIED: ([], ["loose-eager"], False),
     "featured": ([], FEATURED, True),
     "without sockets": (["sockets"], ["eager", "loose", "ignored"], False),
     "without requests": (["requests"], ["shipped"], False),
@@ -88,6 +89,14 @@ def test_nothing_leaves_to_anywhere_else(report: Callable[[str], Report]) -> Non
     assert {visit["profile"] for visit in whole["visits"]} == set(PROFILES)
     assert whole["stray"] == {}
     assert whole["kernel"] == whole["opened"]
+
+
+def test_nothing_leaves_by_a_proxy_of_the_network(report: Callable[[str], Report]) -> None:
+    """Nothing connects to it, and nothing goes past it."""
+    seen = report(PROXIED)
+    assert [visit for visit in seen["visits"] if visit["left"]] == []
+    assert seen["stray"] == {}
+    assert seen["kernel"] == seen["opened"]
 
 
 @pytest.mark.parametrize("case", [case.name for case in CASES if not case.asks and not case.named])
