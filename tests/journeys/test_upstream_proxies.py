@@ -395,7 +395,7 @@ def test_a_variable_that_cannot_be_used_ends_the_command_before_it_starts(tmp_pa
 # ---- a real one --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("password", [_SIMPLE, "other"])
+@pytest.mark.parametrize("password", [_SIMPLE, "an0ther"])
 def test_tinyproxy_with_authentication(
     password: str, origin: Origin, tmp_path: Path, certificates: Certificates
 ) -> None:
@@ -414,8 +414,8 @@ def test_tinyproxy_with_authentication(
         recorded = playhead("record", "--run", "run", *flags, *command)
         seen = real.log()
     assert "Connect" in seen
-    assert (origin.requests == ["GET /hello"]) is (password != "other")
-    if password != "other":
+    assert (origin.requests == ["GET /hello"]) is (password != "an0ther")
+    if password != "an0ther":
         assert recorded.returncode == 0, recorded.stderr
         replayed = playhead("replay", "run", *flags, "--no-sandbox", *command)
         assert replayed.returncode == 0, replayed.stderr
