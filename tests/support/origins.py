@@ -20,12 +20,21 @@ class Origin:
     """
 
     def __init__(
-        self, routes: dict[str, Handler], certificates: Certificates | None = None, port: int = 0
+        self,
+        routes: dict[str, Handler],
+        certificates: Certificates | None = None,
+        port: int = 0,
+        context: ssl.SSLContext | None = None,
     ) -> None:
+        """Prepare.
+
+        context: for the TLS of one that asks more of its clients.
+        """
         self.routes = routes
         self.certificates = certificates
         self.requests: list[str] = []
         self.port = port
+        self._context = context
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._ready = threading.Event()
@@ -71,8 +80,8 @@ class Origin:
             app.router.add_route("*", path, handler)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await runner.setup()
-        context = None
-        if self.certificates is not None:
+        context = self._context
+        if self.certificates is not None and context is None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(self.certificates.chain)
         await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
