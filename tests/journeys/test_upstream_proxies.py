@@ -365,8 +365,13 @@ def test_the_inherited_variables_are_taken_and_replaced(
             "TARGET": f"{origin.scheme}://api.test:{origin.port}/hello",
             "BESIDE": f":{proxy.port}",
         }
-        flags = ["--store", tmp_path / "store", "--upstream-ca", certificates.root]
-        command = ["--", sys.executable, "-c", _CHILD]
+        flags: list[str | Path] = [
+            "--store",
+            tmp_path / "store",
+            "--upstream-ca",
+            certificates.root,
+        ]
+        command: list[str | Path] = ["--", sys.executable, "-c", _CHILD]
         recorded = playhead("record", "--run", "run", *flags, *command, env=env)
         assert recorded.returncode == 0, recorded.stderr
         assert proxy.asked == [f"api.test:{origin.port}"]
@@ -409,8 +414,8 @@ def test_tinyproxy_with_authentication(
             f"  hosts: {{127.0.0.1: http://127.0.0.1:{real.port}}}\n"
             "  credentials_file: credentials\n"
         )
-        flags = ["--config", config, "--store", tmp_path / "store"]
-        command = ["--", need("curl"), "-sS", f"{origin.url}/hello"]
+        flags: list[str | Path] = ["--config", config, "--store", tmp_path / "store"]
+        command: list[str | Path] = ["--", need("curl"), "-sS", f"{origin.url}/hello"]
         recorded = playhead("record", "--run", "run", *flags, *command)
         seen = real.log()
     assert "Connect" in seen

@@ -48,7 +48,7 @@ INSIDE = {
     " sandbox docker run doctor commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
-    "proxy.engine": "hooks http websocket fast connection_handler admission connection_observer event_loop"
+    "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
     " egress_guard mitmproxy_imports guard_selftest tls tls_closing transparent unreachable_upstream engine",
     "proxy.sandbox": "kernel filesystem network channel connects init preflight sandbox",
 }

@@ -16,7 +16,8 @@ from OpenSSL import SSL, crypto
 from ....config import ClientCertificate
 from ....config.sections.upstreams import fits
 from ...errors import EngineError
-from ...trust.roots import certificates_in
+
+_BEGINS = b"-----BEGIN CERTIFICATE-----"
 
 
 class ClientCertificates:
@@ -79,20 +80,20 @@ def _read(path: Path) -> bytes:
 
 
 def _read_chain(path: Path) -> list[x509.Certificate]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CryptographyDeprecationWarning)
-            chain = [x509.load_pem_x509_certificate(one) for one in certificates_in(_read(path))]
-    except ValueError as error:
-        raise EngineError(
-            f"the client certificate in {str(path)!r} is broken", "Give a PEM file of certificates."
-        ) from error
-    if not chain:
+    pem = _read(path)
+    if _BEGINS not in pem:
         raise EngineError(
             f"there is no certificate in {str(path)!r}, which client_certificates names",
             "Give a PEM file with the certificate first, and then those that lead to its root.",
         )
-    return chain
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+            return x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise EngineError(
+            f"the client certificate in {str(path)!r} is broken", "Give a PEM file of certificates."
+        ) from error
 
 
 def _read_key(path: Path) -> PrivateKeyTypes:

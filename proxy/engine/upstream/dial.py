@@ -107,7 +107,9 @@ class Dialler:
                 lambda address, port: connect_through(proxy, (address, port), place),
             )
         over_tls = proxy.scheme == "https"
-        more = {"ssl": self._context, "server_hostname": proxy.host} if over_tls else {}
+        more: dict[str, Any] = (
+            {"ssl": self._context, "server_hostname": proxy.host} if over_tls else {}
+        )
         reader, writer = await guarded(
             proxy.host,
             proxy.port,
