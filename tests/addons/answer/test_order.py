@@ -1,13 +1,12 @@
-"""Which requests are on their way while another comes, and how one that came too early is told."""
+"""Which requests are on their way while another comes."""
 
 from collections.abc import Callable
 
 import pytest
 
-from playhead.addons.answer.order import _MOST_OVERLAPS, find_overlaps, reorder_reason
+from playhead.addons.answer.order import _MOST_OVERLAPS, find_overlaps
 from playhead.addons.run.pending_exchange import PendingExchange, WebSocket
-from playhead.tape.diff.divergence_types import Dependence
-from playhead.tape.exchange import Gone, RequestClass, Seq
+from playhead.tape.exchange import Gone, RequestClass
 from playhead.tests.support.pending import NotedRun, make_pending
 
 
@@ -50,10 +49,3 @@ def test_overlaps_are_in_their_order_and_bounded() -> None:
     found = find_overlaps(open_run)
     assert len(found) == _MOST_OVERLAPS
     assert list(found) == sorted(found)
-
-
-def test_what_came_too_early_is_told_with_what_it_needs() -> None:
-    """The place in it, and the answer that has not been asked for."""
-    text = reorder_reason(Seq(5), Dependence(Seq(4), "body $.id", "body $.id", "4711"))
-    assert "as seq 5" in text
-    assert "body $.id has a value from the answer to seq 4" in text
