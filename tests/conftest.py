@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,18 @@ def _divergences_keep_their_schema() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Divergence, "to_json", checked)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _in_an_empty_folder() -> Iterator[None]:
+    """Run where there is nothing: a replay looks at all files below its folder, before its command and after it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="here-") as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        os.chmod(folder, 0o755)  # commands of other users run there too
+        patch.chdir(folder)
         yield
 
 
