@@ -58,8 +58,8 @@ def find_pipes() -> set[str]:
                 with contextlib.suppress(OSError):
                     path = os.readlink(f"{process}/fd/{name}")
                     if path.startswith("/") and not path.startswith("/dev/"):
-                        held, named = os.stat(f"{process}/fd/{name}"), os.stat(path)
-                        if stat.S_ISFIFO(held.st_mode) and os.path.samestat(held, named):
+                        held = os.stat(f"{process}/fd/{name}")
+                        if stat.S_ISFIFO(held.st_mode) and os.path.samestat(held, os.stat(path)):
                             found.add(path)
         if looks > _MOST_LOOKS:
             break
