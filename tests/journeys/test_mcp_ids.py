@@ -66,3 +66,34 @@ def test_concurrent_mcp_calls_replay_in_another_order(
         assert len(set(_ids(opened, "mcp").values())) == 2 * len(ORDER)
     assert receipt.faithful is True, receipt.to_json()
     assert receipt.matched.get("canonical", 0) >= len(ORDER)
+
+
+@pytest.mark.parametrize("named", ["/mcp", "/other"])
+def test_an_mcp_server_is_live_if_a_rule_names_it(
+    tmp_path: Path, certificates: Certificates, named: str
+) -> None:
+    """All that the SDK asks it for in a replay: calls, its stream, the end of its session. Under another rule nothing reaches it."""
+    store = tmp_path / "store"
+    flags = ("--listen", "127.0.0.1:0", "--store", store, "--upstream-ca", certificates.root)
+    with McpOrigin(certificates) as origin:
+        with Serve("--mode", "record", *flags) as proxy:
+            recorded = _run(proxy, f"{origin.url}/mcp", store, *ORDER)
+        rules = [
+            {"match": f"{method} {origin.url}{named}", "reason": "the server of now"}
+            for method in ("POST", "GET", "DELETE")
+        ]
+        config = tmp_path / "live.yaml"
+        config.write_text(json.dumps({"mode": "playback", "live": rules}))
+        with Serve("-c", config, *flags) as proxy:
+            replayed = _run(proxy, f"{origin.url}/mcp", store, *ORDER)
+    reached = sum(len(bodies) for bodies in origin.sent.values())
+    with Store.open(store, readonly=True) as opened:
+        receipt = build(opened, opened.runs.get("mcp@1"))
+    live, served = receipt.counts["live"], receipt.counts["served"]
+    if named == "/mcp":
+        assert [json.loads(line)["case"] for line in replayed.splitlines()] == list(ORDER)
+        assert (served, receipt.counts["refused"]) == (0, 0)
+        assert live == receipt.requests == reached // 2  # and as many while it was recorded
+    else:
+        assert (live, served, replayed) == (0, reached, recorded)
+        assert receipt.faithful is True
