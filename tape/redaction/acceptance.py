@@ -133,7 +133,8 @@ _WORD_AND_NUMBER = re.compile(
     rb"[^A-Za-z]?[A-Za-z]?[a-z]+[^A-Za-z0-9]?[0-9]+[^A-Za-z0-9]?|[A-Z]+[0-9]+"
 )
 _VARIABLE = re.compile(rb"\$\w.*|\$[({].*|%\w+%|<.*|\{.*|\[.*|`.*|.*\$\{.*|@.*", re.DOTALL)
-_EXPRESSION = re.compile(rb"[A-Za-z_]\w*[\[(].*[\])]|,\w+:\w+$", re.DOTALL)
+_EXPRESSION = re.compile(rb"(?<!\w)[0-9]*+[A-Za-z_]\w*+[\[(].*[\])]|,\w+:\w+$", re.DOTALL)
+"""A call or an item, from the beginning of its word on: from each letter on a long word would take its square."""
 _JWT_ALGORITHM = re.compile(rb'"(?:alg|enc)"\s*:')
 _ENDING = re.compile(rb"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 """Of the name of a file."""

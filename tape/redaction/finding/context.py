@@ -72,6 +72,14 @@ class Strings:
         """The command lines of the text."""
         self._asked = 0
         self._answer = False
+        self._run = 0, 0
+
+    def run_end(self, start: int, run: re.Pattern[bytes]) -> int:
+        """Find where a run of characters ends, however many places in it are asked for: it is read once."""
+        if not self._run[0] <= start < self._run[1]:
+            found = run.match(self._data, start)
+            self._run = start, found.end() if found else start
+        return self._run[1]
 
     def is_prompt(self, at: int, depth: int, *, member: bool) -> bool:
         """Say whether a name at a position is a word of a longer text.

@@ -142,8 +142,9 @@ def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[byte
         is_boundary(data, start) or _is_joined(data, start) or _begins_record(data, start)
     ) and not _goes_on(data, found.end()):
         return found
+    longest = found.end() - start  # to a bound that is farther the pattern matches no more
     for size in find_counts(data, start):
-        found = pattern.match(data, start, start + size)
+        found = pattern.match(data, start, start + size) if size <= longest else None
         if (
             found is not None
             and found.end() == start + size

@@ -327,7 +327,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         return None
     strings.judged = True
     quote = (read["quote"] or b"")[::-1]
-    end = _value_end(data, start, quote)
+    end = _value_end(data, start, quote, strings)
     value = data[start:end]
     scheme, blank, rest = value.partition(b" ")
     if blank and scheme.lower() in (b"bearer", b"basic", b"token"):
@@ -337,7 +337,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     one = _Assigned(
         name,
         place,
-        _UNICODE_ESCAPE.sub(_decode, value) if b"\\u" in value else value,
+        _UNICODE_ESCAPE.sub(_decode, value) if quote and b"\\" in value else value,
         quote,
         read["sep"][::-1],
         read["close"][::-1],
@@ -357,16 +357,16 @@ def _decode(escape: re.Match[bytes]) -> bytes:
     return chr(int(escape[1], 16)).encode("utf-8", "surrogatepass")
 
 
-def _value_end(data: bytes, start: int, quote: bytes) -> int:
+def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
     """Find where a value ends: at its quote, or at what cannot belong to it. `start` where there is none."""
     if quote:
         end = data.find(quote, start, start + MAX_VALUE)
         if end >= 0:
             return end if data.find(b"\n", start, end) < 0 else start
-    found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
-    if found is None or data[found.end() : found.end() + 1] in (b"(", b"[", b"{"):
+    end = min(strings.run_end(start, _VALUE_FORWARD), start + MAX_VALUE)
+    if end == start or data[end : end + 1] in (b"(", b"[", b"{"):
         return start
-    value = found[0].partition(b"<")[0].partition(b">")[0]
+    value = data[start:end].partition(b"<")[0].partition(b">")[0]
     return start + len(value.rstrip(b".,:;?!"))
 
 
