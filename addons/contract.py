@@ -25,7 +25,7 @@ from ..tape.policy.decide import CONTRACTS, Action
 from ..tape.policy.refusal import CONTRACT_BROKEN, refusal_body, refusal_headers, refusal_status
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.request_contracts import MAX_REASON, ContractState, ContractViolation, report
-from .wire.http import make_answer, read_request
+from .wire.http import make_refusing_answer, read_request
 
 if TYPE_CHECKING:
     from ..tape.contracts.check import Checked
@@ -118,7 +118,7 @@ def check_recorded(
 def make_refusal(request: Request, withheld: str) -> http.Response:
     """Give what a client is sent in the place of an answer; the same for the same request and reason."""
     body = refusal_body(request, None, withheld, CONTRACT_BROKEN)
-    return make_answer(refusal_status(request), refusal_headers(withheld, request), body)
+    return make_refusing_answer(refusal_status(request), refusal_headers(withheld, request), body)
 
 
 def lay_refusal(pending: PendingExchange, recorded: Exchange, withheld: str) -> None:

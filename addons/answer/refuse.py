@@ -32,7 +32,7 @@ from ...tape.policy.revise import Cause, Refused, refusal_code, revise
 from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import Event, EventKind
 from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
-from ..wire.http import make_answer
+from ..wire.http import make_refusing_answer
 from .discard import discarded, offline_steps
 from .explain import explain
 from .stub import make_stub
@@ -176,12 +176,13 @@ def refusal(
     """Give a refusal as a response."""
     asked = request or Request("", "http", "", 80, "", "HTTP/1.1", ())
     body = refusal_body(asked, divergence, reason, code)
-    return make_answer(refusal_status(request), refusal_headers(reason, request, divergence), body)
+    fields = refusal_headers(reason, request, divergence)
+    return make_refusing_answer(refusal_status(request), fields, body)
 
 
 def preset_refusal() -> http.Response:
     """Give what a playback answers if it never comes to a decision."""
-    return make_answer(REFUSAL_STATUS, _PRESET_HEADERS, _PRESET_BODY)
+    return make_refusing_answer(REFUSAL_STATUS, _PRESET_HEADERS, _PRESET_BODY)
 
 
 _PRESET_REASON = "playback could not look this request up"

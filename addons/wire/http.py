@@ -14,6 +14,7 @@ from ...tape.exchange import (
     Request,
     Spilled,
 )
+from ...tape.policy.refusal import REFUSAL_REASON, REFUSAL_STATUS
 
 _HTTP2 = "HTTP/2"
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -153,20 +154,29 @@ def is_interim(response: http.Response) -> bool:
     return response.status_code < 200 and response.status_code != 101
 
 
-def make_answer(status: int, headers: Headers, body: bytes) -> http.Response:
-    """Give an answer that we made up."""
+def make_answer(status: int, headers: Headers, body: bytes, reason: bytes = b"") -> http.Response:
+    """Give an answer that we made up.
+
+    reason: in place of the status's own; HTTP/2 carries none.
+    """
     length = (b"content-length", str(len(body)).encode())
     fields = tuple(field for field in headers if field[0].lower() not in _FRAMING)
     return http.Response(
         http_version=b"HTTP/1.1",
         status_code=status,
-        reason=status_codes.RESPONSES.get(status, "").encode(),
+        reason=reason or status_codes.RESPONSES.get(status, "").encode(),
         headers=http.Headers((*fields, length)),
         content=body,
         trailers=None,
         timestamp_start=0.0,
         timestamp_end=0.0,
     )
+
+
+def make_refusing_answer(status: int, headers: Headers, body: bytes) -> http.Response:
+    """Give a refusal. Where a model's client expects another status it has a shape of its own, and prints the body."""
+    reason = REFUSAL_REASON if status == REFUSAL_STATUS else b""
+    return make_answer(status, headers, body, reason)
 
 
 def note(message: http.Message, warning: str) -> None:

@@ -4,7 +4,8 @@ Rules:
 
 1. A refusal is an answer, never a broken connection, with a status that its client does not retry and with headers
    that tell the retrying ones not to. For model calls of known clients `refusal_clients.py` says which.
-2. Its body has the shape in which each of the common SDKs looks for a message to print, so that the
+2. Its reason phrase says who refused, for tools whose HTTP client prints the status line alone.
+   Its body has the shape in which each of the common SDKs looks for a message to print, so that the
    person reads ours: `error.message` for OpenAI, Anthropic, Stripe, Gemini and Cohere, `message` for the AWS
    SDKs, `grpc-message` for gRPC, a message of the protocol's own over a WebSocket.
 3. Everything made up says so in `x-playhead`; what comes from the tape carries nothing of ours.
@@ -23,6 +24,9 @@ from .refusal_clients import FINAL_STATUS, RefusalShape, find_refusal_client
 
 REFUSAL_STATUS = 424
 """Failed Dependency (RFC 4918 section 11.4): a 4xx, and none of 408, 409 and 429, which SDKs retry; but see `refusal_status`."""
+
+REFUSAL_REASON = b"Playhead refused this request"
+"""The reason phrase beside it: of an answer to a tool, HTTP clients print nothing else."""
 
 NOT_ON_TAPE = "not_on_tape"
 STOPPED = "stopped"

@@ -7,6 +7,7 @@ installed them.
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -181,6 +182,22 @@ async def test_an_sdk_asks_once_and_says_why(row: Row, tmp_path: Path) -> None:
     python = find_python(row.package, place=row.place, ours=row.ours)
     command = (python, CLIENTS / "refused.py", row.script)
     _check(row, await _ask(tmp_path, command, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}))
+
+
+TOOLS = {
+    "urllib": "import urllib.request as u; u.urlopen('http://api.test/items/2')",
+    "requests": "import requests as r; r.get('http://api.test/items/2').raise_for_status()",
+    "httpx": "import httpx as h; h.get('http://api.test/items/2').raise_for_status()",
+}
+
+
+@pytest.mark.parametrize("client", TOOLS)
+async def test_an_http_client_of_a_tool_says_who_refused(client: str, tmp_path: Path) -> None:
+    """Its error has the status line and nothing of the body."""
+    code, said, (receipt,) = await _ask(tmp_path, (sys.executable, "-c", TOOLS[client]), {})
+    assert code == 1
+    assert "Playhead refused this request" in said
+    assert [one["repeats"] for one in receipt.refused] == [0]
 
 
 @pytest.mark.parametrize("row", NODE, ids=lambda row: row.name)
