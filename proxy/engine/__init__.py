@@ -9,6 +9,7 @@ its test. They are checked against mitmproxy 12.2.3, which is pinned exactly for
     connection_handler.py   a connection handler that creates a task only where it must wait
     transparent.py          clients without proxy settings
     tls.py, tls_closing.py  our CA instead of a generated one; a proper close of TLS
+    lingering_close.py      a close of a client's connection after which it reads all it was sent
     unreachable_upstream.py unreachable upstreams of a tunnel
     mitmproxy_imports.py    mitmproxy without the parts that are never used here
     event_loop.py           an event loop on which eager tasks work
