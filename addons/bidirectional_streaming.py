@@ -23,26 +23,17 @@ from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
 from .answer.cut_request import note_cut_request
 from .faults.inject import note_injected
-from .playback import find_raw, notes, play
 from .run.exchange_parts.prepared_request import Lookup
 from .run.exchange_parts.request_body import Early
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .run.playback_state import PlaybackState
 from .run.run_state import OpenRun
+from .serving.notes import notes
+from .serving.play import find_raw, play
 from .wire.http import read_request
 
-_TYPES = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
-"""Content types of protocols that stream both ways."""
 _SHOWN_BYTES = 100
 _GIVEN_UP = "its client gave up before it had ended; the tape has no such request"
-
-
-def is_bidirectional(request: http.Request) -> bool:
-    """Say whether a request may be answered before it has ended."""
-    if not request.is_http2:
-        return False
-    kind: str = request.headers.get("content-type", "")
-    return kind.lower().startswith(_TYPES)
 
 
 class Bidirectional:
@@ -97,7 +88,7 @@ def _find(pending: PendingExchange, playback: PlaybackState) -> None:
 def _read_head(pending: PendingExchange) -> Request:
     """Read a request as far as its head, and keep that."""
     asked = read_request(pending.flow, pending.arrival.fields, names=pending.arrival.names)
-    return pending.prepare(*pending.open_run.redactor.head(asked)).request
+    return pending.prepare(asked, with_body=False)
 
 
 def _find_alike(

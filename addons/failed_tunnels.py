@@ -8,7 +8,7 @@ fails again at its place:
 * not before all that had been asked of this origin by then has been asked again.
 
 An agent may keep a connection for longer while it is played, and so never ask for the tunnel that failed.
-Then the request that came through the next tunnel fails in its place: `find_missed`.
+Then the request that came through the next tunnel fails in its place: `deciding/missed_tunnels.py`.
 """
 
 import asyncio
@@ -21,23 +21,19 @@ from mitmproxy import connection, tls
 from ..config import Mode
 from ..store import Record, StoreUnwritable
 from ..tape.canonical.canonical_request import raw_key
-from ..tape.classify.by_method_and_url import classify
 from ..tape.exchange import (
     Ending,
     Exchange,
     Fault,
     Gone,
     Phase,
-    Request,
-    RequestClass,
-    Seq,
     Tunnel,
     VerdictKind,
 )
-from ..tape.matching.cursor import Hit
 from ..tape.policy.decide import CONTROL_HOST
 from ..tape.records.build_exchange import Asked, Outcome, build_exchange
 from ..tape.records.events import EventKind
+from .deciding.missed_tunnels import class_of, find_due, take_missed, tunnel_request
 from .run.exchange_events import outcome_event
 from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
@@ -146,8 +142,8 @@ class Tunnels:
         open_run = opening.open_run
         end_us = int((time.monotonic() - opening.t0) * 1e6)
         seq = open_run.next_seq()
-        request = _request(opening.host, opening.port)
-        kind = _class_of(open_run, request)
+        request = tunnel_request(opening.host, opening.port)
+        kind = class_of(open_run, request)
         found = open_run.identifier.fingerprint(request, kind)
         asked = Asked(seq, request, kind, found, opening.started_ns, tunnel=opening.tunnel)
         fault = _fault(open_run, attempt, end_us) if attempt is not None else None
@@ -189,7 +185,7 @@ class Tunnels:
             seq=seq,
             method=recorded.request.method,
             url=recorded.request.url,
-            request_class=_class_of(open_run, recorded.request).value,
+            request_class=class_of(open_run, recorded.request).value,
             verdict=VerdictKind.SERVED.value,
             reason="on tape",
             fingerprint=recorded.fingerprint,
@@ -205,65 +201,6 @@ class Tunnels:
         except TimeoutError:
             if self._registry.on_reset is not None:
                 self._registry.on_reset(client)
-
-
-def find_due(open_run: OpenRun, playback: PlaybackState, host: str, port: int) -> Exchange | None:
-    """Find the failed tunnel to an origin that is to fail next, if all that came before it has been asked."""
-    asked = _request(host, port)
-    found = open_run.identifier.fingerprint(asked, _class_of(open_run, asked))
-    hit = playback.cursor.find(
-        found, RequestClass.READ
-    )  # telemetry fails as often as then, and not for ever
-    if not isinstance(hit, Hit):
-        playback.failing.discard((host, port))
-        return None
-    playback.failing.add((host, port))
-    recorded = open_run.store.exchanges.find(playback.tape, hit.seq)
-    if recorded is None:
-        return None
-    origin = f"{_request(host, port).url}/"
-    before = (
-        seq
-        for (_, url), seqs in playback.find_endpoints().items()
-        if f"{url}/".startswith(origin)
-        for seq in seqs
-        if seq <= recorded.tunnel.after
-    )
-    return recorded if all(playback.cursor.served(seq) for seq in before) else None
-
-
-def find_missed(
-    open_run: OpenRun, playback: PlaybackState, request: Request, seq: Seq
-) -> Exchange | None:
-    """Find the failed tunnel that should have come before a request which is about to be served.
-
-    seq: of the recorded exchange that would answer it; it came through a later tunnel.
-    """
-    if (request.host, request.port) not in playback.failing:
-        return None
-    missed = find_due(open_run, playback, request.host, request.port)
-    if missed is None:
-        return None
-    recorded = open_run.store.exchanges.find(playback.tape, seq)
-    later = recorded is not None and recorded.tunnel.number > missed.tunnel.number
-    return missed if later else None
-
-
-def take_missed(open_run: OpenRun, playback: PlaybackState, recorded: Exchange) -> None:
-    """Move past a failed tunnel that is about to fail again."""
-    found = open_run.identifier.fingerprint(recorded.request, _class_of(open_run, recorded.request))
-    playback.cursor.take(found, Hit(recorded.seq))
-
-
-def _class_of(open_run: OpenRun, tunnel: Request) -> RequestClass:
-    """Say what kind of call a tunnel is: by itself it changes nothing, and to where telemetry alone is sent it is telemetry."""
-    place = tunnel.scheme, tunnel.host, tunnel.port, tunnel.target
-    kind = classify(tunnel.method, *place, open_run.config.classes).of
-    return kind if kind is RequestClass.TELEMETRY else RequestClass.READ
-
-
-def _request(host: str, port: int) -> Request:
-    return Request("CONNECT", "https", host, port, "", "HTTP/1.1", ())
 
 
 def _fault(open_run: OpenRun, attempt: Attempt, at_us: int) -> Fault:

@@ -14,7 +14,8 @@ from ...tape.playback.websocket import ABRUPT
 from ...tape.policy.revise import Cause, Refused
 from ..run.pending_exchange import LATE_ANSWER_S, PendingExchange, note_verdict
 from ..run.request_constraints import settle_gated
-from ..websocket import WebSocketPlayer, WebSocketRecorder
+from ..websockets.player import WebSocketPlayer
+from ..websockets.recorder import WebSocketRecorder
 from . import intent
 from .snapshot import correct, make_record, note_gone, note_outcome, search, take_snapshot
 

@@ -35,7 +35,7 @@ from ..run.exchange_events import outcome_event
 from ..run.pending_exchange import PendingExchange
 from ..run.request_contracts import ContractState
 from ..run.usage_meter import UsageMeter
-from ..websocket import WebSocketRecorder
+from ..websockets.recorder import WebSocketRecorder
 from ..wire.http import noted
 from .intent import HINT, identify
 

@@ -26,13 +26,14 @@ from ...tape.playback.websocket import MessageCursor, explain_left, explain_stra
 from ...tape.policy.decide import Action, Facts
 from ...tape.records.events import EventKind
 from ..answer.explain import explain
-from ..decide import TapeLookup
-from ..playback import notes
+from ..deciding.lookup import TapeLookup
 from ..run.exchange_parts.arrival import Arrival
+from ..run.exchange_parts.prepared_request import PreparedRequest
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
-from ..websocket import compare_values
+from ..serving.notes import notes
+from ..websockets.player import compare_values
 from .other_words import put_words, put_words_into_message
 
 Words = Mapping[Seq, Mapping[str, str]]
@@ -126,7 +127,7 @@ async def _rehearse(
         raise TypeError("a recording is put to a tape")
     if tape.rules != index_digest(open_run.rules, config):
         playback.reindex()
-    lookup, clients = TapeLookup(), _Clients(open_run)
+    clients = _Clients(open_run)
     known: dict[str, str] = {}
     for recorded in open_run.store.exchanges.all(asking):
         exchange = reclassify(recorded, config.classes)
@@ -138,7 +139,7 @@ async def _rehearse(
             continue
         request = put_words(open_run.redactor.recorded(exchange.request), known)
         pending = _begin(open_run, clients.find(exchange), exchange, request)
-        deciding = lookup.look_up(pending, playback, request)
+        deciding = TapeLookup(pending, playback, request).look_up()
         if deciding is not None:
             await deciding
         said = _said(open_run.store.messages.all(asking, exchange.seq, -1), known)
@@ -184,7 +185,7 @@ def _begin(
     flow = http.HTTPFlow(client, connection.Server(address=None))
     arrival = Arrival(started_ns=exchange.started_ns)
     pending = PendingExchange(open_run, flow, exchange.seq, facts, kind, arrival)
-    pending.prepare(request, ())
+    pending.ask(PreparedRequest(request))
     return pending
 
 

@@ -23,6 +23,7 @@ from ...tape.exchange import (
     Fault,
     Fingerprint,
     Gone,
+    HttpRequest,
     Phase,
     RawInterim,
     Redaction,
@@ -139,11 +140,19 @@ class PendingExchange:
         """Become a WebSocket."""
         self.websocket = websocket
 
-    def prepare(self, request: Request, redactions: tuple[Redaction, ...]) -> PreparedRequest:
-        """Note what was asked, without its secrets."""
+    def prepare(self, asked: HttpRequest, *, with_body: bool) -> Request:
+        """Prepare what was asked: without its secrets.
+
+        with_body: whether its body is searched, too; else that is done by `with_body`.
+        """
+        redactor = self.open_run.redactor
+        return self.ask(PreparedRequest(*(redactor.request if with_body else redactor.head)(asked)))
+
+    def ask(self, prepared: PreparedRequest) -> Request:
+        """Note what was asked."""
         with self.body.changing:
-            self.asked = PreparedRequest(request, redactions)
-            return self.asked
+            self.asked = prepared
+        return prepared.request
 
     def identify(self, fingerprint: Fingerprint | None, effect_key: bytes | None) -> None:
         """Note by what it is found, and repeated. Any thread."""

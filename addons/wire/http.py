@@ -22,6 +22,8 @@ _BODILESS = frozenset({204, 304})
 _NOTED = "playhead_warnings"
 _SCHEME = "playhead_scheme"
 _SOCKETS = {"ws": "http", "wss": "https"}
+_BOTH_WAYS = ("application/grpc", "application/connect+", "application/vnd.amazon.eventstream")
+"""Content types of protocols that stream both ways."""
 
 
 def keep_scheme(message: http.Request) -> None:
@@ -193,3 +195,11 @@ def noted(flow: http.HTTPFlow) -> tuple[str, ...]:
         return asked
     answered: tuple[str, ...] = getattr(flow.response, _NOTED, ())
     return (*asked, *answered)
+
+
+def is_bidirectional(request: http.Request) -> bool:
+    """Say whether a request may be answered before it has ended."""
+    if not request.is_http2:
+        return False
+    kind: str = request.headers.get("content-type", "")
+    return kind.lower().startswith(_BOTH_WAYS)

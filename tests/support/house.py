@@ -40,7 +40,7 @@ INSIDE = {
     " openai_embeddings openai_responses reader",
     "store": "paths keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting",
-    "addons": "wire order run attempts answer websocket recording faults contract record playback bidirectional_streaming control"
+    "addons": "wire order run attempts answer deciding websockets websocket recording faults contract serving record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints registry",

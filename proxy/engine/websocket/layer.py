@@ -14,7 +14,8 @@ from mitmproxy.proxy.layers import http as http_layer
 from mitmproxy.proxy.layers import websocket as websocket_layer
 
 from ....addons.run.pending_exchange import find_pending
-from ....addons.websocket import WebSocketPlayer, WebSocketRecorder
+from ....addons.websockets.player import WebSocketPlayer
+from ....addons.websockets.recorder import WebSocketRecorder
 from .peers import Commands
 from .playback import Player
 from .recording import Relay

@@ -10,7 +10,7 @@ import time
 from mitmproxy.proxy import commands, context, events, layer
 
 from ....addons.run.pending_exchange import PendingExchange
-from ....addons.websocket import DIVERGED, DIVERGED_REASON, UNREADABLE, WebSocketPlayer
+from ....addons.websockets.player import DIVERGED, DIVERGED_REASON, UNREADABLE, WebSocketPlayer
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
 from ....tape.exchange import MessageKind, WebSocketMessage

@@ -16,7 +16,7 @@ from mitmproxy.connection import Connection
 from mitmproxy.proxy import commands, context, events, layer
 
 from ....addons.run.pending_exchange import PendingExchange, spools_of
-from ....addons.websocket import WebSocketRecorder
+from ....addons.websockets.recorder import WebSocketRecorder
 from ....addons.wire.websocket_handshake import find_deflate
 from ....store import StoreError
 from ....tape.exchange import Ending, Fault, FaultKind, MessageKind, Phase

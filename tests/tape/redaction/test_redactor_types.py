@@ -66,9 +66,9 @@ _FINE = {
 
 _MADE_IN = {
     "addons/answer/refuse.py": "an answer of ours, and the place of a request that could not be read",
-    "addons/failed_tunnels.py": "a tunnel: a host and its port",
+    "addons/deciding/missed_tunnels.py": "a tunnel: a host and its port",
     "addons/faults/short_circuit.py": "no answer",
-    "addons/playback.py": "no answer",
+    "addons/serving/play.py": "no answer",
     "tape/records/codec.py": "what was kept",
     "tape/redaction/redact_heads.py": "what is left without secrets",
     "tape/redaction/redactor.py": "what is left without secrets",
@@ -80,7 +80,7 @@ _TEXT_MADE_IN = {
     "addons/faults/short_circuit.py": "what a rule injects",
     "addons/run/request_contracts.py": "nothing",
     "addons/stop.py": "who stopped a run, and a reason that is redacted",
-    "addons/websocket.py": "nothing",
+    "addons/websockets/player.py": "nothing",
     "addons/wire/upstream_failure.py": "the first line of a redacted text",
     "proxy/engine/http/recording_stream.py": "what a rule injects",
     "tape/exchange.py": "nothing",

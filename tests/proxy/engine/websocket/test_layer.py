@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from playhead.addons.run.pending_exchange import on_their_way
-from playhead.addons.websocket import DIVERGED_REASON, WebSocketRecorder
+from playhead.addons.websockets.player import DIVERGED_REASON
+from playhead.addons.websockets.recorder import WebSocketRecorder
 from playhead.config import Config, IgnoreRule, Mode, parse_match
 from playhead.config.schema import Classes, LiveRule
 from playhead.proxy.engine.connection_handler import MOST_WAITING_BYTES

@@ -1,0 +1,84 @@
+"""Decide on what is about to leave: it is compared with others first where a gate or a limit counts repeats."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from ...config import Mode
+from ...tape.exchange import Fingerprint, Request
+from ..run.pending_exchange import HELD_BYTES, PendingExchange
+from ..run.request_constraints import asks_for_repeats, decide_leaving, find_forms
+from ..run.run_state import OpenRun
+from ..wire.http import announced_length
+
+LARGE_BYTES = 64 * 1024
+"""Bodies above this are brought into canonical form on a thread."""
+
+
+def let_out(pending: PendingExchange) -> None:
+    """Decide on a request that leaves unless a gate or a limit is in its way."""
+    pending.decide(decide_leaving(pending, pending.open_run.policy, None))
+
+
+def let_out_compared(pending: PendingExchange) -> Awaitable[None] | None:
+    """Do so while recording, once what a gate or a limit compares is known."""
+    if _needs_comparison(pending, pending.open_run):
+        if len(pending.body.came) > LARGE_BYTES:
+            return _let_out_off_loop(pending)
+        _identify_for_comparison(pending, pending.open_run)
+    let_out(pending)
+    return None
+
+
+async def _let_out_off_loop(pending: PendingExchange) -> None:
+    await asyncio.to_thread(_identify_for_comparison, pending, pending.open_run)
+    let_out(pending)
+
+
+def let_out_live(
+    pending: PendingExchange, request: Request, found: Fingerprint
+) -> Awaitable[None] | None:
+    """Do so in a playback, by a live rule."""
+    if counts_repeats(pending):
+        return _let_out_counted(pending, request, found)
+    let_out(pending)
+    return None
+
+
+async def _let_out_counted(pending: PendingExchange, request: Request, found: Fingerprint) -> None:
+    forms = await asyncio.to_thread(find_forms, pending, request, found)
+    if (usage_meter := pending.open_run.usage_meter) is not None:
+        usage_meter.note_forms(pending, forms)
+    let_out(pending)
+
+
+def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:
+    """Say whether a request has to be compared with others before it leaves."""
+    if open_run.mode is not Mode.RECORD:
+        return False
+    return counts_repeats(pending) or open_run.policy.find_gate(pending.facts) is not None
+
+
+def counts_repeats(pending: PendingExchange) -> bool:
+    """Say whether a limit counts how often a request comes in a row."""
+    usage_meter = pending.open_run.usage_meter
+    return usage_meter is not None and usage_meter.asks_for_repeats(pending)
+
+
+def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> None:
+    """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
+    request = pending.with_body()
+    counted = open_run.usage_meter if counts_repeats(pending) else None
+    if counted is not None or asks_for_repeats(pending):
+        found = open_run.identifier.identify(request, pending.request_class)
+        pending.identify(*found)
+        if counted is not None:
+            counted.note_forms(pending, find_forms(pending, request, found[0]))
+
+
+def has_no_room(pending: PendingExchange) -> bool:
+    """Say whether a request is too large to be held, cannot be kept, and may pass all the same."""
+    open_run = pending.open_run
+    if open_run.mode is not Mode.RECORD or not open_run.passes:
+        return False
+    full = open_run.store.writer.failed is not None
+    return full and announced_length(pending.arrival.fields) > HELD_BYTES

@@ -1,0 +1,230 @@
+"""Decide on one request by what the tape of its run holds, and move the tape's cursor past what is served."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...tape.canonical.canonical_request import raw_key
+from ...tape.diff.divergence_types import Dependence
+from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
+from ...tape.matching.cursor import Hit, Unknown
+from ...tape.policy.decide import (
+    UNCONSTRAINED,
+    Action,
+    Constraints,
+    Drifted,
+    Found,
+    Policy,
+)
+from ...tape.policy.revise import Disagreement, MissedTunnel, TooEarly, Unanswerable
+from ...tape.records.events import EventKind
+from ..answer.order import find_needs, find_passed, note_reordered
+from ..answer.stub import imitate_tape
+from ..run.exchange_parts.prepared_request import Lookup
+from ..run.pending_exchange import PendingExchange
+from ..run.playback_state import PlaybackState
+from ..run.request_constraints import add_violation, decide_on
+from .leaving import LARGE_BYTES, let_out_live
+from .missed_tunnels import find_missed, take_missed
+from .recorded import as_asked, find_disagreements, lacks_values, read_served
+
+if TYPE_CHECKING:
+    from ..order.tool_results import ToolResults
+
+
+class TapeLookup:
+    """The look-up of one request."""
+
+    def __init__(self, pending: PendingExchange, playback: PlaybackState, request: Request) -> None:
+        """Look up a request of a playback that has a tape.
+
+        request: that of the pending exchange, whole and without its secrets.
+        """
+        self._pending = pending
+        self._playback = playback
+        self._request = request
+        self._kind = pending.request_class
+
+    @property
+    def _policy(self) -> Policy:
+        """The policy of now: the run may be stopped while something is waited for."""
+        return self._pending.open_run.policy
+
+    def look_up(self) -> Awaitable[None] | None:
+        """Decide; gives what is still to be waited for."""
+        identifier = self._playback.identifier
+        known = self._playback.find_known(raw_key(self._request, self._kind))
+        # Of an effect its effect key is needed even so.
+        effect = self._kind is RequestClass.EFFECT
+        if (known is None or effect) and len(self._request.body) > LARGE_BYTES:
+            return self._look_up_off_loop()
+        if known is None:
+            known, key = identifier.identify(self._request, self._kind)
+        else:
+            key = identifier.effect_key(self._request) if effect else None
+        return self._look_up(known, key)
+
+    async def _look_up_off_loop(self) -> None:
+        identify = self._playback.identifier.identify
+        await _wait(self._look_up(*await asyncio.to_thread(identify, self._request, self._kind)))
+
+    def _find(self, fingerprint: Fingerprint) -> tuple[Fingerprint, Found]:
+        repeat = self._policy.find_repeat(self._pending.facts) is not None
+        return self._playback.find_recorded(self._request, self._kind, fingerprint, repeat=repeat)
+
+    def _look_up(self, fingerprint: Fingerprint, key: bytes | None) -> Awaitable[None] | None:
+        pending, policy = self._pending, self._policy
+        fingerprint, hit = self._find(fingerprint)
+        pending.identify(fingerprint, key)
+        if policy.find_live(pending.facts) is not None:
+            pending.find(Lookup(hit))
+            return let_out_live(pending, self._request, fingerprint)
+        if isinstance(hit, Unknown) and self._kind is RequestClass.INFERENCE:
+            return self._look_for_drift()
+        if not isinstance(hit, Hit) and policy.imitates(pending.facts):
+            return self._stub(hit)
+        if not self._settle(hit) or not isinstance(hit, Hit):
+            return None
+        if not hit.repeated and self._playback.order.find_earlier(hit.seq) != ():
+            return self._check_order(fingerprint, hit)
+        return self._take(fingerprint, hit.seq, None)
+
+    # ---- what is not on the tape as it was asked -----------------------------------------------------
+
+    async def _stub(self, found: Found) -> None:
+        """Decide on an effect that is not on the tape, once the tape was asked for a pattern."""
+        pending = self._pending
+        pending.find(Lookup(found))
+        made = await asyncio.to_thread(imitate_tape, pending, self._playback, self._request)
+        pending.find(Lookup(found, made=made))
+        self._settle(found)
+
+    async def _look_for_drift(self) -> None:
+        """Find a recorded model call that differs only in fields that may drift."""
+        await self._playback.read_values()
+        drifts, tool_results = await self._playback.find_miss_search()
+        async with drifts.lock:
+            if await self._serve_reordered(tool_results):
+                return
+            near, needs = await drifts.find(self._request, self._policy.drift), None
+            while near is not None and near.found.allowed:
+                needs = await self._find_needs(near.found.seq)
+                if not drifts.is_served(near):
+                    break
+                # Somebody has asked for it meanwhile just as it was recorded.
+                near, needs = await drifts.find(self._request, self._policy.drift), None
+            if near is None:
+                self._settle(Unknown())
+            elif self._settle(near.found):
+                await _wait(self._take(near.fingerprint, near.found.seq, needs))
+
+    async def _serve_reordered(self, tool_results: "ToolResults") -> bool:
+        """Serve a model call that lists the results of tools in another order than on the tape, if these ran side by side."""
+        pending = self._pending
+        if pending.open_run.config.playback.order == "strict":
+            return False
+        found = await asyncio.to_thread(tool_results.find, self._request)
+        if found is None or self._playback.cursor.served(found.seq):
+            return False
+        needs = await self._find_needs(found.seq)
+        if self._settle(Hit(found.seq)):
+            pending.find(replace(pending.lookup, reordered_results=True))
+            await _wait(self._take(found.fingerprint, found.seq, needs))
+        return True
+
+    # ---- what is on the tape -------------------------------------------------------------------------
+
+    def _settle(self, found: Found) -> bool:
+        """Decide on what stays; True where a recorded exchange is to be served, unless it comes too early."""
+        pending, playback = self._pending, self._playback
+        now = add_violation(pending, Constraints(model=pending.lookup.made is not None))
+        decision = pending.decide(decide_on(pending, self._policy, found, now))
+        pending.find(replace(pending.lookup, found=found))
+        if decision.action is not Action.SERVE or not isinstance(found, Hit | Drifted):
+            return False
+        missed = find_missed(pending.open_run, playback, self._request, found.seq)
+        if missed is not None:
+            take_missed(pending.open_run, playback, missed)
+            pending.revise(MissedTunnel(missed.seq))
+        return missed is None
+
+    def _take(
+        self, fingerprint: Fingerprint, seq: Seq, needs: Dependence | None
+    ) -> Awaitable[None] | None:
+        """Read what is served and move the cursor past it; refuse what cannot be, or comes before what it needs.
+
+        fingerprint: under which the cursor has it.
+        Gives what is still to be compared where others of its lane that the tape has behind it came first.
+        """
+        pending, playback, request = self._pending, self._playback, self._request
+        if needs is not None and not playback.cursor.served(needs.tape_seq):
+            self._refuse(TooEarly(seq, needs))
+            return None
+        recorded = read_served(pending.open_run, playback, seq)
+        if not isinstance(recorded, Exchange):
+            self._refuse(recorded)
+            return None
+        recorded_so = as_asked(pending, recorded)
+        if lacks_values(pending, playback, request, recorded_so):
+            return self._take_later(fingerprint, seq, needs)
+        wrong = find_disagreements(pending, playback, request, recorded_so, fingerprint)
+        pending.find(replace(pending.lookup, recorded=recorded))
+        if wrong:
+            self._refuse(Disagreement(seq, wrong))
+            return None
+        playback.cursor.take(fingerprint, Hit(seq))
+        passed = find_passed(pending.open_run, pending, recorded)
+        return self._compare_lane(recorded, passed) if passed else None
+
+    def _refuse(self, wrong: Unanswerable) -> None:
+        """Refuse what the tape has."""
+        self._pending.find(replace(self._pending.lookup, wrong=wrong))
+        self._pending.revise(wrong)
+
+    async def _take_later(
+        self, fingerprint: Fingerprint, seq: Seq, needs: Dependence | None
+    ) -> None:
+        """Serve a request with a credential that may be another one of the tape, once the tape's were read."""
+        await self._playback.read_values()
+        if self._playback.cursor.served(seq):  # another request was answered with it meanwhile
+            await _wait(self._look_up(fingerprint, self._pending.effect_key))
+        else:
+            await _wait(self._take(fingerprint, seq, needs))
+
+    async def _compare_lane(self, recorded: Exchange, passed: tuple[Seq, ...]) -> None:
+        pending = self._pending
+        found = await note_reordered(self._playback, pending, self._request, recorded, passed)
+        if found is not None:
+            pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json())
+
+    async def _check_order(self, fingerprint: Fingerprint, hit: Found) -> None:
+        """Serve a request that others on the tape come before, unless it depends on one of them."""
+        pending = self._pending
+        while isinstance(hit, Hit):
+            needs = await self._find_needs(hit.seq)
+            fingerprint, again = self._find(fingerprint)
+            if again == hit:
+                await _wait(self._take(fingerprint, hit.seq, needs))
+                return
+            # Another request with the same fingerprint was served meanwhile.
+            hit = again
+            pending.find(replace(pending.lookup, found=again))
+            if not isinstance(hit, Hit) and self._policy.imitates(pending.facts):
+                await self._stub(hit)
+            else:
+                now = add_violation(pending, UNCONSTRAINED)
+                pending.decide(decide_on(pending, self._policy, hit, now))
+
+    async def _find_needs(self, seq: Seq) -> Dependence | None:
+        """Find what the request depends on that has not been served, if it is answered by exchange `seq`."""
+        playback = self._playback
+        if playback.order.find_earlier(seq) == ():
+            return None
+        redactions = self._pending.redactions
+        return await asyncio.to_thread(find_needs, playback, seq, self._request, redactions)
+
+
+async def _wait(waiting: Awaitable[None] | None) -> None:
+    if waiting is not None:
+        await waiting

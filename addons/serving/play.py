@@ -1,0 +1,77 @@
+"""Have a recorded outcome played: its answer is put together, and its steps are laid out with their times."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...tape.exchange import Chunk, Exchange, HttpResponse, RawAnswer, Response
+from ...tape.playback.script import Steps, script
+from ...tape.records.originals import answer_of, put_back
+from ..faults.inject import lay_fault
+from ..run.pending_exchange import PendingExchange
+from ..run.playback_state import PlaybackState
+from ..run.run_state import OpenRun
+from ..wire.http import make_head
+
+
+def find_raw(open_run: OpenRun, playback: PlaybackState, exchange: Exchange) -> RawAnswer | None:
+    """Find an answer of the tape as it came, and learn what is secret in it: the agent it is given to sends it back."""
+    raw = open_run.store.originals.find(playback.tape, exchange)
+    if raw is not None:
+        open_run.redactor.learn_originals(raw)
+    return raw
+
+
+def play(
+    pending: PendingExchange,
+    playback: PlaybackState,
+    exchange: Exchange,
+    raw: RawAnswer | None = None,
+) -> None:
+    """Have a recorded outcome played by the pending exchange's stream.
+
+    raw: its answer as it came, where the store kept that.
+    """
+    open_run, flow = pending.open_run, pending.flow
+    spelling = None
+    playback.agreement.open_session(exchange)
+    if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
+        playback.agreement.give(exchange, given)
+    answer = answer_of(exchange, raw)
+    if pending.request is not None:
+        answer, spelling = playback.id_rewriting.rewrite(pending.request, exchange, answer)
+    head = answer or Response(0, b"", "HTTP/1.1", (), b"", 0)
+    flow.response = make_head(head, flow.request)
+    answer, pieces = _read_pieces(pending, answer, raw)
+    asked = open_run.config.playback
+    held = asked.late == "held" and pending.held.injection is None
+    late_wait_us = int(asked.late_wait * 1e6) if held else None
+    interim = exchange.interim if raw is None else raw.interim
+    # Whoever listens to events reads them as they come, and may leave before an end that waits for others.
+    listens = b"event-stream" in (exchange.request.header(b"accept") or b"")
+    ordered = not listens and asked.order != "free"
+    played = (answer, interim)
+    steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
+    change = spelling.take if spelling is not None else None
+    own = Steps(steps, change, exchange.gone)
+    pending.playing.play(own)
+    pending.answer.play(ragged=head.ragged)
+    if pending.held.injection is not None:
+        lay_fault(pending, pending.held.injection, own)
+
+
+def _read_pieces(
+    pending: PendingExchange, response: HttpResponse | None, raw: RawAnswer | None
+) -> tuple[HttpResponse | None, Iterator[tuple[Chunk, bytes]] | None]:
+    """Give an answer, and its body piece by piece where the answer does not have it any more."""
+    store = pending.open_run.store
+    if response is None:
+        return response, None
+    if response.spilled is not None:
+        pieces = store.bodies.read(response.spilled)
+        return response, pieces if raw is None else put_back(pieces, raw.pieces)
+    if not pending.is_to_be_set_aside(len(response.body)):
+        pending.hold(len(response.body))
+        return response, None
+    chunks = response.chunks or (Chunk(response.head_us, len(response.body)),)
+    pieces = store.bodies.read_aside(response.body, chunks)
+    return replace(response, body=b""), pieces
