@@ -48,3 +48,7 @@ agents *OPTIONS:
 bars: sdks
     PLAYHEAD_FULL=1 uv run pytest
     uv run python benchmarks/run.py all
+
+# How often a reader of one request returns to a module that was read before.
+trips *OPTIONS:
+    uv run python -m playhead.tests.support.trips {{OPTIONS}}

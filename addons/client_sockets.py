@@ -36,8 +36,8 @@ class Connections:
         """Act on the connection handlers that mitmproxy keeps, by client id."""
         self._registry = registry
         self._handlers = handlers
-        registry.on_ended = self.close
-        registry.on_reset = self.playhead_reset
+        registry.hooks.on_ended = self.close
+        registry.hooks.on_reset = self.playhead_reset
 
     def client_connected(self, client: connection.Client) -> None:
         """Begin to wait for its first request."""

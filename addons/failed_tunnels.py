@@ -71,7 +71,7 @@ class Tunnels:
     def __init__(self, registry: RunRegistry) -> None:
         """Look after the tunnels of the open runs of `registry`."""
         self._registry = registry
-        registry.on_ending.append(self.give_up)
+        registry.hooks.on_ending.append(self.give_up)
         self._opening: dict[str, _OpenTunnel] = {}
         self._saving: set[asyncio.Task[None]] = set()
 
@@ -199,8 +199,8 @@ class Tunnels:
         try:
             await asyncio.wait_for(opening.left.wait(), patience_s)
         except TimeoutError:
-            if self._registry.on_reset is not None:
-                self._registry.on_reset(client)
+            if self._registry.hooks.on_reset is not None:
+                self._registry.hooks.on_reset(client)
 
 
 def _fault(open_run: OpenRun, attempt: Attempt, at_us: int) -> Fault:

@@ -49,9 +49,9 @@ class Record:
     def __init__(self, registry: RunRegistry) -> None:
         """Record for the open runs of `registry`."""
         self._registry = registry
-        registry.on_unfinished = give_up
-        registry.on_overdue = give_up_overdue
-        registry.on_broken = break_off
+        registry.hooks.on_unfinished = give_up
+        registry.hooks.on_overdue = give_up_overdue
+        registry.hooks.on_broken = break_off
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Begin a request that is sent on as it comes: it was decided by its head."""

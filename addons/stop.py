@@ -88,9 +88,9 @@ def _break_off(
     for client in open_run.clients.values():
         if getattr(client, "handshaking", False):  # its upstream is being connected
             cut[client.id] = client
-    if registry.on_reset is not None:
+    if registry.hooks.on_reset is not None:
         for client in cut.values():
-            registry.on_reset(client)
+            registry.hooks.on_reset(client)
     return writing
 
 
@@ -99,8 +99,8 @@ def _broken(
 ) -> list[Awaitable[None]]:
     # Not sent on any more once its connection stands, or its intent is durable.
     pending.flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
-    assert registry.on_broken is not None
-    waiting = registry.on_broken(pending, text, policy.STOPPED)
+    assert registry.hooks.on_broken is not None
+    waiting = registry.hooks.on_broken(pending, text, policy.STOPPED)
     return [waiting] if waiting is not None else []
 
 

@@ -84,7 +84,7 @@ class Attempts:
     def __init__(self, registry: RunRegistry) -> None:
         """Note the attempts of clients of the open runs of `registry`."""
         self._registry = registry
-        registry.on_ending.append(self.end)
+        registry.hooks.on_ending.append(self.end)
         self._watched: dict[str, _Watched] = {}
         self._ended: weakref.WeakSet[OpenRun] = weakref.WeakSet()
         """Runs of which nothing is noted any more."""

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from ...addons.run.registry import Processes, RunRegistry, name_after
+from ...addons.run.lifecycle.client_groups import Processes
+from ...addons.run.registry import RunRegistry, name_after
 from ...config import Config, ConfigError, Listen, Watcher
 from ...store import put_ballast
 from ...tape.redaction.redactor import Redactor

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.addons.run.registry import Processes, RunRegistry
+from playhead.addons.run.lifecycle.client_groups import Processes
+from playhead.addons.run.registry import RunRegistry
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Listen, Mode
 from playhead.proxy.engine import Engine

@@ -2,7 +2,8 @@
 
 The walk is depth first, in the order of evaluation, and follows each function once, also one that is handed over to
 run elsewhere. It stays in the packages that act: `tape/` and `config/` are values in, values out, and lead nowhere
-else. A visit is a stretch of calls in one module, a return is a visit to a module that was visited before.
+else. A visit is a stretch of calls in one module, a return is a visit to a module that was visited before. Both are
+counted twice: in all that acts, and where a call of the store is one visit, since its parts can be used without being read.
 
     just trips [FOLDER [HOOK ...]]   FOLDER has the package as `playhead`; HOOK is as `addons.decide:Decide.request`
 """
@@ -77,9 +78,13 @@ def read(folder: Path) -> BuildResult:
 class Walk:
     """One walk through a package that was read."""
 
-    def __init__(self, package: BuildResult) -> None:
-        """Begin with nothing met."""
+    def __init__(self, package: BuildResult, *, into_store: bool = True) -> None:
+        """Begin with nothing met.
+
+        into_store: whether calls of the store are followed.
+        """
         self._package = package
+        self._into_store = into_store
         self._met: set[FuncDef] = set()
         self._modules: list[str] = []
 
@@ -100,7 +105,8 @@ class Walk:
         if module.split(".", 1)[0] not in _ENTERED:
             return
         self._modules.append(module)
-        if function not in self._met:
+        followed = self._into_store or not module.startswith("store.")
+        if followed and function not in self._met:
             self._met.add(function)
             for call in _calls(function):
                 for target in self._targets(call):
@@ -116,7 +122,7 @@ class Walk:
         yield from self._resolve(call.callee)
         for given in call.args:  # as a thread's function
             for found in self._resolve(given):
-                if not isinstance(found, TypeInfo):
+                if not isinstance(found, TypeInfo) and not _is_value(found):
                     yield found
 
     def _resolve(self, one: Expression) -> Iterator[Node]:
@@ -140,6 +146,11 @@ def _members(kind: Type, name: str) -> Iterator[Node]:
         found = info.get(name)
         if found is not None and isinstance(found.node, FuncDef | Decorator):
             yield found.node
+
+
+def _is_value(node: Node) -> bool:
+    """Say whether a name that is handed over is a property: then its value is."""
+    return isinstance(node, Decorator) and node.var.is_property
 
 
 def _body_of(node: Node) -> FuncDef | None:
@@ -180,11 +191,12 @@ def main(arguments: list[str]) -> None:
     folder = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[3]
     package = read(folder)
     for hook in arguments[1:] or _HOOKS:
-        trip = Walk(package).run(hook)
-        print(
-            f"{hook}: {len(set(trip.visits))} modules, {trip.functions} functions,"
-            f" {len(trip.visits)} visits, {trip.returns} returns"
-        )
+        for into_store in (True, False):
+            trip = Walk(package, into_store=into_store).run(hook)
+            print(
+                f"{hook}{'' if into_store else ', store not entered'}: {len(set(trip.visits))} modules,"
+                f" {trip.functions} functions, {len(trip.visits)} visits, {trip.returns} returns"
+            )
 
 
 if __name__ == "__main__":

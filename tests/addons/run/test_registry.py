@@ -15,7 +15,9 @@ from mitmproxy.connection import Client, ConnectionState
 from playhead.addons.run import registry as module
 from playhead.addons.run import run_state as open_run_module
 from playhead.addons.run.exchange_parts.phases import Held
-from playhead.addons.run.registry import Processes, Rejected, RunRegistry, name_after
+from playhead.addons.run.lifecycle import client_groups
+from playhead.addons.run.lifecycle.client_groups import Processes
+from playhead.addons.run.registry import Rejected, RunRegistry, name_after
 from playhead.addons.run.run_state import OpenRun
 from playhead.config import Config, Mode, Runs
 from playhead.store import RunStatus, Store
@@ -108,7 +110,7 @@ async def open_runs(tmp_path: Path) -> AsyncIterator[OpenRuns]:
     """An empty open_runs."""
     with Store.open(tmp_path / "store") as store:
         made = OpenRuns(store, CONFIG)
-        made.registry.on_unfinished = _finish_all
+        made.registry.hooks.on_unfinished = _finish_all
         yield made
         await made.registry.close("the test ended", 0.0)
 
@@ -205,18 +207,18 @@ async def test_clients_that_have_gone_say_nothing_about_who_can_be_seen(
     open_runs: OpenRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A short connection whose process is gone before it is looked for does not keep the run open."""
-    monkeypatch.setattr(module, "_SECOND_LOOK_S", 0.0)
+    monkeypatch.setattr(client_groups, "_SECOND_LOOK_S", 0.0)
     recording = await open_runs.join(ONE, "mine")
     gone, there = open_runs.client(None), open_runs.client(TWO)
     gone.state = ConnectionState.CLOSED
     for client in (gone, there):
         assert await open_runs.assign(client, "mine") is recording
-    assert open_runs.registry._looking is not None
-    await open_runs.registry._looking
+    assert open_runs.registry._groups.looking is not None
+    await open_runs.registry._groups.looking
     assert recording.members.groups_known
     assert recording.members.groups == {ONE[:2], TWO[:2]}
     assert await open_runs.join(None, "mine") is recording
-    await open_runs.registry._looking
+    await open_runs.registry._groups.looking
     assert not recording.members.groups_known
 
 

@@ -1,0 +1,49 @@
+"""Note in a run's log which rules of the configuration it began with, and which took too long."""
+
+from ....config import Config, Mode
+from ....tape.canonical.masks import slow
+from ....tape.exchange import RequestClass
+from ....tape.records.events import EventKind
+from ..run_state import OpenRun
+
+
+def note_rules(open_run: OpenRun) -> None:
+    """Keep which rules of the configuration a run began with, so that its receipt can hint at idle ones."""
+    config, playing = open_run.config, open_run.mode is Mode.PLAYBACK
+    rules: dict[str, list[tuple[str, str | None]]] = {}
+    rules["ignore"] = [(rule.match.text, None) for rule in config.ignore]
+    # A gate holds what leaves, of whatever class; all else that a rule of effects says is for playback.
+    rules["effects"] = [
+        (rule.match.text, None if rule.gate else RequestClass.EFFECT.value)
+        for rule in config.effects
+        if playing or rule.gate
+    ]
+    if playing:
+        rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
+        rules["live"] = list_live(open_run)
+    rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
+    rules["faults"] = [
+        (rule.match.text, None) for rule in config.faults if open_run.mode in rule.modes
+    ]
+    if any(rules.values()):
+        open_run.note(EventKind.NOTED, rules=rules, ignored=_ignored(config))
+
+
+def list_live(open_run: OpenRun) -> list[tuple[str, str | None]]:
+    """Give the pattern of each live rule, and the class it is limited to."""
+    return [(rule.match.text, only and only.value) for rule, only in open_run.policy.live]
+
+
+def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Give the pattern of each rule with its places by key."""
+    keys = ("json", "header", "query", "form", "regex")
+    return [
+        (rule.match.text, {key: names for key in keys if (names := getattr(rule, key))})
+        for rule in config.ignore
+    ]
+
+
+def note_slow(open_run: OpenRun) -> None:
+    """Say which patterns masked nothing any more because they took too long."""
+    for text in slow(open_run.rules.searched):
+        open_run.note(EventKind.NOTED, text=text)
