@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....store.paths import CONTROL_TOKEN, PRIVATE
 from .error_body import ControlError
 
 Fields = Sequence[tuple[str, str]]
@@ -76,7 +77,7 @@ class Guard:
             "the token is missing or wrong",
             expected="authorization: Bearer TOKEN",
             found=found,
-            hint="it stands in <store>/private/control-token, or in control.token_file",
+            hint=f"it is in <store>/{PRIVATE}/{CONTROL_TOKEN}, or in control.token_file",
             headers=(("www-authenticate", 'Bearer realm="playhead"'),),
         )
 
