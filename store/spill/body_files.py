@@ -13,18 +13,21 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Spilled
 from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
-from ...tape.redaction.stream import Stream
 from ..encryption.cipher import ReadableFile, StoreCipher
 from ..errors import LogCorrupt, StoreUnwritable
 from ..lmdb.liveness import is_locked
 from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
 from .spool import Spool
+
+if TYPE_CHECKING:
+    from ...tape.redaction.stream import Stream
 
 _READ_BYTES = 256 * 1024
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -43,7 +46,7 @@ class BodyFiles(BodyFolder):
         boundary: bytes = b"",
         *,
         pieces: bool = True,
-        redact: Callable[[], Stream | None] = lambda: None,
+        redact: "Callable[[], Stream | None]" = lambda: None,
         aside: bool = False,
     ) -> Spool:
         """Begin a body that is too large to be held, or is set aside while others are. On a running loop.

@@ -9,13 +9,16 @@ into a file without a name, and taken back at its end: how it is stored does not
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Secret, Spilled
 from ...tape.records.codec import pack_piece, unpack_pieces
-from ...tape.redaction.stream import WINDOW_BYTES, Stream
 from ..errors import StoreUnwritable
 from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
+
+if TYPE_CHECKING:
+    from ...tape.redaction.stream import Stream
 
 _WRITE_BYTES = 256 * 1024
 """Gathered before a thread is asked to write."""
@@ -32,7 +35,7 @@ class Spool:
         boundary: bytes = b"",
         *,
         pieces: bool = True,
-        redact: Callable[[], Stream | None] = lambda: None,
+        redact: "Callable[[], Stream | None]" = lambda: None,
         aside: bool = False,
     ) -> None:
         """Begin an empty body among a store's body files.
@@ -239,6 +242,8 @@ class Spool:
         if self._stream is None:
             body.write(data)
             return
+        from ...tape.redaction.stream import WINDOW_BYTES  # loaded already, by whoever gave the stream
+
         for piece in data:
             for at in range(0, len(piece), WINDOW_BYTES):
                 body.take(*self._stream.feed(piece[at : at + WINDOW_BYTES]))

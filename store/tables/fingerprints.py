@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import lmdb
 
 from ...tape.exchange import Exchange, Fingerprint, Seq
-from ...tape.matching.index import Index
 from ..errors import RunOpen, UnknownRun
 from ..keys import fingerprint_key, number_key
 from ..lmdb.database import Database
 from .run_info import RunInfo, RunStatus
 from .runs import RunList
+
+if TYPE_CHECKING:
+    from ...tape.matching.index import Index
 
 _SEQ_AT = 8 + 16
 """Where the seq begins in a key of `fingerprints`."""
@@ -82,7 +85,7 @@ class Indexes:
             key = database.cipher.plain_key("fingerprints", place)
             yield Seq(int.from_bytes(key[_SEQ_AT:], "big")), Fingerprint(key[8:_SEQ_AT])
 
-    def replace(self, info: RunInfo, index: Index) -> RunInfo:
+    def replace(self, info: RunInfo, index: "Index") -> RunInfo:
         """Put another index in the place of a sealed run's; give the run as it now stands. Blocks.
 
         One transaction, so whoever reads sees the old one or the new one. A playback that is open goes on with

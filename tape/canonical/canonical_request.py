@@ -81,7 +81,7 @@ from .client_profiles import (
 )
 from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
 from .json_rpc import volatile_places
-from .multipart_delimiters import is_plain_boundary, replace_delimiters
+from .multipart_delimiters import BOUNDARY, is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
@@ -98,9 +98,6 @@ _LONG_PLACE = 1000
 
 MARKER = "\x00"
 """Begins what stands in a canonical form for a value that does not count; no URL or form holds NUL."""
-
-BOUNDARY = b"\x00boundary"
-"""Stands for the boundary of a multipart body."""
 
 TRAILER = b"trailer "
 """Begins the name of a trailer among header fields, of which none has a space."""

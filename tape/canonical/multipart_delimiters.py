@@ -9,6 +9,9 @@ Source: RFC 2046 section 5.1.1; the readers of Python, Go, PHP and busboy.
 
 import re
 
+BOUNDARY = b"\x00boundary"
+"""Stands for the boundary of a multipart body."""
+
 _ENDS = (b"\r\n", b"\n")
 _CLOSE = b"--"
 _BEHIND = 4

@@ -7,8 +7,7 @@ delimiter lines change, as in `canonical_request.without_boundary`. Pure: bytes 
 from blake3 import blake3
 
 from ..exchange import Headers
-from .canonical_request import BOUNDARY, BodyKind, parse_content_type
-from .multipart_delimiters import Delimiters
+from .multipart_delimiters import BOUNDARY, Delimiters
 
 _COUNTED = BOUNDARY + b" counts\n"
 """Begins what is compared of a body whose boundary counts: no other body that is compared begins so."""
@@ -61,6 +60,9 @@ class Digest:
 
 def find_boundary(headers: Headers) -> bytes:
     """Give the boundary that a multipart message announces, or b""."""
+    # Here: the store needs digests alone, and all commands that read it need the store.
+    from .canonical_request import BodyKind, parse_content_type
+
     types = [value for name, value in headers if name.lower() == b"content-type"]
     if len(types) != 1:
         return b""

@@ -18,7 +18,7 @@ how to turn it off.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ...config.match_pattern import Match, parse_match
@@ -114,15 +114,15 @@ def _table(patterns: tuple[str, ...], of: RequestClass) -> _Table:
     return tuple((parse_match(pattern), of) for pattern in patterns)
 
 
-_SHIPPED: _Table = (
-    *_table(TELEMETRY_ENDPOINTS, RequestClass.TELEMETRY),
-    *((parse_match(pattern), of) for pattern, of in _EXCEPTIONS),
-    *_table(MODEL_ENDPOINTS, RequestClass.INFERENCE),
-    *_table(_READS, RequestClass.READ),
-)
-
-
-_UNSURE = frozenset(id(match) for match, _ in _SHIPPED if match.text in _BY_PATH)
+@cache
+def _shipped() -> _Table:
+    """Give the shipped table; many commands classify nothing, and its patterns take a while."""
+    return (
+        *_table(TELEMETRY_ENDPOINTS, RequestClass.TELEMETRY),
+        *((parse_match(pattern), of) for pattern, of in _EXCEPTIONS),
+        *_table(MODEL_ENDPOINTS, RequestClass.INFERENCE),
+        *_table(_READS, RequestClass.READ),
+    )
 
 
 class Kind(NamedTuple):
@@ -206,7 +206,7 @@ def may_ask_model(ways: Ways, classes: Classes) -> bool:
         kind = classify(ways.methods[0], ways.scheme, host, port, target, classes)
         if kind.named:
             return kind.of is RequestClass.INFERENCE
-    shipped = (match for match, of in _SHIPPED if of is RequestClass.INFERENCE)
+    shipped = (match for match, of in _shipped() if of is RequestClass.INFERENCE)
     return any(match.maybe(ways) for match in (*classes.inference, *shipped))
 
 
@@ -241,14 +241,15 @@ def _make_finder(classes: Classes) -> tuple[_Find, bool]:
         *((match, RequestClass.INFERENCE) for match in classes.inference),
         *((match, RequestClass.EFFECT) for match in classes.effect),
         *((match, RequestClass.READ) for match in classes.read),
-        *_SHIPPED,
+        *_shipped(),
     )
+    unsure = frozenset(id(match) for match, _ in _shipped() if match.text in _BY_PATH)
 
     @lru_cache(maxsize=4096)
     def find(method: str, scheme: str, host: str, port: int, place: str) -> Kind:
         for match, of in table:
             if match.matches(method, scheme, host, port, place):
-                by_path = id(match) in _UNSURE and host not in _PROVIDERS
+                by_path = id(match) in unsure and host not in _PROVIDERS
                 return Kind(of, named=True, by_path=by_path)
         if method == "CONNECT" and is_telemetry_tunnel(host, port, classes):
             return Kind(RequestClass.TELEMETRY, named=True)

@@ -17,7 +17,6 @@ from blake3 import blake3
 
 from ..canonical.block_names import without_block_names
 from ..canonical.canonical_request import (
-    BOUNDARY,
     MARKER,
     TRAILER,
     BodyKind,
@@ -31,6 +30,7 @@ from ..canonical.canonical_request import (
     query_pairs,
 )
 from ..canonical.json import MAX_DEPTH, is_twice, show_json
+from ..canonical.multipart_delimiters import BOUNDARY
 from ..exchange import Request, RequestClass
 from .divergence_types import ABSENT, MAX_SHOWN, Difference, one_line
 

@@ -13,7 +13,6 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
 from ...tape.faults.kinds import KINDS as KINDS_OF_FAULTS
 from ...tape.records.events import Event, EventKind
-from ...tape.stubs.kinds import KINDS
 from ..reading.exchange_json import body_json
 
 MAX_ROWS = 100_000
@@ -112,6 +111,8 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
 
 def _stubbed(effect: Effect, data: Mapping[str, Any]) -> None:
     effect.after = list(data.get("after", ()))
+    from ...tape.stubs.kinds import KINDS  # here: what makes stubs is slow to load, and few runs have any
+
     kind = KINDS.get(data.get("answered_by", ""), KINDS["template"])
     seqs = f"tape seq {', '.join(map(str, effect.after[:5]))}" + ", …" * (len(effect.after) > 5)
     effect.by, effect.answered_by = kind.by, kind.words.format(seqs=seqs)

@@ -3,20 +3,21 @@
 Whether a place was in a request is found out when the receipt is made, by what the canonical form becomes with it and
 without it; nothing is counted while requests are served. Bounded: of each rule the first `_LOOKED_AT` requests of its
 pattern are looked at. Where there are more, or one is too large or cannot be read, what was not found may still have
-been there, and nothing is said.
+been there, and nothing is said. What requests are looked at with is imported where it is needed: most receipts are made
+without, and it is a quarter of the time in which `playhead show` starts.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...config import IgnoreRule, Match, parse_match
 from ...config.values import parse_header_name
 from ...store import LogCorrupt
-from ...tape.canonical.canonical_request import Rules, canonical, compile_rules
-from ...tape.canonical.masks import MASK, slow
 from ...tape.exchange import Exchange, RequestClass
-from ...tape.headers.counted_fields import is_noise
+
+if TYPE_CHECKING:
+    from ...tape.canonical.canonical_request import Rules
 
 _KEYS = ("json", "header", "query", "form", "regex")
 _LOOKED_AT = 50
@@ -90,6 +91,8 @@ class UnusedRules:
 
 
 def _counts(key: str, name: str) -> bool:
+    from ...tape.headers.counted_fields import is_noise
+
     return key != "header" or not is_noise(parse_header_name(name).lower().encode())
 
 
@@ -100,6 +103,9 @@ def _never_matched(match: str, key: str, name: str) -> dict[str, str]:
 
 def _look(rule: _Rule, find: Find) -> None:
     """Strike the places that the requests of a rule had."""
+    from ...tape.canonical.canonical_request import compile_rules
+    from ...tape.canonical.masks import slow
+
     tried: dict[tuple[str, str], Rules] = {}
     none = compile_rules()
     for data in rule.asked:
@@ -132,7 +138,10 @@ def _is_unclear(exchange: Exchange) -> bool:
     )
 
 
-def _had(exchange: Exchange, without: Rules, rules: Rules) -> bool:
+def _had(exchange: Exchange, without: "Rules", rules: "Rules") -> bool:
+    from ...tape.canonical.canonical_request import canonical
+    from ...tape.canonical.masks import MASK
+
     request, kind = exchange.request, exchange.request_class
     plain, masked = canonical(request, kind, without), canonical(request, kind, rules)
     if plain.kind is not masked.kind and MASK.encode() not in masked.body:
