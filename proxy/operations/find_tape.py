@@ -1,9 +1,13 @@
 """Find the tape that a command works on: by name, ended, and not a playback."""
 
+from typing import TYPE_CHECKING
+
 from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
 from ...tape.exchange import RunId
-from ...tape.redaction.redactor import Redactor
+
+if TYPE_CHECKING:
+    from ...tape.redaction.redactor import Redactor
 
 
 def get_recording(store: Store, name: str) -> RunInfo:
@@ -36,9 +40,11 @@ def choose_recording(store: Store, name: str) -> tuple[str, tuple[RunId, ...]]:
     return name, ()
 
 
-def redactor_of(config: Config, key: bytes = b"makes none") -> Redactor:
+def redactor_of(config: Config, key: bytes = b"makes none") -> "Redactor":
     """Give what knows which places hold secrets.
 
     key: of the store; where it is to make no placeholders, any does.
     """
+    from ...tape.redaction.redactor import Redactor  # here: what finds a tape needs none
+
     return Redactor(key, config.redact, config.redact_off)

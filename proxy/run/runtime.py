@@ -28,6 +28,7 @@ from ..operations.restore_archived import restore_run
 from ..processes import connections as sockets
 from ..processes.proc import group_alive
 from ..trust.ca import CertificateAuthority, certificate_store, open_ca
+from ..trust.kept_searches import KeptSearches
 from ..trust.secret_files import open_redaction_key
 from ..trust.upstream_routes import read_routes
 
@@ -91,7 +92,7 @@ class Runtime:
             put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
             compiling = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="secrets"))
-            compiling.submit(Redactor.prepare)
+            compiling.submit(Redactor.prepare, KeptSearches(self.config.store, key))
             self.registry = RunRegistry(
                 self.store,
                 self.config,

@@ -242,7 +242,9 @@ class Spool:
         if self._stream is None:
             body.write(data)
             return
-        from ...tape.redaction.stream import WINDOW_BYTES  # loaded already, by whoever gave the stream
+        from ...tape.redaction.stream import (
+            WINDOW_BYTES,  # loaded already, by whoever gave the stream
+        )
 
         for piece in data:
             for at in range(0, len(piece), WINDOW_BYTES):

@@ -53,6 +53,7 @@ from ..exchange import (
 )
 from ..records.content_coding import undo_coding, undo_what_came
 from .finding.finder import finder
+from .finding.heads import KeptSets
 from .finding.literals import Later
 from .learned import Learned
 from .placeholders.alike import reads_as_made
@@ -372,9 +373,12 @@ class Redactor:
         return values
 
     @staticmethod
-    def prepare() -> None:
-        """Make what all redactors of this process search with, so that the first text need not wait for it. Any thread."""
-        finder().prepare()
+    def prepare(kept: KeptSets | None = None) -> None:
+        """Make what all redactors of this process search with, so that the first text need not wait for it. Any thread.
+
+        kept: what other processes have made of it.
+        """
+        finder().prepare(kept)
 
     @property
     def key_id(self) -> str:

@@ -111,7 +111,9 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
 
 def _stubbed(effect: Effect, data: Mapping[str, Any]) -> None:
     effect.after = list(data.get("after", ()))
-    from ...tape.stubs.kinds import KINDS  # here: what makes stubs is slow to load, and few runs have any
+    from ...tape.stubs.kinds import (
+        KINDS,  # here: what makes stubs is slow to load, and few runs have any
+    )
 
     kind = KINDS.get(data.get("answered_by", ""), KINDS["template"])
     seqs = f"tape seq {', '.join(map(str, effect.after[:5]))}" + ", …" * (len(effect.after) > 5)

@@ -5,7 +5,7 @@ reported as not searched, so that nobody keeps it. Both bounds depend on the tex
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
-from .heads import Head, HeadSet, Hits, compile_heads, most_places
+from .heads import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
 
 MOST_LOOKS = 46_000
 """What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
@@ -74,7 +74,7 @@ _COLOUR = Head(r"\\u001[bB]\[", once=True)
 class Finder:
     """All heads that are known; one for a process."""
 
-    def __init__(self, engine: Callable[[Sequence[Head]], HeadSet] = compile_heads) -> None:
+    def __init__(self, engine: Callable[..., HeadSet] = compile_heads) -> None:
         """Make the heads; they are compiled when the first text is searched.
 
         engine: makes a set of heads; the fastest one by default.
@@ -89,17 +89,20 @@ class Finder:
         self._reversed = self._named + names.REVERSED
         self._second: HeadSet | None = None
 
-    def _heads(self) -> HeadSet:
+    def _heads(self, kept: KeptSets | None = None) -> HeadSet:
         if self._set is None:
             words = [Head(re.escape(word.text).decode()) for word in self._words]
             named = [head for head, _ in names.NAMED]
             heads = [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR]
-            self._set = self._engine(heads)
+            self._set = self._engine(heads) if kept is None else self._engine(heads, kept)
         return self._set
 
-    def prepare(self) -> None:
-        """Compile the heads now, a quarter of a second of CPU, so that the first text need not wait. Any thread."""
-        self._heads()
+    def prepare(self, kept: KeptSets | None = None) -> None:
+        """Compile the heads now, a quarter of a second of CPU, so that the first text need not wait. Any thread.
+
+        kept: heads that another process has compiled.
+        """
+        self._heads(kept)
 
     def look(self, data: bytes) -> Looked | None:
         """Find where secrets may be, and whether a text has escapes; most have neither: then it is None."""
