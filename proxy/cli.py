@@ -21,10 +21,8 @@ from ..config import ConfigError
 from ..tape.exit_codes import ExitCode
 from .commands import COMMANDS
 from .commands.common import complain
+from .garbage import wait_for_imports
 from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
-
-_MANY_OBJECTS = 50_000
-"""Modules, classes and functions are made by the thousand while a command is imported, and none is garbage."""
 
 
 class _Group(click.Group):
@@ -58,7 +56,7 @@ for _command in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    gc.set_threshold(_MANY_OBJECTS, *gc.get_threshold()[1:])
+    wait_for_imports()
     fill_standard_files()
     try:
         code = cli.main(args=arguments, prog_name="playhead", standalone_mode=False)

@@ -4,6 +4,7 @@ import os
 
 from ...config import Config, Durability, Secrets
 from ...store import Store, StoreKey, StoreLock, find_key
+from ..garbage import look
 
 
 def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None = None) -> Store:
@@ -12,6 +13,7 @@ def open_store(config: Config, *, readonly: bool = False, held: StoreLock | None
     held: its lock, where whoever opens it holds it alone, and longer.
     Raises: StoreError, also where its key is missing or another.
     """
+    look()  # what the command needs has been imported by now
     power = config.durability is Durability.POWER
     return Store.open(
         config.store,

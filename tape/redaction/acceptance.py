@@ -53,18 +53,13 @@ _PAIRS = (
     "kdffqfdhmddiihnhdfgffdddgf",
 )
 """A row for each first letter, a column for each second one: `q` is as often as chance, two letters more are e times as often."""
-_ODDS: list[float | None] = [None] * 65536
-"""By the first letter times 256 plus the second one, both small; None for what is no pair of letters."""
+_COUNT = 0xFFFF
+_TOLD = [0] * 65536
+"""By two small letters as they are in memory: twice their odds, and a one below, so that one sum has odds and count."""
 for _first, _row in zip(_LETTERS, _PAIRS, strict=True):
     for _second, _mark in zip(_LETTERS, _row, strict=True):
-        _ODDS[ord(_first) << 8 | ord(_second)] = (ord(_mark) - ord("q")) / 2
-_COUNT = 0xFFFF
-_TOLD = [
-    0 if odds is None else (int(2 * odds) << _COUNT.bit_length()) + 1
-    for code in range(65536)
-    for odds in [_ODDS[int.from_bytes(code.to_bytes(2, sys.byteorder), "big")]]
-]
-"""By two letters as they are in memory: twice their odds, and a one below, so that one sum has odds and count."""
+        _pair = int.from_bytes(f"{_first}{_second}".encode(), sys.byteorder)
+        _TOLD[_pair] = ((ord(_mark) - ord("q")) << _COUNT.bit_length()) + 1
 _CHANGES = [bytes(pair) for pair in permutations(b"lUds", 2) if bytes(pair) != b"Ul"]
 _CLASSES = bytes(
     46 if code in b"-_./" else ord("l") if 97 <= code <= 122 else ord("U") if 65 <= code <= 90 else ord("d") if 48 <= code <= 57 else ord("s")
