@@ -55,8 +55,7 @@ def make_pending(
     pending = PendingExchange(open_run, flow, Seq(seq), facts)
     attach(flow, pending)
     if prepared:
-        request, redactions = open_run.redactor.request(raw_request(asked))
-        pending.prepare(request, redactions)
+        pending.prepare(raw_request(asked), with_body=True)
     if action is not None:
         pending.decide(Decision(action, reason, "rule"))
     return pending
