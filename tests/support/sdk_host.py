@@ -139,8 +139,10 @@ def _stream(path: str) -> web.Response:
         text = "".join(f"{event}\n\n" for event in events)
     else:
         delta = {"index": 0, "delta": {"content": "yes"}, "finish_reason": None}
-        chunk = {**CHAT, "object": "chat.completion.chunk", "choices": [delta]}
-        text = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
+        end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        chunk = {**CHAT, "object": "chat.completion.chunk"}
+        events = [json.dumps({**chunk, "choices": [choice]}) for choice in (delta, end)]
+        text = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
     return web.Response(text=text, content_type="text/event-stream")
 
 
