@@ -6,7 +6,7 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import approvals, inspect, retention, setup, tape_files
+from . import approvals, inspect, look_back, retention, setup, tape_files
 from . import container_entrypoints as compose
 from . import record_replay as run
 from . import store_maintenance as store_care
@@ -15,7 +15,10 @@ COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
     *(
         inspect.runs,
-        inspect.show,
+        look_back.show,
+        look_back.rewind,
+        look_back.state,
+        look_back.context,
         inspect.receipt,
         inspect.effects,
         inspect.contracts,

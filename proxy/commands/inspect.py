@@ -69,51 +69,6 @@ def _archived(run: "RunInfo") -> dict[str, object] | None:
 
 @click.command()
 @options("config", "store", "json")
-@click.argument("run")
-@click.argument("seq", type=int, required=False)
-def show(
-    config_file: Path | None, store: str | None, as_json: bool, run: str, seq: int | None
-) -> int:
-    """Show a run, or one exchange of it."""
-    from ...store import StoreError
-    from ...timeline import render_exchange, render_run
-    from ...timeline.reading.exchange_json import exchange_json
-    from ...timeline.receipts.exchange_rows import find_shown, rows
-    from ...timeline.rules.contracts import found_in
-    from ..operations.open_store import open_store
-    from ..operations.restore_archived import find_archived_step, restore_runs
-
-    config = reading(config_file, store)
-    if seq is not None and (step := find_archived_step(config, run, seq)) is not None:
-        if as_json:
-            print_json(exchange_json(step.exchange, (), step.contracts))
-        else:
-            click.echo(render_exchange(step.exchange, (), step.contracts))
-        return 0
-    restore_runs(config, run)
-    with open_store(config, readonly=True) as opened:
-        info = opened.runs.get(run)
-        if seq is None:
-            listed = rows(opened, info)
-            print_json(listed) if as_json else click.echo(render_run(info, listed))
-            return 0
-        found = find_shown(opened, info, seq)
-        if found is None:
-            raise StoreError(
-                f"run {run!r} holds no exchange {seq}", f"`playhead show {run}` lists what it holds"
-            )
-        whose, exchange = found
-        messages = opened.messages.all(whose, exchange.seq)
-        broken = found_in(opened, info, seq)
-        if as_json:
-            print_json(exchange_json(exchange, messages, broken))
-        else:
-            click.echo(render_exchange(exchange, messages, broken))
-    return 0
-
-
-@click.command()
-@options("config", "store", "json")
 @click.option(
     "--all", "everything", is_flag=True, help="List every divergence, not the root alone."
 )

@@ -399,7 +399,7 @@ def test_show_prints_the_bytes_of_the_tape(story: Story) -> None:
     shown = read_json("show", "h1-bytes", "1", "--store", story.store)
     assert base64.b64decode(shown["response"]["body_base64"]) == answers.ALL_BYTES
     assert shown["response"]["complete"] is True
-    listed = playhead("show", "openai", "--store", story.store)
+    listed = playhead("show", "openai", "--raw", "--store", story.store)
     assert listed.returncode == 0
     assert listed.stdout.count("inference") == 4
 

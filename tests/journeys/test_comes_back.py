@@ -156,8 +156,11 @@ def hold(place: Place, origins: Origins) -> dict[str, PendingApproval]:
 
 
 def _show(place: Place, kind: str) -> list[str]:
-    seqs = [line.split()[0] for line in place.do("show", kind).splitlines()]
-    return [place.do("show", kind, *seq) for seq in ([], *([seq] for seq in seqs if seq.isdigit()))]
+    seqs = [line.split()[0] for line in place.do("show", kind, "--raw").splitlines()]
+    return [
+        place.do("show", kind, *seq, "--raw")
+        for seq in ([], *([seq] for seq in seqs if seq.isdigit()))
+    ]
 
 
 def _play(deck: Deck, origins: Origins, kind: str) -> tuple[Seen, tuple[Any, ...]]:

@@ -436,14 +436,14 @@ async def test_what_was_found_can_be_looked_at(
         return done.return_value, done.stdout
 
     found = '$.status: expected one of "done", "open", found "lost"'
-    code, shown = run("show", "tape", "1")
+    code, shown = run("show", "tape", "1", "--raw")
     assert (code, found in shown) == (0, True)
     assert "withheld from the client: the upstream answered 200" in shown
     document = json.loads(run("show", "tape", "1", "--json")[1])
     assert document["contracts"][0]["violations"][0]["place"] == "$.status"
     assert document["withheld"].startswith("the upstream answered 200")
     assert "outcome: 200, withheld: the client was refused it by a contract" in shown
-    assert "withheld" not in run("show", "tape", "2")[1]
+    assert "withheld" not in run("show", "tape", "2", "--raw")[1]
     code, listed = run("contracts", "tape")
     assert (code, listed.splitlines()[0]) == (1, "tape: 1 violation in 1 messages")
     assert found in listed

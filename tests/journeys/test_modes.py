@@ -97,7 +97,7 @@ async def test_a_connection_stays_in_its_run(fleet: Fleet) -> None:
         assert (credentials, answer.status) == (credentials, status)
     await connection.close()
     assert len(fleet.plain.requests) == before + 2
-    rows = read_json("show", "fleet-plain", "--store", fleet.store)
+    rows = read_json("show", "fleet-plain", "--raw", "--store", fleet.store)
     assert [row["seq"] for row in rows] == [1, 2]
 
 

@@ -342,8 +342,11 @@ def story(
         for command in ("show", "receipt", "effects"):
             told.command(command, run, *where)
             told.command(command, run, *where, "--json")
-        for row in json.loads(told.told[f"playhead show {run} --json"]):
+        told.command("show", run, "--raw", *where)
+        told.command("show", run, "--raw", "--json", *where)
+        for row in json.loads(told.told[f"playhead show {run} --raw --json"]):
             told.command("show", run, row["seq"], *where)
+            told.command("show", run, row["seq"], "--raw", *where)
             told.command("show", run, row["seq"], *where, "--json")
     told.command("receipt", "tape@1", "--all", *where)
     told.command("runs", *where, "--json")
@@ -376,10 +379,13 @@ def test_no_half_of_a_secret_is_told(story: tuple[Told, Path]) -> None:
     ("where", "words"),
     [
         # what went wrong, and was told
-        ("playhead show tape", ["malformed in head", "malformed in body", "cut in body"]),
-        ("playhead show tape", ["refused in connect", "dns in connect", "reset in head"]),
-        ("playhead show tape", ["times in a row", "held by the gate", "401, 0 bytes", "302, "]),
-        ("playhead show tape@1", ["stubbed", "refused", "served"]),
+        ("playhead show tape --raw", ["malformed in head", "malformed in body", "cut in body"]),
+        ("playhead show tape --raw", ["refused in connect", "dns in connect", "reset in head"]),
+        (
+            "playhead show tape --raw",
+            ["times in a row", "held by the gate", "401, 0 bytes", "302, "],
+        ),
+        ("playhead show tape@1 --raw", ["stubbed", "refused", "served"]),
         ("playhead receipt tape", ["denied by", "there was", "injected: reset", "STOPPED by"]),
         ("playhead receipt tape@1", ["changed: POST", "synthetic, after tape seq"]),
         ("playhead effects tape --json", ['"idempotency_key"', '"ruling": "denied"']),

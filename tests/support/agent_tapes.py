@@ -284,7 +284,7 @@ def claude_code() -> Tape:
     tape.model(anthropic(asked), anthropic_stream(task, stop="tool_use", id="msg_b"))
     helper = [user("Find the refund policy in docs/.")]
     read = use("toolu_3", "Read", file_path="docs/refunds.md")
-    sub = {"system": "You are a file search specialist.", "tools": ("Bash", "Read")}
+    sub: dict[str, Any] = {"system": "You are a file search specialist.", "tools": ("Bash", "Read")}
     tape.model(anthropic(helper, **sub), anthropic_stream(read, stop="tool_use", id="msg_c"))
     helper = [*helper, assistant(read), user(result("toolu_3", "Refunds within 30 days."))]
     tape.model(anthropic(helper, **sub), anthropic_stream(text("30 days."), id="msg_d"))
@@ -805,6 +805,24 @@ def mcp_and_retrieval() -> Tape:
     return tape
 
 
+def alike() -> Tape:
+    """Two agents at the same time, which both say `OK`: nothing but what came before tells whose answer is whose."""
+    tape = Tape("alike")
+    one, two = (
+        [said("system", f"You are {name}."), said("user", f"Go on with {name}.")]
+        for name in ("the painter of walls", "the tuner of pianos")
+    )
+    tape.model(chat(one), chat_answer("OK", id="chatcmpl-1"))
+    tape.model(chat(two), chat_answer("OK", id="chatcmpl-2"), overlaps=[1])
+    one = [*one, said("assistant", "OK"), said("user", "More.")]
+    two = [*two, said("assistant", "OK"), said("user", "More.")]
+    tape.model(chat(one), chat_answer("OK", id="chatcmpl-3"))
+    tape.model(chat(two), chat_answer("OK", id="chatcmpl-4"), overlaps=[3])
+    tape.lanes = [[1, 3], [2, 4]]
+    tape.edges = ["1 -> 3 recorded", "2 -> 4 recorded"]
+    return tape
+
+
 TAPES: tuple[Callable[[], Tape], ...] = (
     claude_code,
     parallel_calls,
@@ -818,4 +836,5 @@ TAPES: tuple[Callable[[], Tape], ...] = (
     orphans,
     troubled,
     mcp_and_retrieval,
+    alike,
 )

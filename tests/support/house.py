@@ -39,13 +39,13 @@ INSIDE = {
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",
     "store": "paths keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
-    "timeline": "formats reading receipts checks archiving learning lookup rules rewriting",
+    "timeline": "formats reading receipts checks archiving learning lookup rules rewriting steps show state",
     "addons": "wire order run attempts answer deciding websockets websocket recording faults contract serving record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
     "proxy": "errors garbage progress search_path standard_streams open_files engine trust operations processes stdio control determinism"
-    " sandbox docker run doctor commands cli",
+    " sandbox docker run doctor looking_back commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"

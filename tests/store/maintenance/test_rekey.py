@@ -455,6 +455,9 @@ def test_bad_input_of_the_command_is_a_sentence(
 COMMANDS = [
     (("runs",), 2),
     (("show", "r", "1"), 2),
+    (("rewind", "r", "--before-effect"), 2),
+    (("state", "r", "1"), 2),
+    (("context", "r", "--lost"), 2),
     (("receipt", "r"), 2),
     (("effects", "r"), 2),
     (("seal", "r"), 2),

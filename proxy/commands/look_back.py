@@ -1,0 +1,125 @@
+"""Look back at a run: its steps, the state of its agents, and what came before an effect."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--raw", is_flag=True, help="As recorded: a row for each request, or every byte.")
+@click.option("--all", "everything", is_flag=True, help="A line for each step, thoughts too.")
+@click.option(
+    "--grep", metavar="REGEX", help="Steps whose name or text matches, whatever its case."
+)
+@click.option("--follow", is_flag=True, help="Go on with what is recorded, until the run ends.")
+@click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw it as a graph.")
+@click.argument("run")
+@click.argument("seq", type=int, required=False)
+def show(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    raw: bool,
+    everything: bool,
+    grep: str | None,
+    follow: bool,
+    graph: str | None,
+    run: str,
+    seq: int | None,
+) -> int:
+    """Show the steps of a run, or one exchange of it."""
+    from ..looking_back.show import ShowOptions, parse_pattern, show_exchange, show_run
+    from ..looking_back.show_raw import show_raw
+
+    words = {"--grep": grep is not None, "--follow": follow, "--graph": graph is not None}
+    given = [word for word, is_given in (words | {"--all": everything}).items() if is_given]
+    if given and (raw or seq is not None):
+        other = "--raw" if raw else "SEQ"
+        raise click.UsageError(f"{given[0]} is about the steps of a run; leave out {other}")
+    if graph is not None and (as_json or follow or everything):
+        raise click.UsageError("--graph draws the whole run; leave out --json, --all and --follow")
+    config = reading(config_file, store)
+    if raw or (seq is not None and as_json):
+        return show_raw(config, run, seq, as_json=as_json)
+    if seq is not None:
+        return show_exchange(config, run, seq)
+    try:
+        pattern = parse_pattern(grep)
+    except ValueError as error:
+        raise click.UsageError(f"--grep: {error}") from None
+    chosen = ShowOptions(
+        as_json=as_json, everything=everything, pattern=pattern, follow=follow, graph=graph
+    )
+    return show_run(config, run, chosen)
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--at", metavar="TIME", help="A time: +12s since the run began, 03:12:05, or a date too."
+)
+@click.option("--full", is_flag=True, help="Leave nothing out.")
+@click.argument("run")
+@click.argument("seq", required=False)
+def state(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    at: str | None,
+    full: bool,
+    run: str,
+    seq: str | None,
+) -> int:
+    """Show what an agent knew at a step: its context as it was sent."""
+    from ..looking_back.state import show_state
+
+    if (seq is None) == (at is None):
+        raise click.UsageError("expected a SEQ or --at TIME, one of the two")
+    try:
+        return show_state(reading(config_file, store), run, seq, at, as_json=as_json, full=full)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--lost", is_flag=True, help="What the request has no more, and the one before had.")
+@click.option("--orphans", is_flag=True, help="What no recorded answer or message explains.")
+@click.option("--full", is_flag=True, help="Leave nothing out.")
+@click.argument("run")
+@click.argument("seq", type=int, required=False)
+def context(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    lost: bool,
+    orphans: bool,
+    full: bool,
+    run: str,
+    seq: int | None,
+) -> int:
+    """Show what compaction dropped from a context, or what nothing explains in it."""
+    from ..looking_back.state import show_context
+
+    if lost == orphans:
+        raise click.UsageError("expected --lost or --orphans, one of the two")
+    config = reading(config_file, store)
+    return show_context(config, run, seq, lost=lost, as_json=as_json, full=full)
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--before-effect", is_flag=True, help="The last step before each effect.")
+@click.argument("run")
+def rewind(
+    config_file: Path | None, store: str | None, as_json: bool, before_effect: bool, run: str
+) -> int:
+    """List the steps of a run that are worth going back to."""
+    from ..looking_back.rewind import rewind_run
+
+    if not before_effect:
+        raise click.UsageError("expected --before-effect: the last step before each effect")
+    return rewind_run(reading(config_file, store), run, as_json=as_json)

@@ -1,0 +1,68 @@
+"""The state of agents at steps of their tapes."""
+
+from pathlib import Path
+
+import pytest
+
+from playhead.store import Store, StoreError
+from playhead.tests.support.agent_tapes import Tape, claude_code, responses_by_id
+from playhead.tests.support.exchanges import write_run
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.state.find_state import Origin, State, find_state
+
+_ANSWERED = ("tool call", "thought")
+
+
+async def state_at(folder: Path, tape: Tape, seq: int) -> State:
+    """Write a tape into a store and find a state."""
+    with Store.open(folder / "store") as store:
+        info = await write_run(store, "tape", tape.exchanges)
+        return find_state(Exchanges(store, info), seq)
+
+
+def in_words(origins: list[Origin]) -> list[str]:
+    """Give what entered or left as the tapes have it: what a model said counts once."""
+    told = []
+    for one in origins:
+        part = one.part
+        what = "assistant" if part.what in _ANSWERED else f"{part.what} {part.name}".strip()
+        told.append(f"{one.seq} {what}")
+    return list(dict.fromkeys(told))
+
+
+def planned(state: State) -> list[str]:
+    """Give what the answer says is next."""
+    calls = [f"tool call {one.name}" for one in state.call.calls]
+    return calls or (["output"] if state.call.said else [])
+
+
+@pytest.mark.parametrize("seq", claude_code().state)
+async def test_a_state_says_what_changed_and_what_is_next(tmp_path: Path, seq: int) -> None:
+    """What entered and left since the call before of the same lane, the pending calls, and what comes next."""
+    tape = claude_code()
+    state = await state_at(tmp_path, tape, seq)
+    assert {
+        "entered": in_words(state.entered),
+        "left": in_words(state.left),
+        "pending": [one.name for one in state.pending],
+        "planned": planned(state),
+    } == tape.state[seq]
+
+
+async def test_a_state_between_model_calls_is_that_of_the_last(tmp_path: Path) -> None:
+    """At a request of a tool the context is that of the model call that came before."""
+    assert (await state_at(tmp_path, claude_code(), 9)).call.seq == 8
+
+
+async def test_what_a_provider_keeps_is_rebuilt(tmp_path: Path) -> None:
+    """A request that names an answer goes on from all that led to it."""
+    state = await state_at(tmp_path, responses_by_id(), 2)
+    told = [(seq, [one.what for one in parts]) for seq, parts in state.held]
+    assert told == [(1, ["user", "tool call"])]
+    assert [one.name for one in state.parts] == ["lookup"]
+
+
+async def test_a_seq_outside_the_run_names_its_range_and_the_nearest(tmp_path: Path) -> None:
+    """Whoever asks for what is not there is told what is."""
+    with pytest.raises(StoreError, match="it has 1 to 10, and the nearest is 10"):
+        await state_at(tmp_path, claude_code(), 99)

@@ -1,0 +1,53 @@
+"""What compaction dropped, and what nothing explains."""
+
+from pathlib import Path
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.support.agent_tapes import TAPES, Tape
+from playhead.tests.support.exchanges import write_run
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.state.lost import Looked, look_at
+from playhead.timeline.state.parts import ContextPart
+
+_MADE = [make() for make in TAPES]
+
+
+async def looked_at(folder: Path, tape: Tape, seq: int) -> Looked:
+    """Write a tape into a store and look at a request of it."""
+    with Store.open(folder / "store") as store:
+        info = await write_run(store, "tape", tape.exchanges)
+        (found,) = look_at(Exchanges(store, info), seq)
+        return found
+
+
+def in_words(part: ContextPart, *, ids: bool) -> str:
+    """Give a part as the tapes have it."""
+    named = f"{part.what} {part.call if ids and part.call else part.name}".strip()
+    return named if part.what == "tool call" else f"{named}: {part.text}"
+
+
+@pytest.mark.parametrize(
+    ("tape", "seq"),
+    [(tape, seq) for tape in _MADE for seq in tape.lost],
+    ids=lambda one: getattr(one, "name", one),
+)
+async def test_what_was_dropped_is_listed_with_its_origin(
+    tmp_path: Path, tape: Tape, seq: int
+) -> None:
+    """Each part that a compacted request has no more is named, with the seq at which it was said."""
+    found = await looked_at(tmp_path, tape, seq)
+    told = [f"{one.origin} {in_words(one.part, ids=False)}" for one in found.lost]
+    assert told == tape.lost[seq]
+
+
+@pytest.mark.parametrize(
+    ("tape", "seq"),
+    [(tape, seq) for tape in _MADE for seq in tape.orphans],
+    ids=lambda one: getattr(one, "name", one),
+)
+async def test_what_nothing_explains_is_listed(tmp_path: Path, tape: Tape, seq: int) -> None:
+    """Answers that nobody recorded, results nobody asked for, and what was put among what had been sent."""
+    found = await looked_at(tmp_path, tape, seq)
+    assert [in_words(one, ids=True) for one in found.orphans] == tape.orphans[seq]

@@ -1,0 +1,81 @@
+"""Steps, lanes, edges and marks of the tapes of agents."""
+
+import pytest
+
+from playhead.tape.exchange import RequestClass
+from playhead.tests.support.agent_tapes import TAPES, Tape
+from playhead.timeline.steps import Step, StepKind, Tracer
+
+_NAMED = (StepKind.THOUGHT, StepKind.OUTPUT)
+_TOLD = (StepKind.ERROR, StepKind.POLICY)
+
+
+def trace(tape: Tape) -> tuple[list[Step], Tracer]:
+    """Give the steps of a tape, and who traced them."""
+    tracer = Tracer()
+    return [step for exchange in tape.exchanges for step in tracer.add(exchange)], tracer
+
+
+def in_words(step: Step) -> str:
+    """Give a step as the tapes have it."""
+    told = step.text if step.kind in _TOLD else "" if step.kind in _NAMED else step.name
+    return f"{step.seq} {step.kind.value} {told}".strip()
+
+
+def those_with(word: str) -> list[Tape]:
+    """Give the tapes that say what is expected of something."""
+    return [tape for make in TAPES if getattr(tape := make(), word)]
+
+
+def named(tapes: list[Tape]) -> list[str]:
+    return [tape.name for tape in tapes]
+
+
+@pytest.mark.parametrize("tape", [make() for make in TAPES], ids=lambda tape: tape.name)
+def test_each_agent_is_a_lane(tape: Tape) -> None:
+    """Model calls are told apart by the agent that made them; calls beside the conversation belong to none."""
+    steps, tracer = trace(tape)
+    calls = [step for step in steps if step.kind is StepKind.MODEL_CALL]
+    lanes = [
+        [step.seq for step in calls if step.lane == lane.number and not step.aside]
+        for lane in tracer.lanes
+    ]
+    assert lanes == tape.lanes
+    assert {step.seq: step.aside for step in calls if step.aside} == tape.asides
+
+
+@pytest.mark.parametrize("tape", those_with("steps"), ids=lambda tape: tape.name)
+def test_each_exchange_is_read_as_steps(tape: Tape) -> None:
+    """What a model was asked, thought, said and wants called are steps of their own, and what tools did."""
+    steps, _ = trace(tape)
+    assert [in_words(step) for step in steps] == tape.steps
+
+
+@pytest.mark.parametrize("tape", those_with("edges"), ids=lambda tape: tape.name)
+def test_edges_say_on_what_they_rest(tape: Tape) -> None:
+    """What follows from what is known with its evidence, and nothing that was only inferred is called recorded."""
+    steps, _ = trace(tape)
+    edges = {
+        f"{edge.source} -> {edge.target} {edge.evidence.value}"
+        for step in steps
+        for edge in step.edges
+    }
+    assert set(tape.edges) <= edges
+
+
+@pytest.mark.parametrize("tape", those_with("marks"), ids=lambda tape: tape.name)
+def test_what_stands_out_is_marked(tape: Tape) -> None:
+    """Retries, loops, possible duplicates and pauses are marked, and nothing else."""
+    steps, _ = trace(tape)
+    assert [f"{step.seq} {mark}" for step in steps for mark in step.marks] == tape.marks
+
+
+def test_no_edge_comes_from_a_request_without_an_answer() -> None:
+    """An edge leads from an exchange to a later one, whatever the tape."""
+    for make in TAPES:
+        tape = make()
+        asked = {one.seq: one.request_class for one in tape.exchanges}
+        for step in trace(tape)[0]:
+            for edge in step.edges:
+                assert edge.source < edge.target == step.seq
+                assert asked[edge.source] is not RequestClass.TELEMETRY

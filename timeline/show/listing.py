@@ -1,0 +1,364 @@
+"""A run as a page: a line a tool call, with what it caused; 80 columns, to be read over SSH and in a pager.
+
+A model call and its first tool call are one line; the requests of one tool call to one host are one line; so are those that the
+agent makes by itself, one after the other. `all` gives each step a line of its own.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from ...tape.dialects import Usage
+from ...tape.exchange import Seq
+from ..steps.step import Lane, Step, StepKind
+from .fit import columns, fit, pad
+
+WIDTH = 80
+_SEQ = 5
+_LANE = 2
+_RIGHT = 20
+"""Columns for tokens and times."""
+_TOLD = [
+    "command",
+    "cmd",
+    "file_path",
+    "path",
+    "notebook_path",
+    "pattern",
+    "query",
+    "url",
+    "prompt",
+    "description",
+    "code",
+    "input",
+]
+"""Arguments of tools that say most, the first one first."""
+_MORE = WIDTH - _SEQ - _LANE - 6
+"""Columns for the further tool calls of an answer."""
+_ARGUMENT, _LEAST = 24, 6
+"""Most and least columns of the arguments of a tool call that shares its line with others."""
+_SUMMARY = 16 * 1024
+"""Characters of the arguments of a tool call that are parsed for a listing."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run had, for the last lines."""
+
+    calls: int = 0
+    tools: int = 0
+    requests: int = 0
+    effects: list[Seq] = field(default_factory=list)
+    errors: list[Seq] = field(default_factory=list)
+    marks: dict[str, list[Seq]] = field(default_factory=dict)
+
+    def add(self, step: Step) -> None:
+        """Count a step."""
+        self.calls += step.kind is StepKind.MODEL_CALL
+        self.tools += step.kind is StepKind.TOOL_CALL
+        self.requests += step.kind in (StepKind.HTTP, StepKind.MCP)
+        if step.effect:
+            self.effects.append(step.seq)
+        if step.kind is StepKind.ERROR or (step.kind is StepKind.TOOL_RESULT and step.failed):
+            self.errors.append(step.seq)
+        for mark in step.marks:
+            kind = mark.split(" of ")[0].split(" for ")[0]
+            self.marks.setdefault(kind, []).append(step.seq)
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of the page, before its columns are filled."""
+
+    seq: str
+    lane: int
+    text: str
+    right: str = ""
+    key: tuple[object, ...] | None = None
+    """Lines one after the other with the same key are folded into one."""
+    count: int = 1
+    first: str = ""
+
+
+def list_steps(steps: Iterable[Step], counts: Counts, *, everything: bool = False) -> Iterator[str]:
+    """Give the lines of a page, each as soon as it is known.
+
+    everything: a line for each step.
+    """
+    open_line: Line | None = None
+    for line in _lines(steps, counts, everything=everything):
+        if open_line is not None and line.key is not None and line.key == open_line.key:
+            open_line.count += 1
+            open_line.seq = f"{open_line.first}-{line.seq}"
+            continue
+        if open_line is not None:
+            yield _render(open_line)
+        line.first = line.seq
+        open_line = line
+    if open_line is not None:
+        yield _render(open_line)
+
+
+def _lines(steps: Iterable[Step], counts: Counts, *, everything: bool) -> Iterator[Line]:
+    models: dict[int, str] = {}
+    call: Step | None = None
+    request: Step | None = None
+    more: list[Step] = []
+    for step in steps:
+        counts.add(step)
+        if more and step.kind is not StepKind.TOOL_CALL:
+            yield from _more_lines(more)
+            more = []
+        if call is not None and not (step.seq == call.seq and step.part == call.part):
+            yield _call_line(call, "(no answer)", models)
+            call = None
+        if request is not None:
+            failed = step.kind is StepKind.ERROR and step.seq == request.seq
+            yield _request_line(request, step.text if failed else "")
+            request = None
+            if failed:
+                continue
+        if everything:
+            yield _step_line(step)
+        elif step.kind is StepKind.MODEL_CALL and step.aside:
+            yield Line(str(step.seq), 0, f"({step.aside}) {step.text}", _right(step))
+        elif step.kind is StepKind.MODEL_CALL:
+            call = step
+        elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
+            text = _says(step)
+            if call is not None:
+                yield _call_line(call, text, models, step.marks)
+                call = None
+            else:
+                more.append(step)
+        elif step.kind is StepKind.ERROR:
+            text = f"! {step.text}"
+            if call is not None:
+                yield _call_line(call, text, models)
+                call = None
+            else:
+                yield Line("", step.lane, text)
+        elif step.kind is StepKind.TOOL_RESULT:
+            if step.failed:
+                yield Line(str(step.seq), step.lane, f"! {step.name} failed: {step.text}")
+        elif step.kind in (StepKind.HTTP, StepKind.MCP, StepKind.RETRIEVAL):
+            request = step
+        elif step.kind in (StepKind.POLICY, StepKind.DECISION):
+            yield Line("", step.lane, f"! {step.text}")
+    yield from _more_lines(more)
+    if call is not None:
+        yield _call_line(call, "(no answer)", models)
+    if request is not None:
+        yield _request_line(request, "")
+
+
+def _more_lines(calls: list[Step]) -> Iterator[Line]:
+    """Give the further tool calls of an answer: each is named, and as many as fit are in one line."""
+    if len(calls) == 1:
+        yield Line("", calls[0].lane, f"{_marked(calls[0].marks)}{_says(calls[0])}")
+        return
+    groups: list[list[Step]] = []
+    for step in calls:
+        alike = groups and groups[-1][0].name == step.name and not step.marks
+        if alike:
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    names = []
+    for group in groups:
+        times = f" ×{len(group)}" if len(group) > 1 else ""
+        names.append(f"{_marked(group[0].marks)}{fit(group[0].name, 30)}{times}")
+    alone = sum(len(group) == 1 for group in groups)
+    room = _MORE - sum(columns(name) + 2 for name in names)
+    each = min(_ARGUMENT, room // alone - 1) if alone else 0
+    text = ""
+    for group, name in zip(groups, names, strict=True):
+        more = each >= _LEAST and len(group) == 1
+        piece = f"{name} {fit(_arguments(group[0].text), each)}".rstrip() if more else name
+        if text and columns(text) + columns(piece) + 2 > _MORE:
+            yield Line("", calls[0].lane, f"+ {text}")
+            text = ""
+        text = f"{text}; {piece}" if text else piece
+    if text:
+        yield Line("", calls[0].lane, f"+ {text}")
+
+
+def _call_line(call: Step, text: str, models: dict[int, str], marks: tuple[str, ...] = ()) -> Line:
+    shown = _marked((*call.marks, *marks))
+    if call.name and models.get(call.lane) != call.name:
+        if call.lane in models:
+            shown += f"({call.name}) "
+        models[call.lane] = call.name
+    seq = f"{call.seq}.{call.part}" if call.part else str(call.seq)
+    return Line(seq, call.lane, shown + text, _right(call))
+
+
+def _request_line(step: Step, error: str) -> Line:
+    mark = _marked(step.marks)
+    right = _took(step)
+    sign = "! " if error else "* " if step.effect else "  "
+    if step.kind is StepKind.RETRIEVAL:
+        told = f"! {error}" if error else ""
+        return Line(
+            str(step.seq), step.lane, f"{mark}retrieval, {step.name} {told}".rstrip(), right
+        )
+    if step.kind is StepKind.MCP:
+        text = f"{mark}{sign}MCP {step.name}: {error or step.text}"
+        return Line(str(step.seq), step.lane, text, right)
+    method, _, url = step.name.partition(" ")
+    host = urlsplit(url).netloc if len(url) < 4096 else ""
+    status = step.text.partition(",")[0]
+    short = url.partition("://")[2]
+    text = f"{mark}{sign}{method} {_short_url(short)} {error or status}"
+    key: tuple[object, ...] | None = None
+    if not step.marks:
+        if step.cause is None and not step.effect:
+            key = "agent", host, step.failed
+        elif step.cause is not None and not step.effect:
+            key = step.cause, host, step.failed
+    return Line(str(step.seq), step.lane, text, right, key)
+
+
+def _short_url(url: str, most: int = 46) -> str:
+    """Leave out the query of a long URL, and then the middle of its path: what comes behind it is to be seen, too."""
+    short = url.partition("?")[0] if len(url) > most else url
+    short = f"{short}?…" if len(short) < len(url) else short
+    return short if len(short) <= most else f"{short[: most - 12]}…{short[-11:]}"
+
+
+def _step_line(step: Step) -> Line:
+    text = step.text
+    if step.kind is StepKind.TOOL_CALL:
+        text = _says(step)
+    elif step.kind in (StepKind.MODEL_CALL, StepKind.MCP):
+        text = f"{step.name} {f'({step.aside}) ' if step.aside else ''}{text}"
+    elif step.kind is StepKind.HTTP:
+        text = f"{'* ' if step.effect else ''}{step.name} {text}"
+    elif step.name:
+        text = f"{step.name}: {text}"
+    seq = f"{step.seq}.{step.part}" if step.part else str(step.seq)
+    right = _right(step) if step.usage is not None else _took(step)
+    return Line(seq, step.lane, f"{step.kind.value}: {_marked(step.marks)}{text}", right)
+
+
+def _says(step: Step) -> str:
+    """Say what a model said, or what it wants called."""
+    if step.kind is StepKind.OUTPUT:
+        return f"= {step.text}"
+    return f"{step.name} {_arguments(step.text)}"
+
+
+def _arguments(text: str) -> str:
+    """Give the argument of a tool call that says most, or all of them."""
+    if len(text) > _SUMMARY:
+        return text
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(given, dict):
+        return text
+    for name in _TOLD:
+        value = given.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ", ".join(
+        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in given.items()
+    )
+
+
+def _marked(marks: Iterable[str]) -> str:
+    return "".join(f"[{mark}] " for mark in marks)
+
+
+def _right(step: Step) -> str:
+    tokens = ""
+    if step.usage is not None:
+        tokens = f"{_number(input_tokens(step.usage))}+{_number(step.usage.output_tokens)}"
+    return f"{tokens} {_took(step):>6}" if tokens else _took(step)
+
+
+def input_tokens(usage: Usage) -> int | None:
+    """Count the tokens of a request, those from a cache, too; None where they are not stated."""
+    if usage.input_tokens is None or usage.cached_in_input:
+        return usage.input_tokens
+    return usage.input_tokens + (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0)
+
+
+def _took(step: Step) -> str:
+    return show_time(step.timing.took_us) if step.timing is not None else ""
+
+
+def show_time(us: int) -> str:
+    """Give a time in a few characters."""
+    if us < 1_000_000:
+        return f"{us // 1000}ms"
+    seconds = us / 1e6
+    return f"{seconds:.1f}s" if seconds < 100 else f"{seconds / 60:.0f}min"
+
+
+def _number(value: int | None) -> str:
+    if value is None:
+        return "?"
+    if value < 10_000:
+        return str(value)
+    return f"{value / 1000:.0f}k" if value < 1_000_000 else f"{value / 1e6:.1f}M"
+
+
+def _render(line: Line) -> str:
+    text = line.text
+    if line.count > 1:
+        _, _, rest = text.strip().partition(" ")
+        host = rest.partition("/")[0]
+        text = f"  {line.count} requests to {host}"
+        line.right = ""
+    seq = line.seq if len(line.seq) >= _SEQ + 2 else line.seq.rjust(_SEQ + 2)
+    lane = str(line.lane) if line.lane else "·"
+    left = f"{seq} {lane:<{_LANE}} "
+    room = WIDTH - columns(left) - (len(line.right) + 1 if line.right else 0)
+    shown = fit(text, room) if not text.startswith("  ") else "  " + fit(text, room - 2)
+    return (
+        f"{left}{pad(shown, room)} {line.right}".rstrip()
+        if line.right
+        else f"{left}{shown}".rstrip()
+    )
+
+
+def list_lanes(lanes: Iterable[Lane], most: int = 12) -> Iterator[str]:
+    """Give a line for each lane."""
+    listed, clients = list(lanes), set[str]()
+    for lane in listed[:most]:
+        tokens = f"{_number(lane.input_tokens)}+{_number(lane.output_tokens)} tokens"
+        of = f", of lane {lane.parent}" if lane.parent else ""
+        calls = f"{lane.calls} call{'s' * (lane.calls != 1)}"
+        models = ", ".join(lane.models)
+        head = f"lane {lane.number}{of}: {calls}, {tokens}, {models or 'model not stated'}"
+        yield fit(f"{head}{f'; {lane.name}' if lane.name else ''}", WIDTH)
+        if lane.client and lane.client not in clients:
+            clients.add(lane.client)
+            yield f"  {fit(f'client: {lane.client}', WIDTH - 2)}"
+    if len(listed) > most:
+        yield f"… and {len(listed) - most} more lanes"
+
+
+def list_counts(counts: Counts) -> Iterator[str]:
+    """Give the lines that end a page."""
+    told = (
+        (counts.calls, "model call"),
+        (counts.tools, "tool call"),
+        (counts.requests, "other request"),
+    )
+    yield ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in told)
+    if counts.effects:
+        yield fit(f"effects (*): {_seqs(counts.effects)}", WIDTH)
+    if counts.errors:
+        yield fit(f"errors (!): {_seqs(counts.errors)}", WIDTH)
+    for mark, seqs in counts.marks.items():
+        yield fit(f"{mark}: {_seqs(seqs)}", WIDTH)
+
+
+def _seqs(seqs: list[Seq]) -> str:
+    shown = ", ".join(str(seq) for seq in dict.fromkeys(seqs[:14]))
+    return f"{shown} … {len(seqs)} in all" if len(seqs) > 14 else shown

@@ -1,0 +1,178 @@
+"""Read the model calls of a run backwards from a seq, and find the one that a call goes on from.
+
+Only as much of the run is read as the search needs: the answer is most often one exchange away, whatever the length of the run.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+
+from ...store import RunInfo, Store
+from ...tape.dialects import InferenceResponse, read_response
+from ...tape.exchange import Exchange, Message, RequestClass
+from ...tape.records.events import Event, EventKind
+from ..steps.call import ModelCall, read_call, same_agent
+from ..steps.context import read_context
+from ..steps.lanes import goes_on
+from ..steps.read_run import find_served
+from ..steps.split_list import find_marks
+from ..steps.step import Edge, Evidence
+from ..steps.websocket_calls import split_websocket
+
+HORIZON = 256
+"""Exchanges before a call in which the one that it goes on from is looked for."""
+_BLOCK = 32
+"""Exchanges that are read at a time."""
+_FEW = 16
+"""The same where nothing tells a likely one from others."""
+_READ = 64
+"""Most model calls that are read for that."""
+
+
+@dataclass
+class Exchanges:
+    """The exchanges of a run by seq; those of a playback that its tape answered are found there."""
+
+    store: Store
+    info: RunInfo
+    _served: dict[int, Event] = field(default_factory=dict)
+
+    @cached_property
+    def seqs(self) -> list[int]:
+        """The seqs of the run, in order."""
+        held: set[int] = set(self.store.exchanges.seqs(self.info))
+        if self.info.parent is not None:
+            for event in self.store.events.all(self.info):
+                if event.kind is EventKind.VERDICT and "tape_seq" in event.data:
+                    self._served[event.seq] = event
+        return sorted(held | self._served.keys())
+
+    def find(self, seq: int) -> Exchange | None:
+        """Find an exchange by its seq."""
+        own = self.store.exchanges.find(self.info, seq)
+        if own is not None or self.info.parent is None or seq not in self.seqs:
+            return own
+        tape = self.store.runs.find_tape(self.info)
+        served = self._served.get(seq)
+        return find_served(self.store, tape, served) if tape is not None and served else None
+
+    def messages(self, exchange: Exchange) -> Iterator[Message]:
+        """Read the messages of a WebSocket."""
+        served = self._served.get(exchange.seq)
+        tape = self.store.runs.find_tape(self.info) if served is not None else None
+        if served is not None and tape is not None:
+            return iter(self.store.messages.all(tape, served.data["tape_seq"]))
+        return iter(self.store.messages.all(self.info, exchange.seq))
+
+    def asked(self, exchange: Exchange) -> list[tuple[int, Exchange]]:
+        """Give the requests to models of an exchange, with their parts: one, several of a WebSocket, or none."""
+        if exchange.websocket is not None:
+            calls = split_websocket(exchange, self.messages(exchange))
+            return [(part, made) for part, (_, made) in enumerate(calls, 1)]
+        asks = exchange.request_class is RequestClass.INFERENCE
+        return [(0, exchange)] if asks and exchange.request.spilled is None else []
+
+
+def read_answer(exchange: Exchange) -> InferenceResponse | None:
+    """Read what a model answered."""
+    response = exchange.response
+    if response is None or response.spilled is not None:
+        return None
+    return read_response(exchange.request, response)
+
+
+def calls_before(
+    exchanges: Exchanges,
+    call: ModelCall,
+    *,
+    horizon: int = HORIZON,
+    marks: list[bytes] | None = None,
+) -> Iterator[ModelCall]:
+    """Give the model calls before one, the last first; those beside the conversation are left out.
+
+    Each is read against the call's context, and has its answer where the two share something.
+    marks: bytes one of which a request has to have, else it is passed over unread.
+    """
+    for part, made in _asked_before(exchanges, call, horizon, marks):
+        context = read_context(made.request, made.seq, call.context)
+        if context is None or context.asked.rpc:
+            continue
+        found = read_call(made, context, None, part)
+        if found.aside:
+            continue
+        if context.same or call.context.previous or same_agent(found, call):
+            found = read_call(made, context, read_answer(made), part)
+        yield found
+
+
+def _asked_before(
+    exchanges: Exchanges, call: ModelCall, horizon: int, marks: list[bytes] | None
+) -> Iterator[tuple[int, Exchange]]:
+    """Give the requests to models before a call, the last first.
+
+    They are read in blocks, each in the order in which it was written: the store then unpacks every exchange once.
+    """
+    seqs = exchanges.seqs
+    end, first = bisect_right(seqs, call.seq), max(0, bisect_left(seqs, call.seq) - horizon)
+    size = 2
+    while end > first:
+        begin = max(first, end - size)
+        block: list[tuple[int, Exchange]] = []
+        for seq in seqs[begin:end]:
+            exchange = exchanges.find(seq)
+            if exchange is None or (seq == call.seq and not call.part):
+                continue
+            for part, made in exchanges.asked(exchange):
+                is_before = seq < call.seq or part < call.part
+                if is_before and _has_mark(made, marks):
+                    block.append((part, made))
+        yield from reversed(block)
+        end, size = begin, min(size * 4, _BLOCK)
+
+
+def _has_mark(exchange: Exchange, marks: list[bytes] | None) -> bool:
+    return marks is None or any(mark in exchange.request.body for mark in marks)
+
+
+def find_before(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge] | None:
+    """Find the call that a call goes on from, and on what that rests; None where it begins a conversation.
+
+    Requests that have neither its prompt nor its first message byte for byte are looked at where no other fits, and then the last few alone.
+    """
+    split = call.context.split
+    marks = find_marks(split) if split is not None else []
+    if marks and not call.context.previous:
+        found = _choose(call, calls_before(exchanges, call, marks=marks))
+        if found is not None:
+            return found
+        return _choose(call, calls_before(exchanges, call, horizon=_FEW))
+    return _choose(call, calls_before(exchanges, call))
+
+
+def _choose(call: ModelCall, before: Iterator[ModelCall]) -> tuple[ModelCall, Edge] | None:
+    best: tuple[tuple[int, int], ModelCall, Edge] | None = None
+    alike: ModelCall | None = None
+    previous = call.context.previous
+    for found in islice(before, _READ):
+        if previous and found.answer is not None and found.answer.id == previous:
+            edge = Edge(found.seq, call.seq, Evidence.RECORDED, "names the answer's id")
+            return found, edge
+        told = goes_on(found, call)
+        if told is None:
+            idle = found.seq not in call.overlaps and found.process == call.process
+            if alike is None and idle and same_agent(found, call):
+                alike = found
+            continue
+        weight, same, edge, _ = told
+        if (weight == 3 and same) or (weight == 2 and found.failed):
+            return found, edge
+        if best is None or (weight, same) > best[0]:
+            best = (weight, same), found, edge
+    if best is not None:
+        return best[1], best[2]
+    if alike is not None:
+        rule = "same system prompt and tools, one after the other"
+        return alike, Edge(alike.seq, call.seq, Evidence.INFERRED, rule)
+    return None

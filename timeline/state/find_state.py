@@ -1,0 +1,200 @@
+"""Find the state of an agent at a step: the context as it was sent, and how it differs from the call before."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from ...store import LogCorrupt, StoreError
+from ...tape.dialects import Usage
+from ...tape.exchange import Exchange, Seq
+from ..lookup.nearest_seq import no_exchange
+from ..steps.call import ModelCall, read_call
+from ..steps.context import Item, read_context
+from ..steps.step import Edge
+from .calls_before import Exchanges, calls_before, find_before, read_answer
+from .parts import ContextPart, split_items
+
+_CHAIN = 1000
+"""Most answers that a conversation which is kept at the provider is rebuilt from."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """A part of a context, and where it came from."""
+
+    seq: int
+    """The answer that first had it; of what the agent itself wrote the first request."""
+    part: ContextPart
+
+
+@dataclass(slots=True)
+class State:
+    """The state of an agent."""
+
+    asked_seq: int
+    """What was asked for."""
+    call: ModelCall
+    exchange: Exchange
+    before: ModelCall | None
+    edge: Edge | None
+    """Why `before` is the call before of the same lane."""
+    parts: list[ContextPart]
+    entered: list[Origin]
+    left: list[Origin]
+    pending: list[ContextPart]
+    """Tool calls in the context that have no result in it."""
+    held: list[tuple[Seq, list[ContextPart]]] = field(default_factory=list)
+    """What the provider keeps of the conversation, rebuilt from recorded calls, the oldest first."""
+    broken: int = 0
+    """An answer that the provider keeps and the run does not have, or 0."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens, as the answer states them."""
+        return self.call.answer.usage if self.call.answer is not None else None
+
+
+def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
+    """Find the state at a seq: of the model call there, or of the last one before it.
+
+    Raises: StoreError, naming the range and the nearest model call; LogCorrupt.
+    """
+    call, exchange = _find_call(exchanges, seq, part)
+    found = find_before(exchanges, call)
+    before, edge = found if found is not None else (None, None)
+    names = {one.id: one.name for one in (before.calls if before is not None else ()) if one.id}
+    parts = split_items(call.context.items, names)
+    state = State(seq, call, exchange, before, edge, parts, [], [], find_pending(parts))
+    if before is None:
+        state.entered = [Origin(call.seq, one) for one in parts]
+    else:
+        _compare(state, before, names)
+    if call.context.previous:
+        _rebuild(exchanges, state)
+    return state
+
+
+def _find_call(exchanges: Exchanges, seq: int, part: int) -> tuple[ModelCall, Exchange]:
+    seqs = exchanges.seqs
+    at = bisect_right(seqs, seq)
+    if not at or seqs[at - 1] != seq:
+        raise no_exchange(exchanges.info.id, seq, seqs)
+    for number in reversed(seqs[:at]):
+        exchange = exchanges.find(number)
+        if exchange is None:
+            continue
+        for place, made in reversed(exchanges.asked(exchange)):
+            if part and number == seq and place > part:
+                continue
+            context = read_context(made.request, made.seq)
+            if context is not None and not context.asked.rpc:
+                return read_call(made, context, read_answer(made), place), exchange
+    nearest = next((one for one in seqs[at:] if _is_call(exchanges, one)), None)
+    hint = (
+        f"the first model call is {nearest}"
+        if nearest
+        else "no request of this run is a model call that a dialect reads"
+    )
+    raise StoreError(f"run {exchanges.info.id!r} has no model call at {seq} or before it", hint)
+
+
+def _is_call(exchanges: Exchanges, seq: int) -> bool:
+    exchange = exchanges.find(seq)
+    return exchange is not None and any(
+        read_context(made.request, made.seq) is not None for _, made in exchanges.asked(exchange)
+    )
+
+
+def find_pending(parts: list[ContextPart]) -> list[ContextPart]:
+    """Find the tool calls of a context that have no result in it."""
+    given = [one for one in parts if one.what == "tool result"]
+    ids = {one.call for one in given if one.call}
+    names = [one.name for one in given if not one.call]
+    pending = []
+    for one in parts:
+        if one.what != "tool call":
+            continue
+        if one.call:
+            if one.call not in ids:
+                pending.append(one)
+        elif one.name in names:
+            names.remove(one.name)
+        else:
+            pending.append(one)
+    return pending
+
+
+def _compare(state: State, before: ModelCall, names: dict[str, str]) -> None:
+    """Find what entered and left between two calls of a lane, and where it came from."""
+    same = _count_same(before.context.items, state.call.context.items)
+    earlier = split_items(before.context.items[same:], dict(names))
+    later = [one for one in state.parts if one.item >= same]
+    kept = {one.key for one in later}
+    had = {one.key for one in earlier}
+    ids = {one.id for one in before.calls if one.id}
+    seq = state.call.seq
+    for one in later:
+        if one.key in had:
+            continue
+        answered = one.what in ("assistant", "thought", "tool call", "model")
+        by_before = (one.call in ids) if one.call else answered or one.what == "tool result"
+        state.entered.append(Origin(before.seq if by_before else seq, one))
+    if state.call.context.previous and before.answer is not None:
+        return  # the provider keeps what the request does not repeat
+    state.left = [Origin(one.since, one) for one in earlier if one.key not in kept]
+
+
+def _count_same(one: list[Item], other: list[Item]) -> int:
+    same = 0
+    for first, second in zip(one, other, strict=False):
+        if first is not second and first.key != second.key:
+            break
+        same += 1
+    return same
+
+
+def _rebuild(exchanges: Exchanges, state: State) -> None:
+    """Put together what the provider keeps: the requests and answers that the ids lead back to."""
+    call, wanted = state.call, state.call.context.previous
+    names: dict[str, str] = {}
+    while wanted and len(state.held) < _CHAIN:
+        found = next(
+            (
+                one
+                for one in calls_before(exchanges, call)
+                if one.answer is not None and one.answer.id == wanted
+            ),
+            None,
+        )
+        if found is None:
+            state.broken = call.seq
+            break
+        given = split_items(found.context.items, names)
+        message = found.answer.message if found.answer is not None else None
+        if message is not None:
+            given += split_items([Item((message,), found.seq)], names)
+        state.held.insert(0, (found.seq, given))
+        call, wanted = found, found.context.previous
+
+
+def find_seq_at(exchanges: Exchanges, at_ns: int) -> int:
+    """Find the last exchange that had begun at a time.
+
+    Raises: StoreError, naming when the run began and ended.
+    """
+    seqs = exchanges.seqs
+    low, high = 0, len(seqs)
+    while low < high:
+        middle = (low + high) // 2
+        exchange = exchanges.find(seqs[middle])
+        if exchange is None:
+            raise LogCorrupt(f"run {exchanges.info.id}, exchange {seqs[middle]}: it is not there")
+        if exchange.started_ns <= at_ns:
+            low = middle + 1
+        else:
+            high = middle
+    if not low:
+        raise StoreError(
+            f"run {exchanges.info.id!r} had not begun at that time",
+            f"`playhead show {exchanges.info.id}` lists what it holds",
+        )
+    return seqs[low - 1]

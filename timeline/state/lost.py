@@ -1,0 +1,232 @@
+"""What compaction dropped from the context of a lane, and what no answer or message of the agent explains in it.
+
+A run is read from its beginning up to the call that is looked at, so that each part has the seq at which it was first said.
+
+1. Lost is what the call before of the same lane had, and the call has not: not as a part, and not inside the text of another.
+2. A result whose call is still there with another text was shortened: how many bytes are gone is said.
+3. An orphan is what a model seems to have said and no recorded answer has; a result of a call that no recorded answer asked for; and
+   what stands among what had been sent before, and had not been sent. What the agent adds behind that is its own to say.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...store import StoreError
+from ...tape.exchange import Seq
+from ..steps.call import ModelCall
+from ..steps.context import Item
+from ..steps.lanes import MIN_TEXT, Placed
+from ..steps.tracer import Tracer
+from .calls_before import Exchanges
+from .find_state import find_state
+from .parts import ContextPart, split_items
+
+_SAID = ("assistant", "model", "thought")
+
+
+@dataclass(slots=True)
+class Lost:
+    """A part that a request of a lane does not have any more."""
+
+    origin: int
+    """The answer, or of what the agent wrote the request, that first had it."""
+    part: ContextPart
+    left: int | None = None
+    """Of a result that was shortened, how many bytes it has now."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What was found in the request of a model call."""
+
+    seq: int
+    call_part: int
+    lane: int
+    before: int
+    """Seq of the call before of the same lane, or 0."""
+    lost: list[Lost] = field(default_factory=list)
+    orphans: list[ContextPart] = field(default_factory=list)
+    tools: list[str] = field(default_factory=list)
+    """Tools that are not offered any more."""
+    system: list[str] = field(default_factory=list)
+    """Lines that are gone from the system prompt."""
+
+
+class Watch:
+    """Notes what was said where, and looks at each model call as it is placed."""
+
+    def __init__(self, wanted: Callable[[int], bool]) -> None:
+        """Begin.
+
+        wanted: says whether the call of a seq is to be looked at.
+        """
+        self.found: list[Looked] = []
+        self._wanted = wanted
+        self._calls: dict[str, tuple[Seq, str]] = {}
+        self._said: dict[str, Seq] = {}
+        self._first: dict[str, Seq] = {}
+
+    def observe(self, call: ModelCall, placed: Placed) -> None:
+        """Take the next model call."""
+        before = placed.before
+        for item in call.context.new():
+            for part in split_items([item]):
+                self._first.setdefault(part.key, call.seq)
+        if self._wanted(call.seq):
+            number = placed.state.lane.number
+            looked = Looked(call.seq, call.part, number, before.seq if before is not None else 0)
+            self._look(call, before, looked)
+            self.found.append(looked)
+        self._note(call)
+
+    def _note(self, call: ModelCall) -> None:
+        message = call.answer.message if call.answer is not None else None
+        if message is None:
+            return
+        for part in split_items([Item((message,), call.seq)]):
+            self._said.setdefault(_short(part), call.seq)
+            if part.call:
+                self._calls.setdefault(part.call, (call.seq, part.name))
+        self._said.setdefault(_squeezed("assistant", message.text), call.seq)
+
+    def _look(self, call: ModelCall, before: ModelCall | None, looked: Looked) -> None:
+        names = {id: name for id, (_, name) in self._calls.items()}
+        now = split_items(call.context.items, names)
+        same = 0
+        if before is not None:
+            same = _count_same(before.context.items, call.context.items)
+            earlier = split_items(before.context.items[same:], names)
+            if not call.context.previous:  # else the provider keeps what is not repeated
+                looked.lost = self._lost(earlier, [one for one in now if one.item >= same])
+                looked.tools = sorted(before.tools - call.tools)
+                looked.system = _gone(before.context.system, call.context.system)
+        looked.orphans = [one for one in now if self._is_orphan(one)]
+        looked.orphans += self._inserted(call, before, now, same)
+        looked.orphans.sort(key=now.index)
+
+    def _lost(self, earlier: list[ContextPart], now: list[ContextPart]) -> list[Lost]:
+        keys = Counter(one.key for one in now)
+        places = {one.call: one for one in now if one.what == "tool result" and one.call}
+        texts = [one.text for one in now]
+        found = []
+        for one in earlier:
+            if keys[one.key]:
+                keys[one.key] -= 1
+                continue
+            other = places.get(one.call) if one.what == "tool result" and one.call else None
+            if other is not None:
+                found.append(Lost(self._origin(one), one, other.size))
+                continue
+            if len(one.text) >= MIN_TEXT and any(one.text in text for text in texts):
+                continue
+            found.append(Lost(self._origin(one), one))
+        return found
+
+    def _origin(self, part: ContextPart) -> int:
+        called = self._calls.get(part.call or "")
+        if called is not None:
+            return called[0]
+        said = self._said.get(_short(part)) if part.what in (*_SAID, "tool call") else None
+        if said is not None:
+            return said
+        return self._first.get(part.key) or part.since
+
+    def _is_orphan(self, part: ContextPart) -> bool:
+        if part.what == "tool result":
+            return part.call is not None and part.call not in self._calls
+        if part.what == "tool call":
+            return (part.call not in self._calls) if part.call else _short(part) not in self._said
+        if part.what in _SAID and part.text.strip():
+            return _short(part) not in self._said
+        return False
+
+    def _inserted(
+        self,
+        call: ModelCall,
+        before: ModelCall | None,
+        now: list[ContextPart],
+        same: int,
+    ) -> list[ContextPart]:
+        """Find what the agent put among what had been sent, and had not sent before."""
+        if before is None:
+            return []
+        known = {one.key for one in before.context.items}
+        last = max(
+            (at for at, one in enumerate(call.context.items) if one.key in known), default=-1
+        )
+        answered = {one.id for one in before.calls if one.id}
+        for one in now:
+            is_answer = (one.call in answered) if one.call else False
+            said = one.what in _SAID and self._said.get(_short(one)) == before.seq
+            if one.what in ("tool call", *_SAID) and (is_answer or said):
+                last = max(last, one.item)
+                break
+        if last < len(before.context.items) - 1:
+            return []  # the context was made anew: what is new in it stands for what is gone
+        return [
+            one
+            for one in now
+            if same <= one.item < last
+            and call.context.items[one.item].key not in known
+            and one.what not in (*_SAID, "tool call", "tool result")
+        ]
+
+
+def _gone(before: str, now: str) -> list[str]:
+    """Give the lines that are gone from a system prompt; a line that begins as a new one does was changed."""
+    if before == now:
+        return []
+    old, new = Counter(before.splitlines()), Counter(now.splitlines())
+    changed = {line[:MIN_TEXT] for line in new - old}
+    return [line for line in old - new if line.strip() and line[:MIN_TEXT] not in changed]
+
+
+def _short(part: ContextPart) -> str:
+    if part.what == "tool call":
+        return f"tool call {part.name} {part.text}"
+    return _squeezed("thought" if part.what == "thought" else "assistant", part.text)
+
+
+def _squeezed(what: str, text: str) -> str:
+    return f"{what} {''.join(text.split())}"
+
+
+def _count_same(one: list[Item], other: list[Item]) -> int:
+    same = 0
+    for first, second in zip(one, other, strict=False):
+        if first is not second and first.key != second.key:
+            break
+        same += 1
+    return same
+
+
+def look_at(
+    exchanges: Exchanges,
+    seq: int | None,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> list[Looked]:
+    """Look at the request of a model call, or of each one of the run.
+
+    Raises: StoreError, where there is no model call of a lane at the seq; LogCorrupt.
+    """
+    seqs = exchanges.seqs
+    watch = Watch(lambda one: seq is None or one == seq)
+    tracer = Tracer(observe=watch.observe)
+    for at, number in enumerate(seqs, 1):
+        if seq is not None and number > seq:
+            break
+        exchange = exchanges.find(number)
+        if exchange is not None:
+            tracer.add(exchange, exchanges.messages(exchange) if exchange.websocket else ())
+        progress(at, len(seqs))
+    tracer.end()
+    if seq is not None and not watch.found:
+        state = find_state(exchanges, seq)  # says what there is where the seq is outside
+        hint = f"the last model call before it is {state.call.seq}"
+        if state.call.seq == seq:
+            hint = f"it is one beside the conversation ({state.call.aside})"
+        raise StoreError(
+            f"exchange {seq} of run {exchanges.info.id!r} is no model call of an agent", hint
+        )
+    return watch.found

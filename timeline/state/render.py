@@ -1,0 +1,292 @@
+"""A state, and what a context lost, as text in 80 columns and as JSON types."""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ...tape.dialects.common.untrusted_json import find_json
+from ..show.blocks import safe_line, show_block
+from ..show.fit import fit
+from ..show.listing import WIDTH, input_tokens, show_time
+from ..steps.context import Context
+from .find_state import Origin, State
+from .lost import Looked
+from .parts import ContextPart
+
+_MOST = 600
+"""Characters of a part that are shown without `--full`."""
+_HISTORY = ("system", "tools", "user", "assistant", "tool calls", "tool results", "other")
+
+
+def count_bytes(state: State) -> dict[str, int]:
+    """Count the bytes of a context by part: of the system prompt, tools, what was said, tool results."""
+    context = state.call.context
+    found = dict.fromkeys(_HISTORY, 0)
+    found["system"] = len(context.system.encode("utf-8", "surrogatepass"))
+    raw = context.asked.raw_tools
+    found["tools"] = (
+        len(json.dumps(raw, ensure_ascii=False).encode("utf-8", "surrogatepass")) if raw else 0
+    )
+    for part in state.parts:
+        if context.items[part.item].system is None:
+            found[_kind_of(part)] += part.size
+    return {name: size for name, size in found.items() if size}
+
+
+def _kind_of(part: ContextPart) -> str:
+    if part.what in ("tool call", "tool result"):
+        return f"{part.what}s"
+    if part.what in ("assistant", "model", "thought"):
+        return "assistant"
+    return "user" if part.what in ("user", "system", "developer") else "other"
+
+
+def estimate_tokens(state: State) -> dict[str, int]:
+    """Share the tokens that the answer states among the parts, by their bytes: an estimate; empty where none are stated."""
+    usage = state.usage
+    stated = input_tokens(usage) if usage is not None else None
+    sizes = count_bytes(state)
+    whole = sum(sizes.values())
+    if stated is None or not whole:
+        return {}
+    return {name: round(stated * size / whole) for name, size in sizes.items()}
+
+
+def render_state(state: State, *, full: bool) -> Iterator[str]:
+    """Give the lines of a state.
+
+    full: show every part whole.
+    """
+    call, context = state.call, state.call.context
+    most = None if full else _MOST
+    yield fit(
+        f"state at {state.asked_seq}: the context of model call {_name(call.seq, call.part)}", WIDTH
+    )
+    if call.seq != state.asked_seq:
+        yield f"({state.asked_seq} is no model call; this is the last one before it)"
+    model = context.asked.model or "model not stated"
+    yield fit(
+        f"model {model}, {context.asked.dialect}; fingerprint {state.exchange.fingerprint.hex()}",
+        WIDTH,
+    )
+    yield from _render_tokens(state)
+    yield from _render_changes(state)
+    yield from _render_calls(
+        "pending tool calls", [f"{one.name} {one.text}" for one in state.pending]
+    )
+    yield from _render_calls("next", _planned(state))
+    yield ""
+    system = context.system
+    yield f"system ({len(system.encode('utf-8', 'surrogatepass'))} bytes)"
+    yield from show_block(system, "  ", most, "--full") if system else ()
+    for seq, parts in state.held:
+        yield ""
+        yield f"kept by the provider, rebuilt from exchange {seq}"
+        yield from _render_parts(parts, most)
+    if state.broken:
+        yield "the provider keeps more: the answer that came before is not in this run"
+    yield ""
+    yield f"messages ({len(context.items)})"
+    yield from _render_parts(
+        [one for one in state.parts if context.items[one.item].system is None], most
+    )
+    tools = context.asked.tools
+    yield ""
+    yield f"tools ({len(tools)})"
+    for tool in tools:
+        told = f"{tool.name}: {tool.description or ''}"
+        if full:
+            yield from show_block(told, "  ", None, "")
+            yield from show_block(json.dumps(tool.schema, ensure_ascii=False), "    ", None, "")
+        else:
+            yield f"  {fit(told, WIDTH - 2)}"
+
+
+def _render_tokens(state: State) -> Iterator[str]:
+    usage, answer = state.usage, state.call.answer
+    if usage is None or input_tokens(usage) is None:
+        sizes = ", ".join(f"{name} {size}" for name, size in count_bytes(state).items())
+        yield fit(f"tokens: not stated; bytes: {sizes}", WIDTH)
+    else:
+        cached = f", {usage.cached_read_tokens} from the cache" if usage.cached_read_tokens else ""
+        yield f"tokens: {input_tokens(usage)} in{cached}, {usage.output_tokens or 0} out, as stated"
+        parts = ", ".join(f"{name} {count}" for name, count in estimate_tokens(state).items())
+        yield f"  {fit(f'by part, estimated from bytes: {parts}', WIDTH - 2)}"
+    if answer is not None:
+        took = answer.total_us if state.call.part else state.exchange.end_us
+        first = (
+            f"first token after {show_time(answer.first_token_us)}, "
+            if answer.first_token_us is not None
+            else ""
+        )
+        yield f"answer: {first}whole after {show_time(took)}, {answer.finish_reason or 'no reason to end stated'}"
+
+
+def _render_changes(state: State) -> Iterator[str]:
+    if state.before is None or state.edge is None:
+        yield "begins a conversation: no call before it is of this lane"
+        return
+    name = _name(state.before.seq, state.before.part)
+    yield fit(f"since {name} ({state.edge.evidence.value}: {state.edge.rule})", WIDTH)
+    if not state.entered and not state.left:
+        yield "  nothing entered or left"
+    for sign, origins in (("+", state.entered), ("-", state.left)):
+        for one in origins:
+            yield f"  {sign} {fit(_origin(one), WIDTH - 4)}"
+
+
+def _origin(one: Origin) -> str:
+    named = f"{one.part.what} {one.part.name}".strip()
+    return f"{one.seq} {named}: {one.part.text}"
+
+
+def _render_calls(title: str, told: list[str]) -> Iterator[str]:
+    if not told:
+        yield f"{title}: none"
+    for one in told:
+        yield fit(f"{title}: {one}", WIDTH)
+
+
+def _planned(state: State) -> list[str]:
+    answer = state.call.answer
+    if answer is None:
+        return ["no answer"]
+    if answer.error is not None:
+        return [f"error: {answer.error.message}"]
+    calls = [
+        f"{one.name} {one.text or json.dumps(one.arguments, ensure_ascii=False)}"
+        for one in state.call.calls
+    ]
+    return calls or ([f"says: {state.call.said}"] if state.call.said else ["an empty answer"])
+
+
+def _render_parts(parts: Iterable[ContextPart], most: int | None) -> Iterator[str]:
+    for part in parts:
+        name = f" {safe_line(part.name)}" if part.name else ""
+        yield f"  {part.item + 1} {safe_line(part.what)}{name} ({part.size} bytes)"
+        yield from show_block(part.text, "    ", most, "--full")
+
+
+def _name(seq: int, part: int) -> str:
+    return f"{seq}.{part}" if part else str(seq)
+
+
+def state_json(state: State) -> dict[str, Any]:
+    """Give a state as JSON types; the body is the whole request as it was sent."""
+    call, context, edge = state.call, state.call.context, state.edge
+    return {
+        "asked_seq": state.asked_seq,
+        "seq": call.seq,
+        "part": call.part or None,
+        "fingerprint": state.exchange.fingerprint.hex(),
+        "dialect": context.asked.dialect,
+        "model": context.asked.model,
+        "system": context.system or None,
+        "tools": [tool.name for tool in context.asked.tools],
+        "messages": [_part_json(one) for one in state.parts],
+        "held": [
+            {"seq": seq, "messages": list(map(_part_json, parts))} for seq, parts in state.held
+        ],
+        "before": state.before.seq if state.before is not None else None,
+        "evidence": edge.evidence.value if edge is not None else None,
+        "rule": edge.rule if edge is not None else None,
+        "entered": [{"origin": one.seq, **_part_json(one.part)} for one in state.entered],
+        "left": [{"origin": one.seq, **_part_json(one.part)} for one in state.left],
+        "pending": [_part_json(one) for one in state.pending],
+        "planned": [
+            {"name": one.name, "call": one.id, "arguments": one.arguments} for one in call.calls
+        ],
+        "says": call.said or None,
+        "usage": asdict(state.usage) if state.usage is not None else None,
+        "bytes_by_part": count_bytes(state),
+        "estimated_tokens_by_part": estimate_tokens(state),
+        "body": _body_json(context, state),
+    }
+
+
+def _body_json(context: Context, state: State) -> Any:
+    body = context.split.body if context.split is not None else state.exchange.request.body
+    tree = find_json(body)
+    if tree is not None:
+        return tree
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(body).decode()}
+
+
+def _part_json(part: ContextPart) -> dict[str, Any]:
+    return {
+        "message": part.item + 1,
+        "what": part.what,
+        "name": part.name or None,
+        "call": part.call,
+        "bytes": part.size,
+        "text": part.text,
+    }
+
+
+def render_lost(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
+    """List what was dropped, by the request that has it no more."""
+    some = False
+    for looked in found:
+        if not (looked.lost or looked.tools or looked.system):
+            continue
+        some = True
+        size = sum(one.part.size - (one.left or 0) for one in looked.lost)
+        name = _name(looked.seq, looked.call_part)
+        yield f"at {name}, lane {looked.lane}: {size} bytes are gone since {looked.before}"
+        for one in looked.lost:
+            named = f"{one.part.what} {one.part.name}".strip()
+            was = f" (was {one.part.size} bytes, is {one.left})" if one.left is not None else ""
+            if full:
+                yield f"  - {one.origin} {safe_line(named)}{was}"
+                yield from show_block(one.part.text, "      ", None, "")
+            else:
+                yield f"  - {fit(f'{one.origin} {named}{was}: {one.part.text}', WIDTH - 4)}"
+        for line in looked.system:
+            yield f"  - {fit(f'system prompt: {line}', WIDTH - 4)}"
+        if looked.tools:
+            yield f"  - {fit('tools: ' + ', '.join(looked.tools), WIDTH - 4)}"
+    if not some:
+        yield "nothing was dropped"
+
+
+def render_orphans(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
+    """List what no recorded answer and no message of the agent explains, each where it is first seen."""
+    seen: set[str] = set()
+    for looked in found:
+        fresh = [one for one in looked.orphans if one.key not in seen]
+        if not fresh:
+            continue
+        seen.update(one.key for one in fresh)
+        yield f"at {_name(looked.seq, looked.call_part)}, lane {looked.lane}: nothing in the run explains"
+        for one in fresh:
+            call = f" {one.call}" if one.call else ""
+            named = f"message {one.item + 1}, {one.what}{call}"
+            if full:
+                yield f"  ? {safe_line(named)}"
+                yield from show_block(one.text, "      ", None, "")
+            else:
+                yield f"  ? {fit(f'{named}: {one.text}', WIDTH - 4)}"
+    if not seen:
+        yield "everything is explained: each answer and result in the context was recorded"
+
+
+def looked_json(looked: Looked) -> dict[str, Any]:
+    """Give what was found in a request as JSON types."""
+    return {
+        "seq": looked.seq,
+        "part": looked.call_part or None,
+        "lane": looked.lane,
+        "before": looked.before or None,
+        "lost": [
+            {"origin": one.origin, "bytes_now": one.left, **_part_json(one.part)}
+            for one in looked.lost
+        ],
+        "lost_tools": looked.tools,
+        "lost_system_lines": looked.system,
+        "orphans": [_part_json(one) for one in looked.orphans],
+    }

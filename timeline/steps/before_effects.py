@@ -1,0 +1,66 @@
+"""Find the last step before each effect: the model call that asked for it, or else the last one before it."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .step import Step, StepKind
+
+_TEXT = 2000
+_REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeEffect:
+    """An effect, and the step before it."""
+
+    effect: int
+    """Its seq."""
+    name: str
+    """Its method and URL."""
+    outcome: str
+    marks: tuple[str, ...]
+    seq: int | None
+    """Of the model call before it; None where there was none."""
+    tool: str
+    """The tool whose call made it; empty where that is not known."""
+    evidence: str
+    """On what it rests that the tool call made it: `recorded` or `inferred`, and by which rule."""
+    said: str
+    """What the model wanted: the tool call, or the beginning of what it said."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        return {**asdict(self), "marks": list(self.marks)}
+
+
+def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
+    """Find the step before each effect of a run."""
+    found: list[BeforeEffect] = []
+    last: int | None = None
+    wanted: dict[tuple[int, str | None], str] = {}
+    said = ""
+    for step in steps:
+        if step.kind is StepKind.MODEL_CALL and not step.aside:
+            last, said = step.seq, ""
+        elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
+            told = f"{step.name} {step.text[:_TEXT]}".strip()
+            said = said or told
+            wanted[step.seq, step.call] = told
+            if len(wanted) > _REMEMBERED:
+                wanted.pop(next(iter(wanted)))
+        elif step.effect:
+            found.append(_make(step, last, wanted, said))
+    return found
+
+
+def _make(
+    step: Step, last: int | None, wanted: dict[tuple[int, str | None], str], said: str
+) -> BeforeEffect:
+    seq, tool, evidence = last, "", ""
+    if step.cause is not None and step.edges:
+        edge = step.edges[0]
+        seq, tool = step.cause
+        evidence = f"{edge.evidence.value}: {edge.rule}"
+        said = wanted.get((seq, edge.call), said)
+    return BeforeEffect(step.seq, step.name, step.text, step.marks, seq, tool, evidence, said)

@@ -1,0 +1,191 @@
+"""One model call as the tracer keeps it: its context, its answer, and what of both is looked for later."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ...tape.dialects import InferenceResponse, Message, Text, ToolCall, ToolResult
+from ...tape.dialects.common.untrusted_json import Json
+from ...tape.exchange import Exchange, Seq
+from .context import Context, Item
+
+_WORD = re.compile(r"\w+")
+_TITLE = re.compile(
+    r"\b(title|session name|conversation topic|name for (this|the) (chat|session|conversation))\b",
+    re.IGNORECASE,
+)
+_TITLED = 4000
+"""Characters of a prompt that are searched for a wish for a title."""
+
+
+@dataclass(slots=True)
+class ModelCall:
+    """A model call."""
+
+    seq: Seq
+    part: int
+    context: Context
+    answer: InferenceResponse | None
+    overlaps: frozenset[int]
+    """Seqs of the requests that were under way when it came."""
+    process: int
+    failed: bool
+    aside: str = ""
+    tools: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def said(self) -> str:
+        """What the answer says."""
+        return self.answer.text if self.answer is not None else ""
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """What the answer wants called."""
+        return self.answer.tool_calls if self.answer is not None else ()
+
+
+def read_call(
+    exchange: Exchange, context: Context, answer: InferenceResponse | None, part: int = 0
+) -> ModelCall:
+    """Make a model call of what was read."""
+    lane = exchange.lane
+    failed = answer is None or answer.error is not None
+    made = ModelCall(
+        exchange.seq,
+        part,
+        context,
+        answer,
+        frozenset(lane.overlaps) if lane is not None else frozenset(),
+        lane.number if lane is not None else 0,
+        failed or not answer.choices if answer is not None else True,
+        tools=frozenset(tool.name for tool in context.asked.tools),
+    )
+    made.aside = find_aside(context)
+    return made
+
+
+def find_aside(context: Context) -> str:
+    """Say what a call beside the conversation is for; empty for one of the conversation."""
+    asked, items = context.asked, context.items
+    if context.tree.get("generate") is False:
+        return "warm-up"
+    if asked.tools or len(items) > 4:
+        return ""
+    if asked.sampling.max_tokens is not None and asked.sampling.max_tokens <= 1:
+        return "quota"
+    if _TITLE.search(context.system[:_TITLED]):
+        return "title"
+    spoken = [message for item in items for message in item.messages]
+    if spoken and not context.system and _TITLE.search(spoken[-1].text[-_TITLED:]):
+        return "title"
+    return ""
+
+
+def answer_in(call: ModelCall, items: list[Item]) -> str | None:
+    """Say how the answer of a call is in items of a later context; None where it is not.
+
+    An empty word says that it is there byte for byte.
+    """
+    if call.answer is None or call.answer.message is None:
+        return None
+    ids = {one.id for one in call.calls if one.id}
+    found = {one.id for one in find_calls(items)} | {one.id for one in find_results(items)}
+    if ids:
+        return "" if ids & found else None
+    said = call.said
+    messages = [message for item in items for message in item.messages]
+    if call.calls:
+        wanted = {(one.name, _text(one.arguments)) for one in call.calls}
+        given = {(one.name, _text(one.arguments)) for one in find_calls(items)}
+        if wanted <= given:
+            return ""
+    elif said:
+        for message in messages:
+            if message.role == "assistant" and message.text == said:
+                return ""
+        short = "".join(said.split())
+        for message in messages:
+            if message.role == "assistant" and short and "".join(message.text.split()) == short:
+                return "same text but for white space"
+    return None
+
+
+def find_calls(items: list[Item]) -> list[ToolCall]:
+    """Give the tool calls in items, in order."""
+    return [one for item in items for message in item.messages for one in message.tool_calls]
+
+
+def find_results(items: list[Item]) -> list[ToolResult]:
+    """Give the results of tools in items, in order."""
+    return [one for item in items for message in item.messages for one in message.tool_results]
+
+
+def user_texts(items: list[Item]) -> list[str]:
+    """Give the texts that the agent itself put into items, each by itself."""
+    return [
+        part.text
+        for item in items
+        for message in item.messages
+        if message.role != "assistant"
+        for part in message.parts
+        if isinstance(part, Text) and part.text
+    ]
+
+
+def argument_texts(value: Json) -> list[str]:
+    """Give the strings and numbers in the arguments of a tool call."""
+    found: list[str] = []
+    level: list[Json] = [value]
+    while level and len(found) < 1000:
+        one = level.pop()
+        if isinstance(one, dict):
+            level += reversed(list(one.values()))
+        elif isinstance(one, list):
+            level += reversed(one)
+        elif isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, int | float) and not isinstance(one, bool):
+            found.append(str(one))
+    return found
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def same_agent(one: ModelCall, other: ModelCall) -> bool:
+    """Say whether two calls are of one agent, by their system prompts and tools.
+
+    A prompt may have a clock or a counter in it, and tools may come and go; who works in another role has another prompt.
+    """
+    first, second = one.context.system, other.context.system
+    if first == second and first:
+        return True
+    alike = _alike(first, second)
+    tools = _share(one.tools, other.tools)
+    if one.tools and other.tools:
+        return alike >= 0.5 and tools >= 0.5 and (tools >= 0.9 or alike >= 0.8)
+    if one.tools or other.tools:
+        return alike >= 0.8 and bool(first)
+    return alike >= 0.8
+
+
+@lru_cache(64)
+def _alike(first: str, second: str) -> float:
+    if first == second:
+        return 1.0
+    lines = _share(frozenset(first.splitlines()), frozenset(second.splitlines()))
+    words = _share(frozenset(_WORD.findall(first)), frozenset(_WORD.findall(second)))
+    return max(lines, words)
+
+
+def _share(first: frozenset[str], second: frozenset[str]) -> float:
+    if not first and not second:
+        return 1.0
+    return len(first & second) / len(first | second)
+
+
+def first_line(message: Message) -> str:
+    """Give the first line of a message's text."""
+    return message.text.strip().partition("\n")[0]

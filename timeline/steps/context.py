@@ -1,0 +1,220 @@
+"""Read a model call: its context as a list of items, each read once for all requests that repeat it."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+
+from ...tape.dialects import Dialect, InferenceRequest, Message, Text, find_dialect, read_request
+from ...tape.dialects.common.untrusted_json import Json, JsonObject, find_json, stable_hash
+from ...tape.exchange import HttpRequest, Seq
+from ...tape.records.content_coding import read_codings, undo_coding
+from .split_list import Split, split_body
+
+_MOST = 64 * 1024 * 1024
+_MARKERS = ("cache_control", "cachePoint")
+"""Parts of a request that say what a provider is to cache: they move, and nothing that was said changes."""
+
+
+class Item:
+    """One element of the context, as one message of a conversation."""
+
+    __slots__ = ("_key", "_slice", "messages", "raw", "since", "size", "system")
+
+    def __init__(
+        self,
+        messages: tuple[Message, ...],
+        since: int,
+        *,
+        slice: bytes = b"",
+        system: str | None = None,
+        raw: str = "",
+    ) -> None:
+        """Make an item.
+
+        since: the request that first had it, as far as this reader has seen.
+        slice: itself as it was sent.
+        system: of a message that is a part of the system prompt, its text.
+        raw: of one that no dialect could read, its kind.
+        """
+        self.messages = messages
+        self.system = system
+        self.size = len(slice)
+        self.since = since
+        self.raw = raw
+        self._slice = slice
+        self._key = ""
+
+    @property
+    def key(self) -> str:
+        """Hash of what it says: cache markers do not count. Computed once it is asked for."""
+        if not self._key:
+            if self._slice:
+                self._key = stable_hash(_unmarked(find_json(self._slice)))
+            else:
+                self._key = blake3(b"".join(map(_bytes, self.messages))).hexdigest(16)
+            self._slice = b""
+        return self._key
+
+
+@dataclass(slots=True)
+class Context:
+    """What a model was asked, with all that it was given."""
+
+    asked: InferenceRequest
+    """Without its messages."""
+    items: list[Item]
+    same: int
+    """How many items, from the first, are those of the context that it was read against."""
+    tree: JsonObject
+    """What stands beside the list of messages."""
+    split: Split | None = field(default=None, repr=False)
+
+    @property
+    def system(self) -> str:
+        """The system prompt: what stands apart, and the messages that begin the conversation."""
+        said = [self.asked.system] if self.asked.system is not None else []
+        for item in self.items:
+            if item.system is None:
+                break
+            said.append(item.system)
+        return "\n".join(said)
+
+    @property
+    def previous(self) -> str | None:
+        """Id of the answer that it goes on from, where the conversation is kept at the provider."""
+        found = self.tree.get("previous_response_id")
+        return found if isinstance(found, str) else None
+
+    def new(self) -> list[Item]:
+        """Give the items that the context before did not have in this place."""
+        return self.items[self.same :]
+
+
+def read_context(request: HttpRequest, seq: Seq, before: Context | None = None) -> Context | None:
+    """Read the context of a model call; None where no dialect can.
+
+    before: an earlier one that it may repeat; what they share is not read again.
+    """
+    body = request.body
+    coding = read_codings(request.headers)
+    if coding:
+        plain = undo_coding(body, coding, _MOST)
+        body = body if plain is None else plain
+        request = replace(request, body=body, headers=_plain_headers(request))
+    split = split_body(body, before.split if before is not None else None)
+    if split is None:
+        return _read_whole(request, seq, before)
+    around = {**split.head, **split.tail}
+    dialect = _find_dialect(request, split, around)
+    if dialect is None:
+        return None
+    asked = dialect.read_request({**around, split.key: []}, request)
+    if asked is None:
+        return None
+    items = before.items[: split.same] if before is not None else []
+    stub = {name: around[name] for name in ("model",) if name in around}
+    items += _read_items(dialect, request, split, stub, seq)
+    same = split.same
+    if before is not None:
+        while (
+            same < min(len(items), len(before.items)) and items[same].key == before.items[same].key
+        ):
+            items[same] = before.items[same]
+            same += 1
+    return Context(asked, items, same, around, split)
+
+
+def _plain_headers(request: HttpRequest) -> Any:
+    return tuple(pair for pair in request.headers if pair[0].lower() != b"content-encoding")
+
+
+def _find_dialect(request: HttpRequest, split: Split, around: JsonObject) -> Dialect | None:
+    """Find who reads it, by a body that has its first and last element alone."""
+    few = [split.element(at) for at in {0, len(split.places) - 1}] if split.places else []
+    try:
+        short = msgspec.json.encode({**around, split.key: few})
+    except (ValueError, msgspec.MsgspecError):
+        return find_dialect(request)
+    return find_dialect(replace(request, body=short))
+
+
+def _read_items(
+    dialect: Dialect, request: HttpRequest, split: Split, stub: JsonObject, seq: Seq
+) -> list[Item]:
+    """Read the elements that are new: at once, but for those of the system prompt, which dialects take apart."""
+    numbers = range(split.same, len(split.places))
+    trees = {number: split.element(number) for number in numbers}
+    spoken = [number for number in numbers if not _is_system(trees[number])]
+    read = dialect.read_request({**stub, split.key: [trees[one] for one in spoken]}, request)
+    if read is not None and len(read.messages) == len(spoken) and read.system is None:
+        known = dict(zip(spoken, read.messages, strict=True))
+    else:
+        known = {}
+    items = []
+    for number in numbers:
+        slice_ = split.slice(number)
+        if number in known:
+            items.append(Item((known[number],), seq, slice=slice_))
+            continue
+        one = dialect.read_request({**stub, split.key: [trees[number]]}, request)
+        if one is None:
+            items.append(Item((), seq, slice=slice_, raw="not read"))
+        else:
+            items.append(Item(one.messages, seq, slice=slice_, system=one.system))
+    return items
+
+
+def _is_system(tree: Json) -> bool:
+    return isinstance(tree, dict) and tree.get("role") in ("system", "developer")
+
+
+def _unmarked(tree: Json) -> Json:
+    """Leave out cache markers, from messages and from their parts."""
+    if not isinstance(tree, dict):
+        return tree
+    found: JsonObject = {name: value for name, value in tree.items() if name not in _MARKERS}
+    for name in ("content", "parts"):
+        parts = found.get(name)
+        if isinstance(parts, list):
+            found[name] = [
+                {key: value for key, value in part.items() if key not in _MARKERS}
+                if isinstance(part, dict)
+                else part
+                for part in parts
+                if not (isinstance(part, dict) and part.keys() <= set(_MARKERS) and part)
+            ]
+    return found
+
+
+def _read_whole(request: HttpRequest, seq: Seq, before: Context | None) -> Context | None:
+    """Read a request whose messages are not one list: a prompt, or one more object around it."""
+    asked = read_request(request)
+    if asked is None:
+        return None
+    items = [Item((message,), seq) for message in asked.messages]
+    for item in items:
+        item.size = len(_bytes(item.messages[0]))
+    same = 0
+    if before is not None:
+        while (
+            same < min(len(items), len(before.items)) and items[same].key == before.items[same].key
+        ):
+            items[same] = before.items[same]
+            same += 1
+    tree = find_json(request.body)
+    around = tree if isinstance(tree, dict) else {}
+    return Context(replace(asked, messages=()), items, same, around)
+
+
+def _bytes(message: Message) -> bytes:
+    try:
+        return msgspec.json.encode(message)
+    except (ValueError, OverflowError, msgspec.MsgspecError, TypeError):
+        return repr(message).encode("utf-8", "surrogatepass")
+
+
+def system_message(text: str) -> Message:
+    """Give a part of the system prompt as a message."""
+    return Message("system", (Text(text),))

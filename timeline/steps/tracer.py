@@ -1,0 +1,471 @@
+"""Give the steps of a run, exchange by exchange."""
+
+import heapq
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ...tape.dialects import (
+    InferenceResponse,
+    Rpc,
+    RpcKind,
+    ToolResult,
+    read_request,
+    read_response,
+)
+from ...tape.dialects.common.untrusted_json import as_object
+from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Message as WebSocketMessage
+from .call import ModelCall, find_results, read_call
+from .causes import find_cause
+from .context import Context, read_context
+from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed
+from .step import Edge, Evidence, Lane, Step, StepKind, Timing
+from .websocket_calls import split_websocket
+
+IDLE_S = 60
+"""Seconds without any exchange from which on a pause is marked."""
+LOOP = 3
+"""Times that the same tool calls have to come in a row to be a loop."""
+_PERIOD = 3
+_REMEMBERED = 4096
+_PENDING = 256
+_CLIENT = 200
+"""Characters of a user agent that are kept."""
+_ANSWER = 64 * 1024
+_WANTED = (VerdictKind.RECORDED, VerdictKind.SERVED, VerdictKind.LIVE)
+
+
+class Tracer:
+    """Takes the exchanges of a run in order, and gives the steps of each."""
+
+    def __init__(
+        self,
+        happened: Mapping[int, Sequence[tuple[StepKind, str]]] | None = None,
+        observe: Callable[[ModelCall, Placed], None] | None = None,
+    ) -> None:
+        """Begin with nothing.
+
+        happened: what the log tells of exchanges beside: decisions of people, contracts.
+        observe: is handed each model call of a lane, with its place.
+        """
+        self._lanes = Lanes()
+        self._pending: list[PendingCall] = []
+        self._agents: set[int] = set()
+        self._hosts: set[str] = set()
+        self._seen: OrderedDict[bytes, tuple[Seq, bool]] = OrderedDict()
+        self._end_ns = 0
+        self._waiting: list[tuple[int, Seq, int, InferenceResponse | None, Exchange]] = []
+        self._happened = {} if happened is None else happened
+        self._observe = observe
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """The lanes so far."""
+        return self._lanes.all
+
+    def add(self, exchange: Exchange, messages: Iterable[WebSocketMessage] = ()) -> list[Step]:
+        """Give the steps of the next exchange.
+
+        messages: those of a WebSocket.
+        """
+        early = self._flush(exchange.started_ns)
+        steps = self._read(exchange, messages)
+        marks = self._marks(exchange)
+        first = next((one for one in steps if one.timing is not None), None)
+        if marks and first is not None:
+            first.marks = (*first.marks, *marks)
+        for kind, text in self._happened.get(exchange.seq, ()):
+            steps.append(Step(kind, exchange.seq, text, lane=steps[0].lane))
+        if exchange.verdict not in _WANTED:
+            text = f"{exchange.verdict.value}: {exchange.reason}"
+            steps.append(
+                Step(StepKind.POLICY, exchange.seq, "", text, lane=steps[0].lane, failed=True)
+            )
+        self._note_own_host(exchange, steps)
+        return early + steps
+
+    def _note_own_host(self, exchange: Exchange, steps: list[Step]) -> None:
+        """Note a host that the agent asks by itself: it does so while a tool is under way, too."""
+        lane = exchange.lane
+        by_agent = lane is not None and lane.number in self._agents | {0, 1}
+        if steps[0].cause is None and not self._pending and by_agent and len(self._hosts) < 1000:
+            self._hosts.add(exchange.request.authority)
+
+    def end(self) -> list[Step]:
+        """Give the steps of model calls of WebSockets that nothing has come after."""
+        return self._flush(None)
+
+    def _flush(self, until_ns: int | None) -> list[Step]:
+        """Read the model calls of WebSockets that were made before a time: their tools' requests have later seqs."""
+        steps = []
+        while self._waiting and (until_ns is None or self._waiting[0][0] <= until_ns):
+            _, _, part, answer, made = heapq.heappop(self._waiting)
+            for step in self._model(made, answer, part):
+                step.part = part
+                steps.append(step)
+        return steps
+
+    def _read(self, exchange: Exchange, messages: Iterable[WebSocketMessage]) -> list[Step]:
+        if exchange.websocket is not None:
+            for part, (said, made) in enumerate(split_websocket(exchange, messages), 1):
+                row = made.started_ns, exchange.seq, part, said, made
+                heapq.heappush(self._waiting, row)
+            return [self._http(exchange), *_failure(exchange, None, 0)]
+        if exchange.request.spilled is None:
+            answer = None
+            if exchange.request_class is RequestClass.INFERENCE or _may_be_rpc(exchange):
+                answer = _read_answer(exchange)
+            found = self._model(exchange, answer, 0)
+            if found:
+                return found
+        return [self._http(exchange), *_failure(exchange, None, 0)]
+
+    # Model calls
+
+    def _model(self, exchange: Exchange, answer: InferenceResponse | None, part: int) -> list[Step]:
+        if exchange.request_class is not RequestClass.INFERENCE:
+            return self._rpc(exchange, answer) if _may_be_rpc(exchange) else []
+        context = self._context(exchange)
+        if context is None:
+            return []
+        if context.asked.rpc:
+            return self._rpc(exchange, answer)
+        call = read_call(exchange, context, answer, part)
+        self._hosts.add(exchange.request.authority)
+        self._agents.add(call.process)
+        timing = _timing(exchange, answer)
+        step = Step(
+            StepKind.MODEL_CALL,
+            exchange.seq,
+            context.asked.model or (answer.model if answer and answer.model else "") or "",
+            part=part,
+            timing=timing,
+            usage=answer.usage if answer is not None else None,
+            finish=_finish(answer),
+            messages=len(context.items),
+        )
+        if context.asked.dialect == "openai-embeddings":
+            step.kind = StepKind.RETRIEVAL
+            return [step, *_failure(exchange, answer, 0)]
+        if call.aside:
+            step.aside = call.aside
+            step.text = call.said
+            return [step, *_failure(exchange, answer, 0)]
+        return self._turn(exchange, call, step, answer)
+
+    def _turn(
+        self, exchange: Exchange, call: ModelCall, step: Step, answer: InferenceResponse | None
+    ) -> list[Step]:
+        placed = self._lanes.place(call, self._pending)
+        if self._observe is not None:
+            self._observe(call, placed)
+        state, lane = placed.state, placed.state.lane
+        step.lane = lane.number
+        results = self._results(call, state)
+        step.edges = (*placed.edges, *(edge for one in results for edge in one[1]))
+        if placed.retry_of is not None:
+            step.marks = (f"retry of {placed.retry_of}",)
+        _count(lane, step)
+        if not lane.client:
+            agent = exchange.request.header(b"user-agent") or b""
+            lane.client = agent.decode("utf-8", "backslashreplace")[:_CLIENT]
+        said = self._answer(call, state)
+        return [
+            *(one[0] for one in results),
+            step,
+            *said,
+            *_failure(exchange, answer, lane.number),
+        ]
+
+    def _context(self, exchange: Exchange) -> Context | None:
+        """Read the context against the one of which it repeats most."""
+        best: Context | None = None
+        for before in self._lanes.candidates():
+            found = read_context(exchange.request, exchange.seq, before)
+            if found is None:
+                return None
+            if best is None or found.same > best.same:
+                best = found
+            if before.items and found.same >= len(before.items) - 1:
+                break
+        if best is not None:
+            return best
+        return read_context(exchange.request, exchange.seq)
+
+    def _results(self, call: ModelCall, state: LaneState) -> list[tuple[Step, list[Edge]]]:
+        """Give the results of tools that are new in a call, and why they are there."""
+        found: list[tuple[Step, list[Edge]]] = []
+        waiting = [one for one in self._pending if one.lane == state.lane.number]
+        for given in find_results(call.context.new()):
+            one = _find_pending(self._pending, waiting, given)
+            known = state.calls.get(given.id or "")
+            if (
+                one is None
+                and known is None
+                and given.id is None
+                and not waiting
+                and given.name is None
+            ):
+                continue
+            name = one.name if one is not None else known or given.name or ""
+            step = Step(StepKind.TOOL_RESULT, call.seq, name, given.text, failed=given.failed)
+            step.lane, step.call = state.lane.number, given.id
+            edges = []
+            if one is not None:
+                self._pending.remove(one)
+                if one in waiting:
+                    waiting.remove(one)
+                edges = _edges_of(one, given, call.seq)
+            found.append((step, edges))
+        # What a lane has gone on without has no result to wait for.
+        self._pending = [
+            one for one in self._pending if one.lane != state.lane.number or call.failed
+        ]
+        return found
+
+    def _answer(self, call: ModelCall, state: LaneState) -> list[Step]:
+        """Give what the model thought, said and wants called."""
+        message = call.answer.message if call.answer is not None else None
+        if message is None:
+            return []
+        steps = []
+        number, seq = state.lane.number, call.seq
+        if message.thinking:
+            steps.append(Step(StepKind.THOUGHT, seq, "", message.thinking, lane=number))
+        said = message.text or message.refusal or ""
+        if said and not message.tool_calls:
+            steps.append(Step(StepKind.OUTPUT, seq, "", said, lane=number))
+        elif said:
+            steps.append(Step(StepKind.THOUGHT, seq, "said", said, lane=number))
+        for one in message.tool_calls:
+            text = (
+                one.text if one.text is not None else json.dumps(one.arguments, ensure_ascii=False)
+            )
+            step = Step(StepKind.TOOL_CALL, seq, one.name, text, lane=number, call=one.id)
+            state.signatures.append(f"{one.name} {text}")
+            loop = find_loop(state.signatures)
+            if loop:
+                step.marks = (loop,)
+            steps.append(step)
+            self._pending.append(
+                PendingCall(seq, number, one.name, one.id, one.arguments, text[:_ANSWER])
+            )
+            if one.id:
+                state.calls[one.id] = one.name
+        del state.signatures[:-64]
+        del self._pending[:-_PENDING]
+        while len(state.calls) > _REMEMBERED:
+            state.calls.popitem(last=False)
+        return steps
+
+    # Other exchanges
+
+    def _rpc(self, exchange: Exchange, answer: InferenceResponse | None) -> list[Step]:
+        asked = read_request(exchange.request)
+        if asked is None or not asked.rpc:
+            return []
+        step = self._http(exchange)
+        step.kind = StepKind.MCP
+        step.name = _rpc_name(asked.rpc)
+        given = [one.tool_result for one in answer.rpc if one.tool_result] if answer else []
+        step.text = _server_of(answer) or step.text
+        if given:
+            step.text = given[0].text
+            step.failed = given[0].failed
+            self._remember(exchange, given[0].text)
+        return [step, *_failure(exchange, answer, step.lane)]
+
+    def _http(self, exchange: Exchange) -> Step:
+        request = exchange.request
+        step = Step(
+            StepKind.HTTP,
+            exchange.seq,
+            f"{request.method} {request.url}",
+            _outcome(exchange),
+            effect=exchange.request_class is RequestClass.EFFECT,
+            failed=exchange.response is None or exchange.response.status >= 400,
+            timing=_timing(exchange, None),
+        )
+        found = find_cause(exchange, self._pending, frozenset(self._agents), frozenset(self._hosts))
+        if found is not None:
+            cause, evidence, rule = found
+            step.lane, step.cause = cause.lane, (cause.seq, cause.name)
+            step.edges = (Edge(cause.seq, exchange.seq, evidence, rule, cause.id),)
+            if exchange.lane is not None and exchange.lane.number:
+                cause.processes.add(exchange.lane.number)
+            body = exchange.response.body[:_ANSWER] if exchange.response is not None else b""
+            cause.exchanges.append((exchange.seq, body.decode("utf-8", "replace").strip()))
+            del cause.exchanges[:-_PENDING]
+        return step
+
+    def _remember(self, exchange: Exchange, text: str) -> None:
+        """Note the text of an answer for the tool call that made the exchange."""
+        for one in self._pending:
+            if one.exchanges and one.exchanges[-1][0] == exchange.seq:
+                one.exchanges[-1] = exchange.seq, text.strip()
+
+    def _marks(self, exchange: Exchange) -> list[str]:
+        marks = []
+        started = exchange.started_ns
+        idle = (started - self._end_ns) // 1_000_000_000 if self._end_ns else 0
+        self._end_ns = max(self._end_ns, started + exchange.end_us * 1000)
+        repeat = exchange.repeat
+        before = self._seen.pop(exchange.fingerprint, None)
+        if repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE:
+            marks.append(f"possible duplicate of {repeat.of}")
+        elif repeat is not None:
+            marks.append(f"safe retry of {repeat.of}")
+        elif (
+            before is not None
+            and before[1]
+            and exchange.request_class is not RequestClass.INFERENCE
+        ):
+            marks.append(f"retry of {before[0]}")
+        self._seen[exchange.fingerprint] = exchange.seq, _failed(exchange)
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        if idle >= IDLE_S:
+            marks.append(f"idle for {idle} s")
+        return marks
+
+
+def find_loop(signatures: Sequence[str]) -> str | None:
+    """Say what the newest tool calls repeat, and how many times; None where they repeat nothing."""
+    for period in range(1, _PERIOD + 1):
+        round_ = signatures[-period:]
+        if len(round_) < period or (period > 1 and len(set(round_)) == 1):
+            continue
+        times = 1
+        while (
+            len(signatures) >= period * (times + 1)
+            and signatures[-period * (times + 1) : -period * times] == round_
+        ):
+            times += 1
+        if times >= LOOP:
+            names = ", ".join(one.partition(" ")[0] for one in round_)
+            return f"loop of {names}, {times} times"
+    return None
+
+
+def _may_be_rpc(exchange: Exchange) -> bool:
+    return b'"jsonrpc"' in exchange.request.body[:4096]
+
+
+def _read_answer(exchange: Exchange) -> InferenceResponse | None:
+    response = exchange.response
+    if response is None or response.spilled is not None:
+        return None
+    return read_response(exchange.request, response)
+
+
+def _timing(exchange: Exchange, answer: InferenceResponse | None) -> Timing:
+    first = answer.first_token_us if answer is not None else None
+    return Timing(exchange.started_ns, exchange.end_us, first)
+
+
+def _finish(answer: InferenceResponse | None) -> str | None:
+    if answer is None:
+        return None
+    if not answer.complete:
+        return "cut"
+    return answer.finish.value if answer.finish is not None else None
+
+
+def _failed(exchange: Exchange) -> bool:
+    response = exchange.response
+    return exchange.fault is not None or response is None or response.status >= 400
+
+
+def _failure(exchange: Exchange, answer: InferenceResponse | None, lane: int) -> list[Step]:
+    text = ""
+    if exchange.fault is not None:
+        text = f"{exchange.fault.kind.value}: {exchange.fault.text}"
+    elif answer is not None and answer.error is not None:
+        status = f"{answer.status} " if answer.status >= 400 else ""
+        text = f"{status}{answer.error.message}"
+    elif exchange.gone is not None and exchange.response is None and exchange.verdict in _WANTED:
+        text = f"the client left after {exchange.gone.at_us / 1e6:.1f} s"
+    if not text:
+        return []
+    return [Step(StepKind.ERROR, exchange.seq, "", text, lane=lane, failed=True)]
+
+
+def _outcome(exchange: Exchange) -> str:
+    response = exchange.response
+    if exchange.websocket is not None:
+        return f"WebSocket, {exchange.websocket.messages} messages"
+    if response is None:
+        return "no answer"
+    return f"{response.status}, {response.body_bytes} bytes"
+
+
+def _count(lane: Lane, step: Step) -> None:
+    lane.calls += 1
+    if step.name and step.name not in lane.models and len(lane.models) < 16:
+        lane.models.append(step.name)
+    usage = step.usage
+    if usage is not None:
+        beside = 0
+        if not usage.cached_in_input:
+            beside = (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0)
+        lane.input_tokens += (usage.input_tokens or 0) + beside
+        lane.output_tokens += usage.output_tokens or 0
+
+
+def _find_pending(
+    pending: list[PendingCall], waiting: list[PendingCall], given: ToolResult
+) -> PendingCall | None:
+    """Find the tool call that a result is of: by its id, else by its name, in order."""
+    if given.id is not None:
+        by_id = next((one for one in pending if one.id == given.id), None)
+        if by_id is not None:
+            return by_id
+    return next(
+        (
+            one
+            for one in waiting
+            if (one.id is None or given.id is None) and given.name in (None, one.name)
+        ),
+        None,
+    )
+
+
+def _edges_of(one: PendingCall, given: ToolResult, seq: Seq) -> list[Edge]:
+    """Give the edges that lead to a result: from the exchanges of its tool call, and from the answer that asked for it."""
+    by_id = one.id is not None and one.id == given.id
+    edges = [
+        Edge(
+            one.seq,
+            seq,
+            Evidence.RECORDED if by_id else Evidence.INFERRED,
+            "the id of the tool call" if by_id else "name and order of the tool call",
+            one.id,
+        )
+    ]
+    text = given.text
+    for source, body in one.exchanges:
+        told = body == text.strip() if len(body) < MIN_TEXT else body in text
+        told = told and bool(body)
+        rule = "its answer is in the result" if told else "made by the tool call"
+        evidence = Evidence.RECORDED if told else Evidence.INFERRED
+        edges.append(Edge(source, seq, evidence, rule, one.id))
+    return edges
+
+
+def _server_of(answer: InferenceResponse | None) -> str:
+    """Give name and version of an MCP server, from its answer to `initialize`."""
+    for one in answer.rpc if answer is not None else ():
+        info = as_object(as_object(one.result).get("serverInfo"))
+        words = [info[name] for name in ("name", "version") if name in info]
+        if words:
+            return " ".join(map(str, words))
+    return ""
+
+
+def _rpc_name(messages: tuple[Rpc, ...]) -> str:
+    first = messages[0]
+    if first.kind is RpcKind.ANSWER:
+        return f"answer {first.method or ''}".strip()
+    name = first.method or ""
+    return f"{name} {first.tool_call.name}" if first.tool_call is not None else name

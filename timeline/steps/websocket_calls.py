@@ -1,0 +1,79 @@
+"""Read the model calls of a WebSocket: each message of a client that asks, and the events that answer it.
+
+Codex speaks OpenAI's Responses so: `response.create` with what would be the body of a POST, and the events of the stream that would
+answer it. A call is made into the exchange that it would have been, and read by the dialect of that.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ...tape.dialects import InferenceResponse, read_response
+from ...tape.dialects.common.untrusted_json import find_json
+from ...tape.exchange import Chunk, Exchange, Message, RequestClass, Response
+
+_MOST = 64 * 1024 * 1024
+"""Bytes of the events of one answer beyond which it is read no further."""
+
+
+def split_websocket(
+    exchange: Exchange, messages: Iterable[Message]
+) -> Iterator[tuple[InferenceResponse | None, Exchange]]:
+    """Give the model calls of a WebSocket in order; nothing where it has none."""
+    asked: Message | None = None
+    body: dict[str, object] = {}
+    events: list[Message] = []
+    size = 0
+    for message in messages:
+        if not message.from_client:
+            if asked is not None and size < _MOST:
+                events.append(message)
+                size += len(message.data)
+            continue
+        tree = find_json(message.data)
+        if not isinstance(tree, dict) or tree.get("type") != "response.create":
+            continue
+        if asked is not None:
+            yield _make(exchange, asked, body, events)
+        asked, events, size = message, [], 0
+        inner = tree.get("response")
+        body = {**(inner if isinstance(inner, dict) else tree)}
+        body.pop("type", None)
+    if asked is not None:
+        yield _make(exchange, asked, body, events)
+
+
+def _make(
+    exchange: Exchange, asked: Message, body: dict[str, object], events: list[Message]
+) -> tuple[InferenceResponse | None, Exchange]:
+    request = replace(
+        exchange.request, method="POST", body=json.dumps(body).encode(), headers=(), secrets=()
+    )
+    pieces = [b"data: " + one.data.replace(b"\n", b" ") + b"\n\n" for one in events]
+    chunks = tuple(
+        Chunk(one.at_us - asked.at_us, len(piece))
+        for one, piece in zip(events, pieces, strict=True)
+    )
+    response = Response(
+        200,
+        b"",
+        "HTTP/1.1",
+        ((b"content-type", b"text/event-stream"),),
+        b"".join(pieces),
+        chunks[0].at_us if chunks else 0,
+        chunks,
+        complete=bool(pieces),
+    )
+    end = chunks[-1].at_us if chunks else 0
+    made = replace(
+        exchange,
+        request=request,
+        response=response,
+        request_class=RequestClass.INFERENCE,
+        websocket=None,
+        fault=None,
+        gone=None,
+        started_ns=exchange.started_ns + asked.at_us * 1000,
+        end_us=end,
+    )
+    return read_response(request, response), made
