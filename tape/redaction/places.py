@@ -283,7 +283,6 @@ _PLACEHOLDING = re.compile(
 MIN_FOUND = 8
 """Bytes a value must have to be looked for outside its place."""
 _MIN_TOKEN = 16
-_MIN_SECRET = 8
 _MAX_VALUE = 16 * 1024
 
 
