@@ -13,9 +13,9 @@ import threading
 from playhead.proxy.engine.mitmproxy_imports import lean
 
 with lean():
-    from mitmproxy import connection, flow, hooks, http, optmanager
+    from mitmproxy import http
     from mitmproxy.net.http import http1
-    from mitmproxy.proxy import commands, context, events, layer
+    from mitmproxy.proxy import context, layer
     from mitmproxy.proxy.layers.http import HttpLayer
     from mitmproxy.proxy.layers.tls import ServerTLSLayer, TLSLayer
 
@@ -33,16 +33,8 @@ PATCHES: dict[str, list[Place]] = {
     "1 type checks": [(http.MessageData, "__post_init__")],
     "2 fork": [(context.Context, "fork")],
     "3 headers": [(http.Headers, name) for name in ("__init__", "get_all", "get", "__contains__")],
-    "4 equality": [(connection.Connection, "__eq__")],
-    "5 options": [(optmanager._Option, "current")],
-    "6 body size": [(http1, "expected_http_body_size")],
-    "7 layers": [(layer.Layer, "handle_event")],
-    "8 hooks and replies": [
-        (hooks.Hook, "__new__"),
-        (commands.StartHook, "__new__"),
-        (events.CommandCompleted, "__new__"),
-    ],
-    "9 ids": [(flow, "uuid")],
+    "4 body size": [(http1, "expected_http_body_size")],
+    "5 layers": [(layer.Layer, "handle_event")],
 }
 """By name: what a patch replaces."""
 

@@ -1,12 +1,14 @@
 """Encrypt all data that one event sends through TLS in one call.
 
 Why: mitmproxy encrypts each piece by itself, a message's head and body apart, and asks OpenSSL after each
-whether there is more, until it is told so by an exception. That is a tenth of the cost of a small request.
+whether there is more, until it is told so by an exception. The three parts below add up to 2.4 % of a small request.
 
 1. Pieces for one connection that nothing else comes between are one. Whatever else a layer asks for happens
-   after what it sent before.
-2. What OpenSSL has made is read until less comes than was asked for.
-3. What only passes goes straight to the layer inside, not through a generator that looks at each piece.
+   after what it sent before. 1.5 %, and one record and one write of each message instead of two.
+2. What OpenSSL has made is read until less comes than was asked for. 0.5 %.
+3. What only passes goes straight to the layer inside, not through a generator that looks at each piece. 0.4 %.
+
+The figures are those of `mitmproxy_messages.py`, which says how they were taken.
 
 Replaces: `TLSLayer.tls_interact`, `ServerTLSLayer.event_to_child`, and of what `TLSLayer` inherits `event_to_child`
 and `_handle_event`. Checked against 12.2.3. Test: tests/proxy/engine/fast/test_encrypting.py.

@@ -1,36 +1,34 @@
 """Fast paths for what mitmproxy does many times per request, with the same results.
 
 1. `MessageData.__post_init__` checks the type of every field of every message. Ours are made from parsed bytes
-   or by `addons/wire/http.py`, which is type-checked before it runs; there are no addons but ours.
-2. `Context.fork` makes an upstream connection, with an id from the system's randomness, and throws it away.
+   or by `addons/wire/http.py`, which is type-checked before it runs; there are no addons but ours. 10 % and more.
+2. `Context.fork` makes an upstream connection, with an id from the system's randomness, and throws it away. 2.2 %.
 3. `Headers` looks a name up by lower-casing every name through two Python calls, and is made as a mapping that is
-   updated, where its fields are all there is.
-4. `Connection` is compared by its class, which is abstract, and by its id, where it is nearly always itself.
-5. `_Option` copies a value twice whenever it is read, which for numbers and words is for nothing.
-6. `expected_http_body_size` asks a message for its fields one by one, five times a request.
-7. `Layer.handle_event` asks at each command whether it is to be logged, and drives generators by calls; a loop over
-   one is run without.
-8. Hooks and replies look each time whether their class is a dataclass, which every one of them is.
-9. A flow has an id from the system's randomness, by which nobody here looks for it; ours are counted.
+   updated, where its fields are all there is. 3.1 %.
+4. `expected_http_body_size` asks a message for its fields one by one, five times a request. 2.1 %.
+5. `Layer.handle_event` asks at each command whether it is to be logged, and drives generators by calls; a loop over
+   one is run without. 1.8 %, and `routing.py` is built on it.
+
+The figures are what a short model call that is recorded (2 KB each way, TLS, two connections) takes more without each: instructions
+of the process as callgrind counts them, against 6.0 million with all; equal runs differ by 0.5 %. `benchmarks/run.py patches`
+measures the CPU.
 
 Replaces by name: all of these. Checked against 12.2.3. Test: tests/proxy/engine/fast/test_mitmproxy_messages.py, which compares
 each with its fast path.
 """
 
-import copy
 import itertools
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from mitmproxy import connection, flow, hooks, http, optmanager
+from mitmproxy import http
 from mitmproxy.net.http import http1
 from mitmproxy.proxy import commands, context, events, layer
 
 _LENGTH = b"content-length"
 _CODING = b"transfer-encoding"
 _LENGTHS = frozenset((len(_LENGTH), len(_CODING)))
-_PLAIN = (str, int, float, type(None))
 _stock_body_size = http1.expected_http_body_size
 _stock_headers = http.Headers.__init__
 
@@ -97,19 +95,6 @@ def _lower(name: str | bytes) -> bytes:
 @lru_cache(maxsize=1024)
 def _encoded(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape").lower()
-
-
-def is_same(self: connection.Connection, other: object) -> bool:
-    """Say whether two stand for one connection."""
-    if self is other:
-        return True
-    return self.id == getattr(other, "id", None) and isinstance(other, connection.Connection)
-
-
-def current(self: Any) -> Any:
-    """Give an option's value, which the caller may change."""
-    value = self._default if self.value is optmanager.unset else self.value
-    return value if isinstance(value, _PLAIN) else copy.deepcopy(value)
 
 
 def body_size(request: http.Request, response: http.Response | None = None) -> int | None:
@@ -185,22 +170,6 @@ def _until_waiting(
         yield command
 
 
-def make(kind: type, *_: object, **__: object) -> Any:
-    """Give a hook or a reply that is still to be filled."""
-    return object.__new__(kind)
-
-
-class Numbers:
-    """Stands where a module of ids was."""
-
-    _count = itertools.count(1)
-
-    @classmethod
-    def uuid4(cls) -> int:
-        """Give an id that no other flow of this process has."""
-        return next(cls._count)
-
-
 def install() -> None:
     """Put the fast paths in place, for the whole process."""
     fast_paths: tuple[tuple[type, str, object], ...] = (
@@ -210,14 +179,8 @@ def install() -> None:
         (http.Headers, "get_all", get_all),
         (http.Headers, "get", get),
         (http.Headers, "__contains__", contains),
-        (connection.Connection, "__eq__", is_same),
-        (optmanager._Option, "current", current),
         (layer.Layer, "handle_event", handle_event),
-        (hooks.Hook, "__new__", staticmethod(make)),
-        (commands.StartHook, "__new__", staticmethod(make)),
-        (events.CommandCompleted, "__new__", staticmethod(make)),
     )
     http1.expected_http_body_size = body_size
-    flow.uuid = Numbers  # type: ignore[assignment]
     for owner, name, fast_path in fast_paths:
         setattr(owner, name, fast_path)

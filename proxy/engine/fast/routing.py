@@ -1,7 +1,8 @@
 """Route HTTP commands with few type checks.
 
 Why: mitmproxy compares each command with eight kinds in turn, at each of the three or four levels that it passes
-on its way out; what passes most came last.
+on its way out; what passes most came last. 1.6 % (`mitmproxy_messages.py` says how that was taken); and here the layer that waited for an
+upstream is left out once that is connected, and a recording hears that its client has reset a stream.
 
 Replaces: `HttpLayer.event_to_child`, `HttpLayer._handle_event`. Checked against 12.2.3. Test: tests/journeys.
 """
