@@ -129,6 +129,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if shutil.which("curl") is None:
         raise SystemExit("curl is needed: it is what is recorded")
+    # Else each process compiles all that it imports, unless somebody has done so before.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     programs = {"this": [str(Path(sys.executable).with_name("playhead"))]}
     if arguments.beside is not None:
         programs["beside"] = [str(arguments.beside)]

@@ -10,8 +10,8 @@ import platform
 from hashlib import blake2b
 from pathlib import Path
 
+from ... import PlayheadError
 from ...store.paths import PRIVATE
-from ..errors import EngineError
 from .atomic_files import write_public
 
 PREFIX = "search-"
@@ -45,7 +45,7 @@ class KeptSearches:
     def keep(self, name: str, compiled: bytes) -> None:
         """Keep something in the place of what was kept before; where that cannot be, nothing is."""
         path = self._path(name)
-        with contextlib.suppress(OSError, EngineError):
+        with contextlib.suppress(OSError, PlayheadError):
             write_public(path, self._mac(compiled) + compiled, 0o600)
             for other in self._folder.glob(f"{PREFIX}*"):
                 if other != path:
