@@ -141,8 +141,9 @@ def _stream(path: str) -> web.Response:
         delta = {"index": 0, "delta": {"content": "yes"}, "finish_reason": None}
         end = {"index": 0, "delta": {}, "finish_reason": "stop"}
         chunk = {**CHAT, "object": "chat.completion.chunk"}
-        events = [json.dumps({**chunk, "choices": [choice]}) for choice in (delta, end)]
-        text = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"])
+        lines = [json.dumps({**chunk, "choices": [choice]}) for choice in (delta, end)]
+        lines.append("[DONE]")
+        text = "".join(f"data: {line}\n\n" for line in lines)
     return web.Response(text=text, content_type="text/event-stream")
 
 
