@@ -29,7 +29,7 @@ class Protocol:
         """Mirror the upstream, or force what is on the tape."""
         context = data.context
         open_run = self._registry.of(context.client)
-        if open_run is None or open_run.stopped is not None:  # then nothing is connected
+        if open_run is None or open_run.lifetime.stopped is not None:  # then nothing is connected
             return
         if open_run.mode is not Mode.PLAYBACK:
             data.establish_server_tls_first = True

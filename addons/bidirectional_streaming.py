@@ -255,7 +255,7 @@ def _diverge(
 def _head_form(open_run: OpenRun, request: Request, request_class: RequestClass) -> Canonical:
     """Give the canonical form of a request without its body."""
     secret = open_run.redactor.redacted_query(request)
-    form = canonical(request, request_class, open_run.rules, secret)
+    form = canonical(request, request_class, open_run.identifier.rules, secret)
     return form._replace(body=b"", kind=form.kind.NONE)
 
 

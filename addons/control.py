@@ -33,8 +33,8 @@ class Control:
             "run": open_run.info.id if open_run.info else None,
             "mode": open_run.mode.value,
             "tape": open_run.tape.id if open_run.tape else None,
-            "requests": open_run.requests,
-            "problem": open_run.problem or None,
+            "requests": open_run.on_the_way.requests,
+            "problem": open_run.lifetime.problem or None,
         }
         if known and pending.facts.target == "/stdio" and open_run.mode is Mode.RECORD:
             body["sockets"] = str(self._stdio_servers.folder)

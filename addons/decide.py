@@ -42,7 +42,7 @@ class Decide:
         if flow.response is not None or passes(flow):
             return
         open_run = self._registry.of(flow.client_conn)
-        if open_run is not None and not open_run.ending:
+        if open_run is not None and not open_run.lifetime.ending:
             if open_run.mode is Mode.PLAYBACK:
                 flow.response = preset_refusal()
             begin(flow, open_run)

@@ -83,10 +83,10 @@ class Tunnels:
         open_run = self._registry.of(client)
         if open_run is None or open_run.info is None or address is None:
             return None
-        if open_run.stopped is not None:
+        if open_run.lifetime.stopped is not None:
             return None  # nothing is connected, and the request in it is refused
         host, port = address[0], address[1]
-        tunnel = open_run.connections.next_tunnel(client, host, port, open_run.last_seq)
+        tunnel = open_run.connections.next_tunnel(client, host, port, open_run.on_the_way.last_seq)
         opening = _OpenTunnel(
             open_run, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
         )

@@ -83,8 +83,8 @@ class Gate:
         try:
             decided = confirm(
                 await approval.wait(),
-                left=pending.left,
-                stopped=str(open_run.stopped or ""),
+                left=pending.held.left,
+                stopped=str(open_run.lifetime.stopped or ""),
                 withdrawn=_is_withdrawn(pending, decision),
             )
         finally:

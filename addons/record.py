@@ -65,7 +65,7 @@ class Record:
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Log the intent; for an effect, before it is forwarded."""
         pending = find_pending(flow)
-        if pending is None or pending.forwarded or not pending.leaves:
+        if pending is None or pending.progress.forwarded or not pending.leaves:
             return None
         flow.response = None
         if _wants_identity(pending) and "accept-encoding" in flow.request.headers:
@@ -84,7 +84,12 @@ class Record:
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""
         pending, answer = find_pending(flow), flow.response
-        if pending is None or answer is None or pending.steps is not None or not pending.leaves:
+        if (
+            pending is None
+            or answer is None
+            or pending.playing.steps is not None
+            or not pending.leaves
+        ):
             return
         pending.answer.begin(pending.now_us())
         if answer.status_code == 101:
@@ -97,7 +102,7 @@ class Record:
             if flow.request.method != "HEAD"
             else -1,
         )
-        if pending.contract_state is not None and pending.recording:
+        if pending.contract_state is not None and pending.progress.recording:
             pending.contract_state.holds = _may_hold(pending, answer)
 
     async def playhead_release(self, pending: PendingExchange) -> None:
@@ -114,19 +119,21 @@ class Record:
     async def response(self, flow: http.HTTPFlow) -> None:
         """Log the outcome; the last byte is released after this."""
         pending = find_pending(flow)
-        if pending is None or pending.decision is None or pending.steps is not None:
+        if pending is None or pending.decision is None or pending.playing.steps is not None:
             return
-        if pending.recording and not pending.progress.saved:  # else its run was ended over it
+        if (
+            pending.progress.recording and not pending.progress.saved
+        ):  # else its run was ended over it
             if pending.websocket is not None:
                 begin_websocket(pending)  # its outcome is its end
                 return
             await save(pending, flow.response, complete=True)
-        elif not pending.recording and pending.decision.action is Action.FORWARD:
+        elif not pending.progress.recording and pending.decision.action is Action.FORWARD:
             pending.finish()  # else whoever saves it does so, once its bodies are kept
 
     async def playhead_websocket_ended(self, pending: PendingExchange) -> None:
         """Log how a WebSocket ended; its last closing frame is released after this."""
-        if pending.recording and not pending.progress.saved:
+        if pending.progress.recording and not pending.progress.saved:
             await save(pending, pending.flow.response, complete=True)
 
     async def error(self, flow: http.HTTPFlow) -> None:
@@ -134,18 +141,26 @@ class Record:
         pending = find_pending(flow)
         if pending is None:
             return
-        if not pending.recording:
+        if not pending.progress.recording:
             if pending.decision is not None and pending.decision.seq is not None:
                 note_left(pending)  # its client left before the first step
             pending.finish()
         elif not pending.progress.saved:
-            if pending.fault is None:
+            if pending.progress.fault is None:
                 pending.client_left()
-                if pending.keep_reading and not pending.progress.sent_on and pending.steps is None:
+                if (
+                    pending.keep_reading
+                    and not pending.progress.sent_on
+                    and pending.playing.steps is None
+                ):
                     pending.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
             answer = pending.begun_answer
             # An answer to HEAD is its head, and a client that has it may leave at once.
-            whole = answer is not None and flow.request.method == "HEAD" and pending.fault is None
+            whole = (
+                answer is not None
+                and flow.request.method == "HEAD"
+                and pending.progress.fault is None
+            )
             await save(pending, answer, complete=whole)
             if not pending.holds:
                 pending.let_go()  # the flow may be there for long
@@ -183,7 +198,7 @@ def _wants_identity(pending: PendingExchange) -> bool:
 def _goes_on(pending: PendingExchange) -> bool:
     """Say whether a request is sent on, or will be, though its client has left."""
     held = pending.held.approval is not None or pending.held.delayed is not None
-    return pending.forwarded or (pending.open_run.mode is Mode.RECORD and not held)
+    return pending.progress.forwarded or (pending.open_run.mode is Mode.RECORD and not held)
 
 
 def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:

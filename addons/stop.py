@@ -39,8 +39,8 @@ async def stop_run(
     Nothing is let out from the first line on, also where the event cannot be written.
     Raises: StoreUnwritable.
     """
-    if open_run.stopped is not None:
-        return open_run.stopped
+    if open_run.lifetime.stopped is not None:
+        return open_run.lifetime.stopped
     said = open_run.redactor.redact_text(reason)
     stopped = open_run.lifetime.stopped = Stopped(by, pid, said, time.time_ns())
     open_run.policy = replace(open_run.policy, stopped=str(stopped))
@@ -69,15 +69,15 @@ def _break_off(
     for pending in list(on_their_way(open_run)):
         if pending.held.approval is not None:
             pending.held.approval.decide(ApprovalDecision(Ruling.ENDED, reason=text))
-        if pending.recording:
-            if pending.progress.saved or pending.gone is not None:
+        if pending.progress.recording:
+            if pending.progress.saved or pending.progress.gone is not None:
                 continue  # it is over, or only its late answer is waited for
             if pending.keep_reading and _is_sent(pending):
                 pending.progress.add_warning(text)
                 pending.client_left()
             else:
                 writing += _broken(registry, pending, text)
-        elif pending.steps is not None or pending.websocket is not None:
+        elif pending.playing.steps is not None or pending.websocket is not None:
             writing += _broken(registry, pending, text)
         elif pending.decision is not None and pending.decision.action is policy.Action.SERVE:
             _refuse(pending, text)
@@ -106,7 +106,11 @@ def _broken(
 
 def _is_sent(pending: PendingExchange) -> bool:
     """Say whether a request is on its way to its upstream, or there."""
-    return pending.forwarded and pending.websocket is None and pending.flow.server_conn.connected
+    return (
+        pending.progress.forwarded
+        and pending.websocket is None
+        and pending.flow.server_conn.connected
+    )
 
 
 def _refuse(pending: PendingExchange, text: str) -> None:

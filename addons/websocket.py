@@ -52,7 +52,7 @@ class Websocket:
             return None
         if isinstance(pending.websocket, WebSocketPlayer):
             return pending.websocket.answer()
-        if pending.recording and flow.websocket is not None:
+        if pending.progress.recording and flow.websocket is not None:
             pending.become(WebSocketRecorder(pending))
         return None
 

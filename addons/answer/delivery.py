@@ -17,7 +17,7 @@ _ADVICE = "`--late served` (`playback.late`) would have served it"
 
 def note_left(pending: PendingExchange) -> None:
     """Log that a client has left the answer that it was played, and whether that was earlier than on the tape."""
-    steps, open_run = pending.steps, pending.open_run
+    steps, open_run = pending.playing.steps, pending.open_run
     spent_us = pending.now_us()
     more: dict[str, Any] = {}
     if steps is not None:
@@ -58,7 +58,7 @@ def note_late(pending: PendingExchange) -> None:
 
 def refuse_late(pending: PendingExchange) -> http.Response:
     """Log that a client waited for what its recorded self had left before it came; give the refusal."""
-    request, steps = pending.request, pending.steps
+    request, steps = pending.request, pending.playing.steps
     gone = steps.gone if steps is not None else None
     begun = steps is not None and steps.head
     after = f"{gone.at_us / 1e6:.1f} s" if gone is not None else "a while"

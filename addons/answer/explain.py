@@ -132,11 +132,11 @@ def _changed(
     open_run = pending.open_run
     kind = pending.request_class
     secret = open_run.redactor.redacted_query(recorded) | open_run.redactor.redacted_query(request)
-    found = differences(recorded, request, open_run.rules, kind, secret, _COMPARED)
+    found = differences(recorded, request, open_run.identifier.rules, kind, secret, _COMPARED)
     cause = _find_cause(playback, pending, seq, recorded, request, found)
     exchange = playback.read_recorded(seq)
-    then_s = (exchange.started_ns if exchange is not None else pending.started_ns) / 1e9
-    now_s = pending.started_ns / 1e9
+    then_s = (exchange.started_ns if exchange is not None else pending.arrival.started_ns) / 1e9
+    now_s = pending.arrival.started_ns / 1e9
     rule = ""
     replaced = find_replaced(found, recorded, request)[:_SHOWN]
     # Nothing is proposed for content, nor for a value that an answer has brought: `learn` would not either; nor for what
@@ -147,8 +147,11 @@ def _changed(
         and len(found) < _COMPARED
         and is_volatile(found, then_s, now_s)
     ):
-        rule = propose_rule(recorded, request, found, open_run.rules, kind, secret)
-    text = [f"nearest on the tape is seq {seq}", *slow(open_run.rules.of(request).masks.regex)]
+        rule = propose_rule(recorded, request, found, open_run.identifier.rules, kind, secret)
+    text = [
+        f"nearest on the tape is seq {seq}",
+        *slow(open_run.identifier.rules.of(request).masks.regex),
+    ]
     if replaced:
         text.append(f"{replaced[0]}: {_REDACTION.format(' in one of the two alone')}")
     elif cause is not None and any(

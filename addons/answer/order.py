@@ -42,7 +42,7 @@ def find_overlaps(open_run: OpenRun) -> tuple[Seq, ...]:
     """Find the requests of a run that are on their way, and whose clients wait for them."""
     found = []
     for pending in on_their_way(open_run):
-        if pending.gone is None and pending.websocket is None and not _is_pushed(pending):
+        if pending.progress.gone is None and pending.websocket is None and not _is_pushed(pending):
             found.append(pending.seq)
             if len(found) == _MOST_OVERLAPS:
                 break

@@ -58,21 +58,21 @@ class Refuse:
         pending = find_pending(flow)
         if pending is None or pending.websocket is not None:
             return
-        if not pending.recording and pending.steps is None:
+        if not pending.progress.recording and pending.playing.steps is None:
             pending.finish()
 
     async def _answer(
         self, flow: http.HTTPFlow, pending: PendingExchange, decision: Decision
     ) -> None:
         open_run = pending.open_run
-        if open_run.problem:
-            decision = pending.revise(Refused(Cause.NO_TAPE, open_run.problem))
+        if open_run.lifetime.problem:
+            decision = pending.revise(Refused(Cause.NO_TAPE, open_run.lifetime.problem))
         if pending.body.searched:
             request = pending.with_body()
         else:  # while recording
             request = await asyncio.to_thread(pending.with_body)
         divergence = None
-        code = refusal_code(decision, stopped=open_run.stopped is not None)
+        code = refusal_code(decision, stopped=open_run.lifetime.stopped is not None)
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
         diverges = decision.action is not Action.DISCARD and code == NOT_ON_TAPE
         if open_run.playback is not None and diverges:
@@ -134,11 +134,11 @@ class Refuse:
                 request,
                 pending.request_class,
                 found,
-                pending.started_ns,
+                pending.arrival.started_ns,
                 pending.redactions,
             )
             response = made if fault is None else None
-            what = Outcome(end_us, response, fault, pending.gone)
+            what = Outcome(end_us, response, fault, pending.progress.gone)
             exchange = build_exchange(asked, decision.verdict, decision.reason, what)
             # The verdict says all of it but the hash, which the store adds.
             outcome = Event(EventKind.OUTCOME, time.time_ns(), {"seq": pending.seq})
@@ -162,7 +162,7 @@ def _find_unprofiled(pending: PendingExchange, request: Request, divergence: Div
         return ""
     if divergence.kind not in (DivergenceKind.CHANGED, DivergenceKind.UNEXPECTED):
         return ""
-    if pending.open_run.rules.profiles.find(request) is not None:
+    if pending.open_run.identifier.rules.profiles.find(request) is not None:
         return ""
     return find_product(request.headers).decode("ascii", "replace")
 

@@ -258,7 +258,7 @@ class Attempts:
             watched.host,
             watched.port,
             detail=one_line(open_run.redactor.redact_text(detail)),
-            after=open_run.last_seq,
+            after=open_run.on_the_way.last_seq,
             beside=_is_beside(watched),
             distrusted=distrusted,
             egress=one_line(open_run.redactor.redact_text(egress)),

@@ -48,7 +48,7 @@ class Fault:
         pending = find_pending(flow)
         if pending is None or pending.held.injection is None or pending.decision is None:
             return None
-        if pending.forwarded or pending.decision.action not in _LEAVING:
+        if pending.progress.forwarded or pending.decision.action not in _LEAVING:
             return None
         note_injected(pending, pending.held.injection, pending.decision)
         kind = find_kind(pending.held.injection)

@@ -59,6 +59,6 @@ class ShortCircuit:
 def _find(flow: http.HTTPFlow) -> PendingExchange | None:
     """Find the pending exchange of a request that is recorded, and not to be sent."""
     pending = find_pending(flow)
-    if pending is None or pending.held.injection is None or not pending.recording:
+    if pending is None or pending.held.injection is None or not pending.progress.recording:
         return None
     return pending if pending.held.injection.kind.short_circuits else None

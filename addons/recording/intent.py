@@ -76,7 +76,7 @@ def _intent(pending: PendingExchange) -> Event:
     if pending.open_run.mode is Mode.PLAYBACK or pending.held.approval is not None:
         data["reason"] = pending.reason
     pending.account.log(data)
-    return Event(EventKind.INTENT, pending.started_ns, data)
+    return Event(EventKind.INTENT, pending.arrival.started_ns, data)
 
 
 def identify(pending: PendingExchange) -> tuple[Request, Fingerprint]:

@@ -37,7 +37,7 @@ async def release(pending: PendingExchange) -> None:
     if pending.answer.download is not None and not pending.answer.download.is_aside:
         # Too large to be written twice: what has passed is in its file, and kept with the outcome.
         await pending.answer.download.settle()
-    elif pending.recording and not pending.progress.broken and pending.body.request_ended:
+    elif pending.progress.recording and not pending.progress.broken and pending.body.request_ended:
         # Half a request would stand for the whole one.
         async with pending.in_memory():
             snapshot = take_snapshot(pending, pending.flow.response, complete=False)
@@ -78,7 +78,7 @@ async def save(pending: PendingExchange, answer: http.Response | None, *, comple
         if state is not None:
             state.report(pending.open_run, pending.seq)
         withheld = state is not None and bool(state.withheld)
-        if complete and pending.gone is None and not withheld:
+        if complete and pending.progress.gone is None and not withheld:
             pending.account.note_seen()  # the last byte is released now
     finally:
         pending.finish()
@@ -96,7 +96,7 @@ async def _write(pending: PendingExchange, answer: http.Response | None, *, comp
     if pending.progress.unlogged:
         intent.append(pending)
     snapshot = take_snapshot(pending, answer, complete=complete, make_event=note_outcome)
-    if pending.size >= _SEARCHED_BESIDE:
+    if pending.answer.size >= _SEARCHED_BESIDE:
         snapshot = await asyncio.to_thread(search, snapshot)
     await pending.open_run.store.exchanges.save(
         pending.open_run.number, partial(make_record, snapshot)
@@ -106,7 +106,7 @@ async def _write(pending: PendingExchange, answer: http.Response | None, *, comp
 async def save_left(pending: PendingExchange) -> None:
     """Correct an exchange whose client left before it was sent the end."""
     open_run, progress, download = pending.open_run, pending.progress, pending.answer.download
-    if open_run.info is None or pending.gone is None or not pending.seq:
+    if open_run.info is None or pending.progress.gone is None or not pending.seq:
         return
     if progress.broken or progress.unsaved:
         return
@@ -140,7 +140,7 @@ async def give_up(pending: PendingExchange, text: str = _ENDED) -> None:
     """
     if isinstance(pending.websocket, WebSocketPlayer):
         await pending.websocket.end()
-    if pending.recording and not pending.progress.saved:
+    if pending.progress.recording and not pending.progress.saved:
         if pending.websocket is None:
             pending.client_left()
         pending.progress.add_warning(text)
@@ -155,12 +155,12 @@ def break_off(pending: PendingExchange, text: RedactedText, rule: str) -> Awaita
     rule: what decided that.
     Gives what is still to be written; whatever comes of the exchange from now on is not.
     """
-    if pending.recording and not pending.progress.saved:
+    if pending.progress.recording and not pending.progress.saved:
         if isinstance(pending.websocket, WebSocketRecorder):
             pending.websocket.end(ABRUPT, "", by_client=False)
         if pending.held.muted:
             pending.client_left()  # it has heard nothing of what came
-        begun = bool(pending.taken) or pending.head_sent
+        begun = bool(pending.answer.taken) or pending.answer.head_sent
         kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
         pending.progress.fail(Fault(kind, phase, one_line(text), pending.now_us(), Ending.RST))
         pending.progress.break_off()
@@ -180,11 +180,11 @@ def break_off(pending: PendingExchange, text: RedactedText, rule: str) -> Awaita
 
 async def save_crashed(pending: PendingExchange, text: str) -> None:
     """Keep what was under way on a connection that an error of ours has ended."""
-    if pending.recording and not pending.progress.saved:
+    if pending.progress.recording and not pending.progress.saved:
         if isinstance(pending.websocket, WebSocketRecorder):
             pending.websocket.end(ABRUPT, "", by_client=False)
         pending.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
         await save(pending, pending.begun_answer, complete=False)
-    elif pending.steps is not None and pending.request is not None:
+    elif pending.playing.steps is not None and pending.request is not None:
         note_verdict(pending, pending.request, pending.revise(Refused(Cause.CRASHED, text)))
     pending.finish()

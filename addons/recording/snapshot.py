@@ -98,8 +98,8 @@ def take_snapshot(
         tuple(pending.progress.warnings),
         Alpn(tuple(client.alpn_offers) if client.tls else (), client.alpn),
         pending.arrival.lane,
-        pending.fault,
-        pending.gone,
+        pending.progress.fault,
+        pending.progress.gone,
         _read_head(pending, answer, complete=complete) if answer is not None else None,
         pieces,
         tuple(came.interim),
@@ -170,7 +170,7 @@ def make_record(snapshot: Snapshot) -> Record:
         request,
         pending.request_class,
         fingerprint,
-        pending.started_ns,
+        pending.arrival.started_ns,
         asked_redactions,
         pending.account.repeat,
         snapshot.alpn,
@@ -223,6 +223,6 @@ def correct(pending: PendingExchange, info: RunInfo) -> Record:
     exchange = pending.open_run.store.exchanges.find(info, pending.seq)
     if exchange is None:
         raise StoreUnwritable("an exchange that was just written is not there", HINT)
-    exchange = replace(exchange, gone=pending.gone)
+    exchange = replace(exchange, gone=pending.progress.gone)
     key = raw_key(exchange.request, exchange.request_class)
     return Record(exchange, key, note_gone(pending, exchange))

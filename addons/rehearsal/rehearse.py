@@ -125,7 +125,7 @@ async def _rehearse(
     config, found, playback = open_run.config, Rehearsal([], [], []), open_run.playback
     if playback is None:
         raise TypeError("a recording is put to a tape")
-    if tape.rules != index_digest(open_run.rules, config):
+    if tape.rules != index_digest(open_run.identifier.rules, config):
         playback.reindex()
     clients = _Clients(open_run)
     known: dict[str, str] = {}
@@ -231,12 +231,14 @@ def _hear(
         return compared.changed if compared is not None else ()
 
     read = partial(open_run.store.messages.all, playback.tape, recorded.seq)
-    masks = open_run.rules.of(request, pending.request_class).masks
+    masks = open_run.identifier.rules.of(request, pending.request_class).masks
     cursor = MessageCursor(read, recorded, 0.0, masks, lambda _seqs: True, find_changed)
     for message in said:
         stray = cursor.hear(0, message)
         if stray is not None:
-            return explain_stray(pending.seq, recorded.seq, request, stray, open_run.rules)
+            return explain_stray(
+                pending.seq, recorded.seq, request, stray, open_run.identifier.rules
+            )
     left = cursor.find_left()
     return explain_left(pending.seq, recorded.seq, request, *left) if left is not None else None
 

@@ -31,7 +31,6 @@ from ...tape.exchange import (
     RequestClass,
     Seq,
 )
-from ...tape.playback.script import Steps
 from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.decide import Action, Decision, Facts
 from ...tape.policy.revise import Finding, revise
@@ -109,7 +108,7 @@ class PendingExchange:
         self._counted = 0
         """Bytes in memory that are counted for it."""
         self._done = asyncio.Event()
-        open_run.connections.asked_at[self.origin] = self.t0
+        open_run.connections.asked_at[self.origin] = self.arrival.t0
         open_run.begin(self)
 
     # ---- what others set -----------------------------------------------------------------------
@@ -199,64 +198,9 @@ class PendingExchange:
         return self.decision.reason if self.decision is not None else ""
 
     @property
-    def t0(self) -> float:
-        """When it came, by the monotonic clock."""
-        return self.arrival.t0
-
-    @property
-    def started_ns(self) -> int:
-        """When it came."""
-        return self.arrival.started_ns
-
-    @property
     def need(self) -> int | None:
         """Bytes of the request that have been sent; None where it has ended."""
         return None if self.body.request_ended else self.body.sent_bytes
-
-    @property
-    def recording(self) -> bool:
-        """Whether it is recorded."""
-        return self.progress.recording
-
-    @property
-    def forwarded(self) -> bool:
-        """Whether it may be sent on."""
-        return self.progress.forwarded
-
-    @property
-    def gone(self) -> Gone | None:
-        """How its client left before it had the whole answer."""
-        return self.progress.gone
-
-    @property
-    def fault(self) -> Fault | None:
-        """How it failed."""
-        return self.progress.fault
-
-    @property
-    def left(self) -> bool:
-        """Whether its client left while it was held."""
-        return self.held.left
-
-    @property
-    def steps(self) -> Steps | None:
-        """What is played of the tape."""
-        return self.playing.steps
-
-    @property
-    def head_sent(self) -> bool:
-        """Whether its client was sent the answer's head."""
-        return self.answer.head_sent
-
-    @property
-    def taken(self) -> int:
-        """Pieces of the answer's body that have arrived."""
-        return self.answer.taken
-
-    @property
-    def size(self) -> int:
-        """Bytes of the answer's body that have arrived."""
-        return self.answer.size
 
     # ---- its way -------------------------------------------------------------------------------
 
@@ -274,7 +218,7 @@ class PendingExchange:
             self._report_effect()
             self.open_run.finish(self)
             self.open_run.counters.add(
-                self.open_run.mode, self.request_class, self.decision, self.fault
+                self.open_run.mode, self.request_class, self.decision, self.progress.fault
             )
 
     def _report_effect(self) -> None:
@@ -341,13 +285,13 @@ class PendingExchange:
     @property
     def is_overdue(self) -> bool:
         """Whether its answer is read on for longer than it is waited for. Of a stream of HTTP/2 the connection may stay for good."""
-        if self.gone is None or self.progress.saved or not self.recording:
+        if self.progress.gone is None or self.progress.saved or not self.progress.recording:
             return False
-        return self.now_us() - self.gone.at_us > LATE_ANSWER_S * 1e6
+        return self.now_us() - self.progress.gone.at_us > LATE_ANSWER_S * 1e6
 
     def now_us(self) -> int:
         """Microseconds since the request arrived."""
-        return int((time.monotonic() - self.t0) * 1e6)
+        return int((time.monotonic() - self.arrival.t0) * 1e6)
 
     def take(self, data: bytes) -> None:
         """Note a piece of the response's body.
@@ -356,7 +300,7 @@ class PendingExchange:
         """
         if self.progress.broken:
             return
-        chunk = Chunk(self.now_us(), len(data), self.open_run.last_seq, self.need or 0)
+        chunk = Chunk(self.now_us(), len(data), self.open_run.on_the_way.last_seq, self.need or 0)
         self.answer.count(len(data))
         if self.progress.unsaved:
             return
@@ -527,16 +471,16 @@ class PendingExchange:
     def client_left(self) -> None:
         """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
         self.held.leave()
-        if self.gone is None and not self.progress.saved:
-            sent = 0 if self.held.muted or self.holds else self.taken
-            self.progress.leave(Gone(self.now_us(), sent, self.head_sent))
+        if self.progress.gone is None and not self.progress.saved:
+            sent = 0 if self.held.muted or self.holds else self.answer.taken
+            self.progress.leave(Gone(self.now_us(), sent, self.answer.head_sent))
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
         """Note that the upstream failed.
 
         phase: how far it had come before the answer began.
         """
-        begun = bool(self.taken) or self.head_sent
+        begun = bool(self.answer.taken) or self.answer.head_sent
         said = self.open_run.redactor.redact_text(text)  # it quotes what the upstream said
         fault = find_fault(said, Phase.BODY if begun else phase, ending, code, self.now_us())
         self.progress.fail(fault)
@@ -545,7 +489,7 @@ class PendingExchange:
 
 def on_their_way(open_run: OpenRun) -> set[PendingExchange]:
     """Give the pending exchanges of a run."""
-    return cast("set[PendingExchange]", open_run.pending_exchanges)
+    return cast("set[PendingExchange]", open_run.on_the_way.pending_exchanges)
 
 
 def find_redact_text(client: connection.Client) -> Callable[[str], str]:

@@ -150,20 +150,17 @@ class PlaybackState:
         self.failing: set[tuple[str, int]] = set()
         """Origins of the tape with a failed tunnel that has not failed again yet."""
 
-    @property
-    def rules(self) -> Rules:
-        """The rules of the run."""
-        return self.identifier.rules
-
     @cached_property
     def shipped_rules(self) -> Rules:
         """The rules without those of the configuration's `ignore`."""
-        return compile_rules((), thread_time, self.rules.fields, self.rules.profiles.all)
+        return compile_rules(
+            (), thread_time, self.identifier.rules.fields, self.identifier.rules.profiles.all
+        )
 
     @property
     def has_own_ignore(self) -> bool:
         """Whether the configuration has rules of `ignore`."""
-        return len(self.rules.ignore) > len(DEFAULT_IGNORE)
+        return len(self.identifier.rules.ignore) > len(DEFAULT_IGNORE)
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         if self._reindexed is None:
@@ -189,7 +186,7 @@ class PlaybackState:
         repeat: as for `Cursor.find`.
         """
         rank = self.agreement.ranking(request)
-        if self.rules.of(request, request_class).masks.unconditional:
+        if self.identifier.rules.of(request, request_class).masks.unconditional:
             return fingerprint, self._find_unconditional(
                 request, request_class, fingerprint, rank, repeat=repeat
             )
@@ -235,7 +232,7 @@ class PlaybackState:
 
     def find_known(self, raw: bytes) -> Fingerprint | None:
         """Find the fingerprint of a request whose bytes are on the tape, by their hash."""
-        if self.rules.fields.kept:  # whose values count, and are not in the hash
+        if self.identifier.rules.fields.kept:  # whose values count, and are not in the hash
             return None
         if self._reindexed is None:
             return self._store.index.find_fingerprint(self.tape, raw)
@@ -279,7 +276,7 @@ class PlaybackState:
         self.agreement.take_values(await asyncio.shield(self._values))
 
     def _read_values(self) -> RecordedValues:
-        values = RecordedValues(self.rules.fields.account)
+        values = RecordedValues(self.identifier.rules.fields.account)
         with contextlib.suppress(
             LogCorrupt
         ):  # whoever is answered with what cannot be read is told

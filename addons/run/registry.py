@@ -230,7 +230,7 @@ class RunRegistry:
     async def _find_or_open(self, client: connection.Client, name: str | None) -> OpenRun:
         if self._sole:
             async with self._lock(("sole",)):
-                if self.sole_run is None or self.sole_run.ending:
+                if self.sole_run is None or self.sole_run.lifetime.ending:
                     self.sole_run = await self._open(("sole",), self._sole, None)
                 return self.sole_run
         fresh = self._refresh()
@@ -277,7 +277,7 @@ class RunRegistry:
 
         who: its group, or None where that cannot be seen.
         """
-        if open_run.ending:
+        if open_run.lifetime.ending:
             return False
         if open_run.mode is self.config.mode or not open_run.members.named:
             return True
@@ -348,11 +348,11 @@ class RunRegistry:
 
     def _quiet(self, open_run: OpenRun) -> bool:
         idle_s = time.monotonic() - open_run.on_the_way.last_request
-        return not open_run.pending_exchanges and idle_s > self.config.runs.grace_s
+        return not open_run.on_the_way.pending_exchanges and idle_s > self.config.runs.grace_s
 
     def end(self, open_run: OpenRun, reason: str) -> "asyncio.Task[None] | None":
         """Begin to end a run: no new request joins it; it is sealed once what is in flight is done."""
-        if open_run.ending:
+        if open_run.lifetime.ending:
             return None
         open_run.lifetime.ending = True
         for key in [key for key, value in self._by_key.items() if value is open_run]:

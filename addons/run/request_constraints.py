@@ -111,5 +111,5 @@ def settle_gated(pending: PendingExchange, status: int) -> None:
     """
     if pending.account.gated is None:
         return
-    phase = pending.fault.phase if pending.fault is not None else None
+    phase = pending.progress.fault.phase if pending.progress.fault is not None else None
     pending.account.gated.undone = is_undone(status, phase)

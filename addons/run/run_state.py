@@ -17,25 +17,24 @@ from mitmproxy import connection
 from ...config import Config, Limits, Mode, OnFull, Secrets
 from ...store import RunInfo, Store, StoreUnwritable
 from ...tape.canonical.canonical_request import (
-    Rules,
     rules_of,
 )
 from ...tape.canonical.identify import Identifier
 from ...tape.contracts.applicable_contracts import Contracts
 from ...tape.exchange import (
-    Gone,
     RedactedText,
     Seq,
     Tunnel,
 )
 from ...tape.matching.agreement import Agreement
-from ...tape.playback.script import Steps
 from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ..order.lanes import Lanes
 from .effect_sinks import EffectReporter, SinkQueue
+from .exchange_parts.answer import Answer
+from .exchange_parts.phases import Held, Playing, Recording
 from .gaps import Gap
 from .playback_state import PlaybackState, RecordedSecrets, find_key, read_recorded
 from .process_counters import Counters
@@ -75,31 +74,19 @@ class Unfinished(Protocol):
         """What was decided for it."""
 
     @property
-    def gone(self) -> Gone | None:
-        """How its client left before it had the whole answer."""
+    def progress(self) -> Recording:
+        """How far it has come."""
 
     @property
-    def left(self) -> bool:
-        """Whether its client left while it was held."""
+    def held(self) -> Held:
+        """What keeps it from going on."""
 
     @property
-    def forwarded(self) -> bool:
-        """Whether it may be sent on."""
+    def answer(self) -> Answer:
+        """What has come of its answer."""
 
     @property
-    def recording(self) -> bool:
-        """Whether it is recorded."""
-
-    @property
-    def head_sent(self) -> bool:
-        """Whether its client was sent the answer's head."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the response's body that have arrived."""
-
-    @property
-    def steps(self) -> Steps | None:
+    def playing(self) -> Playing:
         """What is played of the tape."""
 
 
@@ -255,41 +242,6 @@ class OpenRun:
         return Faults(self.config.faults, self.config.fault_seed, self.mode)
 
     @property
-    def rules(self) -> Rules:
-        """The rules that were in force when it began."""
-        return self.identifier.rules
-
-    @property
-    def problem(self) -> str:
-        """Why there is no tape to play, or empty."""
-        return self.lifetime.problem
-
-    @property
-    def ending(self) -> bool:
-        """Whether it takes no further requests."""
-        return self.lifetime.ending
-
-    @property
-    def stopped(self) -> Stopped | None:
-        """Who stopped it; nothing more is asked of anybody then."""
-        return self.lifetime.stopped
-
-    @property
-    def pending_exchanges(self) -> set[Unfinished]:
-        """Its requests on their way."""
-        return self.on_the_way.pending_exchanges
-
-    @property
-    def requests(self) -> int:
-        """How many requests it has had."""
-        return self.on_the_way.requests
-
-    @property
-    def last_seq(self) -> Seq:
-        """Place of the request that arrived last; 0 before the first."""
-        return self.on_the_way.last_seq
-
-    @property
     def keeps_originals(self) -> bool:
         """Whether what redaction replaces in answers is kept, and given back to who plays it."""
         return self.config.secrets is Secrets.ENCRYPTED and self.store.originals.kept
@@ -297,7 +249,7 @@ class OpenRun:
     def _play(self, tape: RunInfo) -> PlaybackState:
         store, redactor = self.store, self.redactor
         agreement = Agreement(
-            self.rules,
+            self.identifier.rules,
             partial(read_recorded, store, tape),
             redactor.inner_secrets,
             redactor.stands_for,
@@ -351,7 +303,7 @@ class OpenRun:
         """
         if self.connections.asked_at.get(origin, -1.0) >= since:
             return True
-        return any(pending.origin == origin for pending in self.pending_exchanges)
+        return any(pending.origin == origin for pending in self.on_the_way.pending_exchanges)
 
     async def settled(self, timeout_s: float) -> bool:
         """Wait until no request is on its way; False when that took too long, or `hurry` was called."""
@@ -359,7 +311,7 @@ class OpenRun:
             await asyncio.wait_for(self.on_the_way.idle.wait(), timeout_s)
         except TimeoutError:
             return False
-        return not self.pending_exchanges
+        return not self.on_the_way.pending_exchanges
 
     def hurry(self) -> None:
         """Have `settled` wait no longer."""

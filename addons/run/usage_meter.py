@@ -17,7 +17,6 @@ from ...config import Classes, Limits
 from ...config.targets.request_interpretations import Ways
 from ...tape.classify.by_method_and_url import may_ask_model
 from ...tape.exchange import (
-    Fault,
     Fingerprint,
     HttpRequest,
     HttpResponse,
@@ -29,6 +28,8 @@ from ...tape.policy.decide import Facts, Policy
 from ...tape.policy.limits import CountedUsage, Forms, Row, Spent, Used, find_spent
 from ...tape.records.events import EventKind
 from .exchange_parts.answer import Answer
+from .exchange_parts.arrival import Arrival
+from .exchange_parts.phases import Recording
 
 _MOST_WAYS = 64
 """Ways of a request in which its usage is looked for."""
@@ -72,12 +73,12 @@ class Metered(Protocol):
         """What it has used."""
 
     @property
-    def fault(self) -> Fault | None:
-        """How it failed."""
+    def progress(self) -> Recording:
+        """How far it has come."""
 
     @property
-    def started_ns(self) -> int:
-        """When it arrived."""
+    def arrival(self) -> Arrival:
+        """How it arrived."""
 
     @property
     def answer(self) -> Answer:
@@ -212,7 +213,7 @@ class UsageMeter:
         self, pending: Metered, request: HttpRequest, response: HttpResponse | None
     ) -> CountedUsage | None:
         if response is None:
-            fault = pending.fault
+            fault = pending.progress.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
             return None if unsent else CountedUsage()
         from ...timeline.reading.call_cost import read_counted_usage
@@ -221,7 +222,7 @@ class UsageMeter:
         return read_counted_usage(
             request,
             response,
-            pending.started_ns,
+            pending.arrival.started_ns,
             priced=priced,
             otherwise=_spelled_otherwise(request, pending.facts.ways),
         )

@@ -113,7 +113,7 @@ def notes(
 
 def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Exchange) -> bool:
     """Say whether what a request is about differs from the tape, where a rule of the configuration has it ignored."""
-    rules, kind = playback.rules, recorded.request_class
+    rules, kind = playback.identifier.rules, recorded.request_class
     if not playback.has_own_ignore or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
         return False
     if rules.of(request).masks == playback.shipped_rules.of(request).masks:
@@ -134,7 +134,7 @@ def _find_profile(
     pending: PendingExchange, request: Request, recorded: Exchange
 ) -> tuple[str, list[Any]] | None:
     """Say by what of its client's profile a request is the recorded one; None where it is so without."""
-    rules, kind = pending.open_run.rules, pending.request_class
+    rules, kind = pending.open_run.identifier.rules, pending.request_class
     profile = rules.profiles.find(request)
     if profile is None:
         return None

@@ -87,7 +87,7 @@ class WebSocketPlayer(WebSocket):
         self._playback = playback
         self._request = request
         self._pace = open_run.config.playback.pace
-        self._masks = open_run.rules.of(request, pending.request_class).masks
+        self._masks = open_run.identifier.rules.of(request, pending.request_class).masks
         self._raw = raw
         self._set(exchange)
         self._begun = False
@@ -178,7 +178,7 @@ class WebSocketPlayer(WebSocket):
     def _note_difference(self, recorded: Message, heard: Message) -> None:
         """Note what a message that is not the recorded one byte for byte owes to the profile of its client, and to rules of `ignore`."""
         request, playback = self._request, self._playback
-        rules, kind = playback.rules, self._pending.request_class
+        rules, kind = playback.identifier.rules, self._pending.request_class
         shipped = playback.shipped_rules if playback.has_own_ignore else None
         differs = find_ignored(request, recorded, heard, shipped, kind)
         if differs is not None:
@@ -326,7 +326,7 @@ class WebSocketPlayer(WebSocket):
         if pending.request_class is not RequestClass.INFERENCE:
             return
         product = find_product(self._request.headers).decode("ascii", "replace")
-        if product and pending.open_run.rules.profiles.find(self._request) is None:
+        if product and pending.open_run.identifier.rules.profiles.find(self._request) is None:
             self._told["unprofiled"] = product
 
     def refuse(self) -> bytes | None:
@@ -338,7 +338,7 @@ class WebSocketPlayer(WebSocket):
         return websocket_refusal(request, self._strayed)
 
     def _explain_stray(self, request: Request, stray: Stray) -> Divergence:
-        rules = self._pending.open_run.rules
+        rules = self._pending.open_run.identifier.rules
         return explain_stray(self._pending.seq, self.exchange.seq, request, stray, rules)
 
     def _explain(self) -> Divergence | None:
@@ -396,7 +396,7 @@ def compare_values(
 
     exchange: the WebSocket of the tape.
     """
-    masks = playback.rules.of(request, pending.request_class).masks
+    masks = playback.identifier.rules.of(request, pending.request_class).masks
     if not (recorded.secrets or any(one.linked for one in masks.placed)):
         return None
     old, new = (

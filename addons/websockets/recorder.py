@@ -73,7 +73,9 @@ class WebSocketRecorder(WebSocket):
         at_us = pending.now_us()
         if self.close is not None:
             at_us = max(at_us, self.close.at_us + 1)  # it crossed the closing frame
-        message = RawMessage(at_us, from_client, kind, data, frames, pending.open_run.last_seq)
+        message = RawMessage(
+            at_us, from_client, kind, data, frames, pending.open_run.on_the_way.last_seq
+        )
         if self.holed:
             pending.open_run.miss(StoreUnwritable(HOLED))
             return

@@ -290,7 +290,7 @@ class Engine:
         if self._is_us(address):
             self._deny(open_run, address, "it is the proxy itself")
             return False
-        if open_run.stopped is not None:
+        if open_run.lifetime.stopped is not None:
             # No event: who made it was under way when the run was stopped, and tried nothing.
             logger.info("denied: %s:%s (its run is stopped)", address[0], address[1])
             return False

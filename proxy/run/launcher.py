@@ -231,7 +231,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if open_run is None:
             await runtime.store.runs.seal(info, reason=reason, at_ns=time.time_ns())
         else:
-            if open_run.pending_exchanges:
+            if open_run.on_the_way.pending_exchanges:
                 print_status("playhead: waiting for late answers")
             runtime.registry.end(open_run, reason)
         await runtime.registry.close(reason)

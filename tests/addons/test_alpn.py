@@ -26,7 +26,7 @@ def make_run(mode: Mode, *, stopped: bool = False, tape: bool = True) -> Any:
     )
     return SimpleNamespace(
         mode=mode,
-        stopped="eve" if stopped else None,
+        lifetime=SimpleNamespace(stopped="eve" if stopped else None),
         tape="tape" if tape else None,
         store=SimpleNamespace(alpn=found),
     )

@@ -158,7 +158,7 @@ class Theatre:
         """Wait until the proxy has decided on so many requests."""
         for _ in range(1000):
             run = self._find(name)
-            if run is not None and run.requests >= count and _is_decided(run):
+            if run is not None and run.on_the_way.requests >= count and _is_decided(run):
                 return
             await asyncio.sleep(0.001)
 
@@ -184,7 +184,7 @@ async def _left(run: OpenRun) -> None:
 
 
 def _is_decided(run: OpenRun) -> bool:
-    return all(one.decision is not None for one in run.pending_exchanges)
+    return all(one.decision is not None for one in run.on_the_way.pending_exchanges)
 
 
 async def _play(

@@ -369,7 +369,7 @@ async def test_a_body_that_is_none_ends_its_exchange(tmp_path: Path) -> None:
         await connection.reader.read()
         await connection.close()
         assert await open_run.settled(5)
-        assert open_run.requests == 2
+        assert open_run.on_the_way.requests == 2
 
 
 def test_a_port_that_is_the_proxys_own_is_not_asked(tmp_path: Path) -> None:

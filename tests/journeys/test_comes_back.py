@@ -175,7 +175,11 @@ def _play(deck: Deck, origins: Origins, kind: str) -> tuple[Seen, tuple[Any, ...
 
 def _record(deck: Deck, origins: Origins, kind: str, run: str) -> Seen:
     def left() -> None:
-        wait_until(lambda: all(one.gone for one in deck.running.open_run(run).pending_exchanges))
+        wait_until(
+            lambda: all(
+                one.progress.gone for one in deck.running.open_run(run).on_the_way.pending_exchanges
+            )
+        )
         origins.left.set()
 
     asking = Asking(origins, deck.proxy, deck.running.ca, run, left)

@@ -58,7 +58,7 @@ def _crash_in(monkeypatch: pytest.MonkeyPatch, kind: type[Any], method: str, aft
 
     def crash(self: Any, *rest: Any) -> Any:
         pending = self if kind is PendingExchange else self._pending
-        if pending.flow.request.path == "/crash" and pending.taken >= after:
+        if pending.flow.request.path == "/crash" and pending.answer.taken >= after:
             raise ZeroDivisionError("by the test")
         return sound(self, *rest)
 

@@ -126,7 +126,7 @@ def test_an_answer_without_an_end_is_given_up_on_a_connection_that_stays(
             wire.reset(stream)
             wait_until(partial(_has_left, deck))
             deck.do(deck.running.registry.tick)
-            assert not deck.running.open_run(_RUN).pending_exchanges
+            assert not deck.running.open_run(_RUN).on_the_way.pending_exchanges
             over.set()
             deck.end(_RUN)
         (kept,) = deck.tape(_RUN)
@@ -137,8 +137,8 @@ def test_an_answer_without_an_end_is_given_up_on_a_connection_that_stays(
 
 
 def _has_left(deck: Deck) -> bool:
-    waiting = deck.running.open_run(_RUN).pending_exchanges
-    return not waiting or all(one.gone for one in waiting)
+    waiting = deck.running.open_run(_RUN).on_the_way.pending_exchanges
+    return not waiting or all(one.progress.gone for one in waiting)
 
 
 def _are(came: list[str], count: int) -> bool:
@@ -148,4 +148,4 @@ def _are(came: list[str], count: int) -> bool:
 def _has_asked(deck: Deck, run: str, count: int) -> bool:
     """Say whether so many requests of a run have come."""
     found = [one for one in deck.running.registry.open if one.info and one.info.id == run]
-    return bool(found) and found[0].requests >= count
+    return bool(found) and found[0].on_the_way.requests >= count

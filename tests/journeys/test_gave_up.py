@@ -229,8 +229,10 @@ async def _tell(
             open_run = running.open_run(case.name)
             await _until(
                 lambda: (
-                    open_run.requests
-                    and all(pending.gone for pending in open_run.pending_exchanges)
+                    open_run.on_the_way.requests
+                    and all(
+                        pending.progress.gone for pending in open_run.on_the_way.pending_exchanges
+                    )
                 )
             )
             asyncio.get_running_loop().call_later(LATER_S, origins.gone[case.name].set)

@@ -311,9 +311,11 @@ async def test_a_timeout_after_success_is_kept_when_its_run_ends_first(
 
 def _has_come(at: Setup) -> bool:
     pending_exchanges = [
-        pending for found in at.running.registry.open for pending in found.pending_exchanges
+        pending
+        for found in at.running.registry.open
+        for pending in found.on_the_way.pending_exchanges
     ]
-    return any(pending.size == len(ANSWER) for pending in pending_exchanges)
+    return any(pending.answer.size == len(ANSWER) for pending in pending_exchanges)
 
 
 @OVER
@@ -338,7 +340,7 @@ async def test_a_delayed_request_ends_with_its_run(
     async with setup(tmp_path, certificates, fault("delay", delay_s=60)) as at:
         asking = asyncio.create_task(at.ask("h1", "tape", "/refunds", _LONG_S))
         async with asyncio.timeout(_LONG_S):
-            while not any(found.pending_exchanges for found in at.running.registry.open):  # noqa: ASYNC110
+            while not any(found.on_the_way.pending_exchanges for found in at.running.registry.open):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await at.running.end("tape")
         assert (await asking).status == 0

@@ -115,7 +115,8 @@ class Story:
         """Wait until it is known that the client left."""
         open_run = await self.running.opened("tape")
         async with asyncio.timeout(_LONG_S):
-            while not all(pending.gone for pending in open_run.pending_exchanges):  # noqa: ASYNC110
+            on_the_way = open_run.on_the_way
+            while not all(one.progress.gone for one in on_the_way.pending_exchanges):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
 
     async def end(self) -> list[Exchange]:

@@ -225,7 +225,9 @@ async def test_a_stream_of_a_model_is_broken_off(
     asking = asyncio.ensure_future(connection.ask(url, body=b"{}", credentials="mine:x"))
     await _arrived(waiting)
     open_run = running.open_run("mine")
-    await _until(lambda: any(pending.head_sent for pending in open_run.pending_exchanges))
+    await _until(
+        lambda: any(pending.answer.head_sent for pending in open_run.on_the_way.pending_exchanges)
+    )
     await _stop(running)
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(_ended(asking, connection), 10)
@@ -237,7 +239,7 @@ async def test_a_stream_of_a_model_is_broken_off(
     assert kept.fault.text == TEXT
     assert kept.gone is None
     assert kept.response is not None
-    assert not open_run.pending_exchanges
+    assert not open_run.on_the_way.pending_exchanges
 
 
 async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
@@ -256,7 +258,7 @@ async def test_a_body_that_is_too_large_to_be_held_is_broken_off(
         await asyncio.wait_for(_read_on(connection), 10)
     await stopping
     await connection.close()
-    await _until(lambda: not open_run.clients and not open_run.pending_exchanges)
+    await _until(lambda: not open_run.clients and not open_run.on_the_way.pending_exchanges)
     (kept,) = _kept(running)
     assert kept.fault is not None
     assert kept.fault.text == TEXT
@@ -286,7 +288,7 @@ async def test_the_late_answer_of_an_effect_that_was_sent_is_kept(
         await asyncio.wait_for(asking, 10)
     waiting.go.set()
     open_run = running.open_run("mine")
-    await _until(lambda: not open_run.pending_exchanges)
+    await _until(lambda: not open_run.on_the_way.pending_exchanges)
     (kept,) = _kept(running)
     assert kept.response is not None
     assert kept.response.body == b"late"
@@ -338,7 +340,7 @@ async def test_what_is_under_way_is_cut_even_if_nothing_can_be_written(
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await asyncio.wait_for(one, 10)
     open_run = running.open_run("mine")
-    await _until(lambda: not open_run.pending_exchanges)
+    await _until(lambda: not open_run.on_the_way.pending_exchanges)
     assert (await _ask(running, f"{origin.url}/now"))[0] == REFUSAL_STATUS
     running.store.writer.failed = None
 
@@ -366,7 +368,7 @@ async def test_an_effect_whose_intent_is_being_written_is_not_sent(
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(asking, 10)
     open_run = running.open_run("mine")
-    await _until(lambda: not open_run.clients and not open_run.pending_exchanges)
+    await _until(lambda: not open_run.clients and not open_run.on_the_way.pending_exchanges)
     assert origin.requests == []
     (kept,) = _kept(running)
     assert kept.fault is not None
@@ -431,7 +433,7 @@ async def test_a_websocket_is_closed(
                 aiohttp.WSMsgType.ERROR,
             )
     open_run = running.open_run(run)
-    await _until(lambda: not open_run.pending_exchanges)
+    await _until(lambda: not open_run.on_the_way.pending_exchanges)
     if mode is Mode.RECORD:
         assert await asyncio.to_thread(waiting.left.wait, 10)
         (kept,) = _kept(running)
@@ -474,14 +476,17 @@ async def test_an_answer_that_is_being_played_is_cut(
         asking = asyncio.ensure_future(_ask(running, f"{origin.url}/wait"))
         await _until(
             lambda: any(
-                s.pending_exchanges and s.info.id == "mine@1"
+                s.on_the_way.pending_exchanges and s.info.id == "mine@1"
                 for s in running.registry.open
                 if s.info
             )
         )
         open_run = running.open_run("mine@1")
         await _until(
-            lambda: any(pending.steps is not None for pending in open_run.pending_exchanges)
+            lambda: any(
+                pending.playing.steps is not None
+                for pending in open_run.on_the_way.pending_exchanges
+            )
         )
         await _stop(running, "mine@1")
         with pytest.raises((OSError, asyncio.IncompleteReadError)):

@@ -115,7 +115,7 @@ class ClientGroups:
             group = None
             for pause_s in (0.0, _SECOND_LOOK_S):
                 # Who has left cannot be found any more, which says nothing about who can be seen.
-                if open_run.ending or not client.connected:
+                if open_run.lifetime.ending or not client.connected:
                     break
                 if pause_s:
                     await asyncio.sleep(pause_s)
@@ -123,7 +123,7 @@ class ClientGroups:
                 group = await again
                 if group is not None:
                     break
-            if group is not None or (client.connected and not open_run.ending):
+            if group is not None or (client.connected and not open_run.lifetime.ending):
                 self.add(open_run, group)
 
     def close(self) -> None:

@@ -125,7 +125,7 @@ class RunOpener:
         playback = open_run.playback
         if playback is None:
             return open_run
-        if tape.rules != index_digest(open_run.rules, config):
+        if tape.rules != index_digest(open_run.identifier.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
                 text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)

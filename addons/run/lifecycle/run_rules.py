@@ -45,5 +45,5 @@ def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:
 
 def note_slow(open_run: OpenRun) -> None:
     """Say which patterns masked nothing any more because they took too long."""
-    for text in slow(open_run.rules.searched):
+    for text in slow(open_run.identifier.rules.searched):
         open_run.note(EventKind.NOTED, text=text)

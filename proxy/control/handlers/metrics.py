@@ -64,7 +64,7 @@ def _open(proxy_state: ProxyState) -> Samples:
 def _in_flight(proxy_state: ProxyState) -> Samples:
     counts: Counter[str] = Counter()
     for open_run in proxy_state.registry.open:
-        counts[open_run.mode.value] += len(open_run.pending_exchanges)
+        counts[open_run.mode.value] += len(open_run.on_the_way.pending_exchanges)
     yield from _by_one(counts)
 
 

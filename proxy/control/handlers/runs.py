@@ -110,13 +110,13 @@ def _shown(open_run: OpenRun) -> dict[str, Any]:
     return {
         "id": open_run.info.id,
         "mode": open_run.mode.value,
-        "status": "ending" if open_run.ending else "open",
+        "status": "ending" if open_run.lifetime.ending else "open",
         "tape": open_run.tape.id if open_run.tape else None,
         "agent": open_run.info.agent,
         "created_ns": open_run.info.created_ns,
-        "requests": open_run.requests,
-        "in_flight": len(open_run.pending_exchanges),
-        "stopped": _stopped(open_run.stopped),
+        "requests": open_run.on_the_way.requests,
+        "in_flight": len(open_run.on_the_way.pending_exchanges),
+        "stopped": _stopped(open_run.lifetime.stopped),
     }
 
 

@@ -99,8 +99,8 @@ class PlayingStream(RecordingStream):
     def _play(self) -> Commands:
         pending = self._pending
         assert pending is not None
-        assert pending.steps is not None
-        while self._playing and (step := pending.steps.next) is not None:
+        assert pending.playing.steps is not None
+        while self._playing and (step := pending.playing.steps.next) is not None:
             if step.kind is StepKind.HANG:
                 return
             if step.need > pending.body.sent_bytes and not pending.body.request_ended:
@@ -110,7 +110,7 @@ class PlayingStream(RecordingStream):
                 yield commands.RequestWakeup(wait_s)
                 return
             try:
-                step = pending.steps.take()
+                step = pending.playing.steps.take()
             except StoreError as error:
                 yield from self._break_off(pending, error)
                 return
@@ -158,8 +158,8 @@ class PlayingStream(RecordingStream):
     def _play_head(self, pending: PendingExchange) -> Commands:
         response = self.flow.response
         assert response is not None
-        assert pending.steps is not None
-        following = pending.steps.next
+        assert pending.playing.steps is not None
+        following = pending.playing.steps.next
         ends = following is not None and following.kind is StepKind.END
         last = ends and not response.trailers and pending.body.request_ended
         self._put_reason(response, recorded=response)
@@ -185,7 +185,7 @@ class PlayingStream(RecordingStream):
     def _left_while_playing(
         self, pending: PendingExchange, event: RequestProtocolError | ResponseProtocolError
     ) -> Commands:
-        if pending.recording and not pending.progress.saved:
+        if pending.progress.recording and not pending.progress.saved:
             pending.client_left()
             yield HttpErrorHook(self.flow)  # it is kept with what its client saw: nothing
             self._over(pending, ended=False)
@@ -194,8 +194,8 @@ class PlayingStream(RecordingStream):
             self._over(pending, ended=False)
         self.flow.error = mflow.Error(event.message)
         self.client_state = self.server_state = self.state_errored
-        if pending.steps is not None:
-            pending.steps.close()
+        if pending.playing.steps is not None:
+            pending.playing.steps.close()
         yield DropStream(self.stream_id)
 
     def _refuse_late(self, pending: PendingExchange) -> Commands:
@@ -230,8 +230,8 @@ class PlayingStream(RecordingStream):
         self._playing = False
         self.flow.live = False
         self.server_state = self.state_done if ended else self.state_errored
-        if pending.steps is not None:
-            pending.steps.close()  # a body's file is open until then
+        if pending.playing.steps is not None:
+            pending.playing.steps.close()  # a body's file is open until then
         pending.finish()
 
     # ---- requests that go on while they are answered ---------------------------------------------

@@ -73,7 +73,7 @@ class RecordingStream(UploadingStream):
         waits = pending is not None and (
             pending.held.approval is not None or pending.held.delayed is not None
         )
-        if pending is not None and waits and not pending.forwarded:
+        if pending is not None and waits and not pending.progress.forwarded:
             pending.client_left()
 
     def check_killed(self, emit_error_hook: bool) -> Commands:
@@ -121,7 +121,7 @@ class RecordingStream(UploadingStream):
         yield PlayheadGateHook(pending)
         if (yield from self.check_killed(True)):
             return False
-        if not (pending.left or self._client_has_left()):
+        if not (pending.held.left or self._client_has_left()):
             return True
         pending.client_left()
         error = ResponseProtocolError(self.stream_id, NOT_SENT, ErrorCode.KILL)
@@ -142,7 +142,7 @@ class RecordingStream(UploadingStream):
         if response.status_code == _CONTINUE and asked.lower() == _EXPECTED:
             return  # the client has had it from us
         pending.take_interim(response)
-        if pending.gone is None:
+        if pending.progress.gone is None:
             yield from self._send_interim(pending, response)
 
     def _send_interim(self, pending: PendingExchange, response: http.Response) -> Commands:
@@ -195,7 +195,7 @@ class RecordingStream(UploadingStream):
 
     def _pass_on(self, pending: PendingExchange, data: bytes) -> Commands:
         cut = find_cut(pending)
-        left = cut.rule.after_bytes - pending.size if cut is not None else len(data) + 1
+        left = cut.rule.after_bytes - pending.answer.size if cut is not None else len(data) + 1
         data = data[: max(left, 0)]
         kept = pending.answer.pieces
         try:
@@ -216,7 +216,7 @@ class RecordingStream(UploadingStream):
             self._held += data  # HTTP/2 may send empty pieces after the last
             self._held_pieces += 1
             return
-        if pending.answer.event_stream and pending.recording and is_terminal(data):
+        if pending.answer.event_stream and pending.progress.recording and is_terminal(data):
             yield PlayheadReleaseHook(pending)
             if self.flow.error is not None:  # it could not be made durable
                 yield from self.check_killed(True)
@@ -253,8 +253,8 @@ class RecordingStream(UploadingStream):
         self.flow.live = False
         dropped = RequestProtocolError(self.stream_id, cut.text, ErrorCode.CANCEL)
         yield SendHttp(dropped, self.context.server)
-        if self.client_state != self.state_errored and pending.gone is None:
-            if not pending.head_sent:
+        if self.client_state != self.state_errored and pending.progress.gone is None:
+            if not pending.answer.head_sent:
                 yield from self._send_head(pending)
             if data:
                 yield SendHttp(ResponseData(self.stream_id, data), self.context.client)
@@ -269,7 +269,7 @@ class RecordingStream(UploadingStream):
         return (
             pending is not None
             and pending.held.muted
-            and pending.gone is None
+            and pending.progress.gone is None
             and not pending.progress.saved
         )
 
@@ -288,21 +288,21 @@ class RecordingStream(UploadingStream):
     def _finish_recorded(self, pending: PendingExchange) -> Commands:
         """End an answer that has passed: write the outcome, then release what was held."""
         assert self.flow.response
-        last = pending.open_run.last_seq
+        last = pending.open_run.on_the_way.last_seq
         after = last if pending.answer.event_stream and last > pending.seq else 0
         ragged = _is_ragged(self.context.server)
         pending.answer.end(ragged=ragged, need=pending.need, after=after)
         yield HttpResponseHook(self.flow)
         self.server_state = self.state_done
-        if pending.recording and pending.gone is None and self._client_has_left():
-            sent = 0 if pending.holds else pending.taken - self._held_pieces
-            pending.progress.leave(Gone(pending.now_us(), sent, pending.head_sent))
+        if pending.progress.recording and pending.progress.gone is None and self._client_has_left():
+            sent = 0 if pending.holds else pending.answer.taken - self._held_pieces
+            pending.progress.leave(Gone(pending.now_us(), sent, pending.answer.head_sent))
             yield PlayheadLeftHook(pending)
         if (yield from self.check_killed(False)):
             return
         if pending.holds:
             self._settle_held(pending)
-        if not pending.head_sent:
+        if not pending.answer.head_sent:
             ends = not self._held and not self.flow.response.trailers
             yield from self._send_head(pending, ends=ends)
         if self._held:
@@ -347,7 +347,7 @@ class RecordingStream(UploadingStream):
         if asked and waiting:
             pending.client_left()
             whole = self.client_state == self.state_done
-            if whole and pending.keep_reading and pending.recording:
+            if whole and pending.keep_reading and pending.progress.recording:
                 # Nobody is told; the response hook fires when the answer has come.
                 return (yield from self._take_unsaid(pending))
         yield from super().handle_protocol_error(event)
@@ -360,15 +360,21 @@ class RecordingStream(UploadingStream):
             pending.client_left()  # while the upstream was connected
         ending, code = _ending_of(server, event.message)
         fault = None
-        if pending.gone is None or pending.keep_reading:  # else it ended because of the client
+        if (
+            pending.progress.gone is None or pending.keep_reading
+        ):  # else it ended because of the client
             fault = pending.failed(event.message, phase=_phase_of(server), ending=ending, code=code)
-        begun = pending.head_sent or bool(pending.answer.interim)
+        begun = pending.answer.head_sent or bool(pending.answer.interim)
         if self.server_state not in (self.state_done, self.state_errored):
             self.flow.error = mflow.Error(event.message)
             yield HttpErrorHook(self.flow)
         self.server_state = self.state_errored
         self.flow.live = False
-        if self.client_state != self.state_errored and fault is not None and pending.gone is None:
+        if (
+            self.client_state != self.state_errored
+            and fault is not None
+            and pending.progress.gone is None
+        ):
             if pending.holds:  # its head has come
                 yield from self._release(pending, pending.answer.pieces)
                 begun = True

@@ -61,10 +61,10 @@ class PlayheadStream(PlayingStream):
     def send_response(self, already_streamed: bool = False) -> Commands:
         """End an answer: release what was held, or play the tape."""
         pending = self._pending
-        if pending is not None and pending.steps is not None and not already_streamed:
+        if pending is not None and pending.playing.steps is not None and not already_streamed:
             return self._begin_playing()
-        cut = find_cut(pending) if pending is not None and pending.recording else None
-        if pending is not None and cut is not None and pending.size >= cut.rule.after_bytes:
+        cut = find_cut(pending) if pending is not None and pending.progress.recording else None
+        if pending is not None and cut is not None and pending.answer.size >= cut.rule.after_bytes:
             return self._cut_off(pending, cut, b"")  # an answer without a body
         if pending is not None and already_streamed:
             return self._finish_recorded(pending)

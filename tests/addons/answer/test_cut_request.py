@@ -104,7 +104,9 @@ async def test_one_that_ends_with_its_connection_is_noted(
 async def until_told(story: Story) -> None:
     """Wait until the first request of a run has come and gone."""
     await story.off_loop(
-        lambda _: wait_until(lambda: any(run.last_seq for run in story.running.registry.open))
+        lambda _: wait_until(
+            lambda: any(run.on_the_way.last_seq for run in story.running.registry.open)
+        )
     )
     assert await story.running.registry.open[0].settled(10)
 

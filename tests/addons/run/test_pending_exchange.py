@@ -70,10 +70,10 @@ async def test_what_is_too_large_for_a_place_aside_is_kept(
         pending = _begin(store)
         while not (pending.answer.download is not None and not pending.answer.download.is_aside):
             pending.take(PIECE[:size])
-        assert pending.size > 4 * len(PIECE) or pending.taken > 7
+        assert pending.answer.size > 4 * len(PIECE) or pending.answer.taken > 7
         await pending.keep_bodies()
         assert pending.answer.downloaded is not None
-        assert pending.answer.downloaded.size == pending.size
+        assert pending.answer.downloaded.size == pending.answer.size
         pending.finish()
 
 

@@ -187,7 +187,7 @@ async def test_once_the_mode_has_changed_nobody_joins_a_named_run(open_runs: Ope
     open_runs.change(Mode.PLAYBACK)
     assert await open_runs.join(ONE, "mine") is recording
     refused = await open_runs.join(TWO, "mine")
-    assert "still being recorded" in refused.problem
+    assert "still being recorded" in refused.lifetime.problem
     open_runs.ended.add(ONE.pgid)
     playing = await open_runs.join(Seen(300, 3.0), "mine")
     assert playing.tape is not None
@@ -227,10 +227,10 @@ async def test_runs_end_with_their_groups(open_runs: OpenRuns) -> None:
     nameless, named = await open_runs.join(ONE), await open_runs.join(TWO, "mine")
     open_runs.ended |= {ONE.pgid, TWO.pgid}
     await open_runs.registry.tick()
-    assert [open_run.ending for open_run in (nameless, named)] == [True, False]
+    assert [open_run.lifetime.ending for open_run in (nameless, named)] == [True, False]
     open_runs.change(Mode.PLAYBACK)
     await open_runs.registry.tick()
-    assert named.ending
+    assert named.lifetime.ending
 
 
 async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
@@ -249,10 +249,10 @@ async def test_a_run_is_not_idle_while_it_waits_for_an_answer(
     await open_runs.registry.tick()
     open_run.finish(pending)
     await open_runs.registry.tick()
-    assert not open_run.ending
+    assert not open_run.lifetime.ending
     now += 6
     await open_runs.registry.tick()
-    assert open_run.ending
+    assert open_run.lifetime.ending
 
 
 async def test_a_tape_that_is_being_sealed_keeps_nobody_else_waiting(open_runs: OpenRuns) -> None:

@@ -114,12 +114,16 @@ async def test_a_run_is_settled_once_nothing_is_on_its_way(store: Store) -> None
     open_run.begin(second)
     assert not await open_run.settled(0)
     open_run.finish(first)
-    assert open_run.pending_exchanges == {second}
+    assert open_run.on_the_way.pending_exchanges == {second}
     open_run.hurry()
     assert not await open_run.settled(1)
     open_run.finish(second)
     assert await open_run.settled(1)
-    assert (open_run.requests, open_run.next_seq(), open_run.last_seq) == (2, 1, 1)
+    assert (open_run.on_the_way.requests, open_run.next_seq(), open_run.on_the_way.last_seq) == (
+        2,
+        1,
+        1,
+    )
 
 
 def test_a_request_that_is_done_may_connect_no_more(store: Store) -> None:
@@ -180,5 +184,9 @@ def test_a_run_that_is_not_begun_has_no_number(store: Store) -> None:
     open_run = _record(store)
     with pytest.raises(StoreUnwritable, match="could not be begun"):
         _ = open_run.number
-    assert (open_run.ending, open_run.stopped, open_run.problem) == (False, None, "")
+    assert (open_run.lifetime.ending, open_run.lifetime.stopped, open_run.lifetime.problem) == (
+        False,
+        None,
+        "",
+    )
     assert open_run.tape is None

@@ -8,6 +8,8 @@ import pytest
 from mitmproxy import http
 
 from playhead.addons.run.exchange_parts.answer import Answer
+from playhead.addons.run.exchange_parts.arrival import Arrival
+from playhead.addons.run.exchange_parts.phases import Recording
 from playhead.addons.run.usage_meter import RequestUsage, UsageMeter
 from playhead.config import Classes, Config, Limits
 from playhead.tape.exchange import (
@@ -37,8 +39,8 @@ class Asked:
     seq: Seq = Seq(1)  # noqa: RUF009, immutable
     fingerprint: Fingerprint | None = Fingerprint(b"f" * 16)  # noqa: RUF009, immutable
     usage: RequestUsage = field(default_factory=RequestUsage)
-    fault: Fault | None = None
-    started_ns: int = 1_700_000_000_000_000_000
+    progress: Recording = field(default_factory=Recording)
+    arrival: Arrival = field(default_factory=Arrival)
     answer: Answer = field(default_factory=Answer)
 
 
@@ -285,7 +287,7 @@ def test_a_call_without_an_answer_has_used_what_nobody_knows(
     """Unless it was never sent."""
     counted, asked = meter(tokens=100), ask(RequestClass.INFERENCE)
     if phase is not None:
-        asked.fault = Fault(FaultKind.RESET, phase, RedactedText("gone"), 1)
+        asked.progress.fail(Fault(FaultKind.RESET, phase, RedactedText("gone"), 1))
     found = read(counted, asked, None)
     assert (found is None) == (unstated == 0)
     assert (counted.used.tokens, counted.used.unstated) == (0, unstated)

@@ -675,14 +675,14 @@ async def test_a_tape_that_is_asked_for_later_is_restored(store: Path) -> None:
         events.rename(events.with_suffix(".lost"))
         told = await registry.assign(_client(40000), ("day", "x"))
         assert isinstance(told, OpenRun)
-        assert "archived and cannot be restored: events/" in told.problem
+        assert "archived and cannot be restored: events/" in told.lifetime.problem
         events.with_suffix(".lost").rename(events)
         playing = await asyncio.gather(
             *(registry.assign(_client(port), ("night", "x")) for port in (40001, 40002))
         )
         for open_run in playing:
             assert isinstance(open_run, OpenRun)
-            assert open_run.problem == ""
+            assert open_run.lifetime.problem == ""
             assert open_run.tape is not None
             assert opened.exchanges.seqs(open_run.tape) == [1, 3, 4]
         await registry.close("done")

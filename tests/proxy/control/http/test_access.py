@@ -179,8 +179,8 @@ async def test_nothing_is_changed_by_asking(api: Controlled) -> None:
             answer = await api.ask(method, f"/v1/runs/{run}/{what}", x_http_method_override="POST")
             assert (answer.status, answer.headers["allow"]) == (405, "POST")
         open_run = api.running.open_run(run)
-        assert open_run.stopped is None
-        assert not open_run.ending
+        assert open_run.lifetime.stopped is None
+        assert not open_run.lifetime.ending
 
 
 class _OneRun:
@@ -240,7 +240,7 @@ async def test_a_body_is_bounded_json(api: Controlled, body: bytes, kind: str, s
     async with _OneRun(api) as run:
         said = await api.ask("POST", f"/v1/runs/{run}/stop", body, content_type=kind)
         assert said.status == status
-        stopped = api.running.open_run(run).stopped
+        stopped = api.running.open_run(run).lifetime.stopped
         assert (stopped is not None) is (status == 200)
 
 

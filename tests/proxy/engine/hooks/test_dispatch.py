@@ -273,7 +273,7 @@ async def test_a_request_that_could_not_be_decided_is_not_sent(
         return
     open_run = recording.open_run("tape")
     assert open_run.info is not None
-    assert not open_run.pending_exchanges
+    assert not open_run.on_the_way.pending_exchanges
     await recording.end("tape")
     run = open_run.info
     assert list(recording.store.exchanges.all(run)) == []

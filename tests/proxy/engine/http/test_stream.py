@@ -115,7 +115,9 @@ async def test_who_leaves_while_an_intent_is_written_has_sent_an_effect(store_di
             await gate.reached.wait()
             (open_run,) = running.registry.open
             opened.close()
-            await _until(lambda: all(one.left for one in open_run.pending_exchanges))
+            await _until(
+                lambda: all(one.held.left for one in open_run.on_the_way.pending_exchanges)
+            )
             gate.open.set()
             (kept,) = (await _sealed(running)).values()
     assert kept.response is not None
@@ -184,7 +186,9 @@ async def test_who_leaves_while_the_upstream_is_connected_was_not_refused(store_
     async with _nobody_accepts() as url, _recording(store_dir) as running:
         opened = await asyncio.to_thread(_send, running, "GET", f"{url}/x")
         open_run = await _until(lambda: _open_run(running))
-        await _until(lambda: [f for f in open_run.pending_exchanges if f.recording])
+        await _until(
+            lambda: [f for f in open_run.on_the_way.pending_exchanges if f.progress.recording]
+        )
         opened.close()
         (kept,) = (await _sealed(running)).values()
     assert (kept.response, kept.fault) == (None, None)
@@ -196,10 +200,12 @@ async def test_when_a_client_left_an_effect_is_known_at_once(store_dir: Path) ->
     async with _nobody_accepts() as url, _recording(store_dir) as running:
         opened = await asyncio.to_thread(_send, running, "POST", f"{url}/x", b"{}")
         open_run = await _until(lambda: _open_run(running))
-        (pending,) = await _until(lambda: [f for f in open_run.pending_exchanges if f.forwarded])
+        (pending,) = await _until(
+            lambda: [f for f in open_run.on_the_way.pending_exchanges if f.progress.forwarded]
+        )
         opened.close()
-        left = await _until(lambda: pending.gone)
-        assert pending in open_run.pending_exchanges
+        left = await _until(lambda: pending.progress.gone)
+        assert pending in open_run.on_the_way.pending_exchanges
         open_run.hurry()
         assert open_run.info is not None
         running.registry.hurry()
@@ -551,16 +557,30 @@ async def test_an_effect_that_is_reset_over_http2_is_read_to_its_end(
 
 async def _forwarded(running: Running) -> None:
     await _until(
-        lambda: [f for s in running.registry.open for f in s.pending_exchanges if f.forwarded]
+        lambda: [
+            f
+            for s in running.registry.open
+            for f in s.on_the_way.pending_exchanges
+            if f.progress.forwarded
+        ]
     )
 
 
 async def _left(running: Running) -> None:
-    await _until(lambda: [f for s in running.registry.open for f in s.pending_exchanges if f.gone])
+    await _until(
+        lambda: [
+            f
+            for s in running.registry.open
+            for f in s.on_the_way.pending_exchanges
+            if f.progress.gone
+        ]
+    )
 
 
 async def _settled(running: Running) -> None:
-    await _until(lambda: not [f for s in running.registry.open for f in s.pending_exchanges])
+    await _until(
+        lambda: not [f for s in running.registry.open for f in s.on_the_way.pending_exchanges]
+    )
 
 
 # ---- playing to who reads slowly -----------------------------------------------------------------
@@ -590,7 +610,9 @@ async def test_a_large_answer_is_not_all_written_before_its_client_takes_it(
             running.play()
             opened = await asyncio.to_thread(_send, running, "GET", url, more=close)
             open_run = await _until(lambda: _open_run(running))
-            (pending,) = await _until(lambda: [f for f in open_run.pending_exchanges if f.steps])
+            (pending,) = await _until(
+                lambda: [f for f in open_run.on_the_way.pending_exchanges if f.playing.steps]
+            )
             (handler,) = running.engine._proxyserver.connections.values()
             writer: Any = handler.transports[handler.client].writer
             waiting = await _until(lambda: writer.transport.get_write_buffer_size())

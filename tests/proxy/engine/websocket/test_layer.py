@@ -742,7 +742,7 @@ async def test_a_message_that_cannot_be_kept_is_not_passed_on(
             running.store.messages.record = fail  # type: ignore[method-assign]  # in its place
             seen = await say(peer)
             await peer.close()
-            await until(lambda: not running.open_run("tape").pending_exchanges)
+            await until(lambda: not running.open_run("tape").on_the_way.pending_exchanges)
     assert seen == ["close 1011 playhead: this cannot be recorded", "end"]
     assert upstream == ["close 1011 playhead: this cannot be recorded"]
     assert "the disk is full" in caplog.text
