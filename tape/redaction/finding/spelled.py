@@ -9,6 +9,7 @@ places.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
@@ -27,6 +28,8 @@ _AMID = 4096
 _QUOTE = 34
 _LONGEST_MARK = 32
 _MOST_SHAPES = 512
+_REACH = 512
+"""Bytes of what is the same again and again that are joined with something else before or behind it."""
 _MOST_ITEMS = 64
 """Items of events of one shape that are told apart."""
 
@@ -227,6 +230,8 @@ def _take_glued(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_
         pieces = [piece for one in said for piece in one.pieces]
         said = [_Said(partial(_count_starts, at, pieces, len(whole)), pieces)]
     shapes.finish()
+    starts_of = partial(_find_constants, said, behind)
+    shapes.note_constants(form.constants, {behind.count(b'"')}, starts_of)
     shapes.note(behind + before, behind.count(b'"'), said)
 
 
@@ -241,11 +246,33 @@ def _take_alike(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_
             if part:
                 shapes.take_all(at, part.split(between), len(between))
     shapes.finish()
-    for gap, column in enumerate(columns):
-        if form.texts[gap]:
-            part = b"".join(form.constants)
-            quotes = sum(one.count(b'"') for one in form.constants[: gap + 1])
-            shapes.note(part, quotes, [_Said(partial(starts, gap), column)])
+    part = b"".join(form.constants)
+    quotes = list(accumulate(one.count(b'"') for one in form.constants))
+    gaps = [gap for gap, text in enumerate(form.texts) if text]
+    starts_of = partial(_find_between, starts, columns, form)
+    shapes.note_constants(form.constants, {quotes[gap] for gap in gaps}, starts_of)
+    for gap in gaps:
+        shapes.note(part, quotes[gap], [_Said(partial(starts, gap), columns[gap])])
+
+
+def _find_constants(said: list[_Said], behind: bytes, which: int) -> list[int]:
+    """Find where what is before a string that differs begins, or what is behind it."""
+    starts = [start for one in said for start in one.starts()]
+    if which == 0:
+        return [start - len(behind) for start in starts]
+    pieces = [piece for one in said for piece in one.pieces]
+    return [start + len(piece) for start, piece in zip(starts, pieces, strict=True)]
+
+
+def _find_between(
+    starts: Callable[[int], list[int]], columns: list[list[bytes]], form: _Form, which: int
+) -> list[int]:
+    """Find where what is before one of several gaps begins, or what is behind the last."""
+    if which < len(columns):
+        size = len(form.constants[which])
+        return [start - size for start in starts(which)]
+    last = zip(starts(which - 1), columns[which - 1], strict=True)
+    return [start + len(piece) for start, piece in last]
 
 
 @lru_cache(maxsize=_MOST_SHAPES)
@@ -506,12 +533,38 @@ class _Shapes:
         if path is not None:
             self._found.setdefault(path, []).extend(said)
 
+    def note_constants(
+        self, constants: tuple[bytes, ...], gaps: set[int], starts_of: Callable[[int], list[int]]
+    ) -> None:
+        """Note what events of a form have in common, at places where other events say something else.
+
+        gaps: the numbers of quotes of the strings in which they differ.
+        starts_of: gives where one of `constants` begins in each event.
+        """
+        if not self._found:
+            return
+        pieces = b"".join(constants).split(b'"')
+        ends = list(accumulate(map(len, constants)))
+        at = 0
+        paths = _read_paths(*self._key(list(pieces)))
+        for column, piece in enumerate(pieces):
+            others = self._found.get(paths.get(column, ()), []) if column not in gaps else []
+            if piece and others:
+                which = bisect_right(ends, at)
+                ahead = at - (ends[which - 1] if which else 0)
+                near = _find_near([start + ahead for start in starts_of(which)], others, len(piece))
+                others.append(_Said(partial(list, near), [piece] * len(near)))
+            at += len(piece) + 1
+
     def finish(self) -> None:
         """Note what was said at which path."""
+        # Events that are not alike are taken as they are found, which is not always in their order.
         if self._plain:
+            self._plain.sort(key=itemgetter(0))
             starts = partial(_firsts, self._plain)
             self._found[("data",)] = [_Said(starts, [text for _, text in self._plain])]
         for key, rows in self._rows.items():
+            rows.sort(key=itemgetter(0))
             paths = _read_paths(*key)
             for column, path in paths.items():
                 get = itemgetter(column)
@@ -519,6 +572,16 @@ class _Shapes:
                 self._found.setdefault(path, []).append(
                     _Said(partial(_find_starts, rows, column), pieces)
                 )
+
+
+def _find_near(starts: list[int], others: list[_Said], size: int) -> list[int]:
+    """Find which of many equal pieces are near enough to others to spell something with them."""
+    most = _REACH // size + 1
+    found: set[int] = set()
+    for other in {start for one in others for start in one.starts()}:
+        at = bisect_right(starts, other)
+        found.update(range(max(0, at - most), min(len(starts), at + most)))
+    return [starts[at] for at in sorted(found)]
 
 
 def _find_starts(rows: list[tuple[int, list[bytes]]], column: int) -> list[int]:

@@ -73,6 +73,7 @@ _MADE_IN = {
     "tape/redaction/redact_heads.py": "what is left without secrets",
     "tape/redaction/redactor.py": "what is left without secrets",
     "timeline/checks/secrets.py": "the text that is searched",
+    "timeline/steps/websocket_calls.py": "messages that were kept",
 }
 """Where a request or an answer that may be kept is made, and of what."""
 _TEXT_MADE_IN = {
@@ -91,7 +92,7 @@ _TEXT_MADE_IN = {
     "timeline/formats/jsonl.py": "nothing: the words come by themselves",
 }
 """Where a text that may be kept is made, and of what."""
-_OTHER_MESSAGES = ("tape/dialects/", "proxy/sandbox/channel.py", "examples/")
+_OTHER_MESSAGES = ("tape/dialects/", "timeline/steps/", "proxy/sandbox/channel.py", "examples/")
 """Where a `Message` is something else: of a model, of a sandbox."""
 
 

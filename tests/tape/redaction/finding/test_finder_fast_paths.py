@@ -69,6 +69,12 @@ def test_events_that_are_alike_are_joined_as_by_their_quotes(
         ["", ": ping\n\n", 'data: {"n": 1, "delta": "b"}\n\n', 'data: {"m": ["b"]}\n\n']
     ),
 )
+@example(
+    [('b"', 0, "pad"), ("a", 0, "pad"), ("a", 0, "")],
+    '{"n": %(n)s, "delta": %(text)s, "pad": %(pad)s}',
+    ("data: ", "\n\n"),
+    "",
+)
 def test_events_that_differ_in_several_strings_and_numbers(
     said: list[tuple[str, float | None, str]], form: str, around: tuple[str, str], odd: str
 ) -> None:
