@@ -1,7 +1,8 @@
 """How upstreams are reached: by which proxy, and with which certificate of ours."""
 
 import re
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +26,7 @@ _PORTS = {"http": 80, "https": 443, "socks5": 1080}
 _SCHEMES = {"http": "http", "https": "https", "socks5": "socks5", "socks5h": "socks5"}
 _EXPECTED = "expected an address as http://proxy.example.com:3128, with http, https or socks5"
 _ESCAPED = "in a password / is written as %2F, @ as %40, # as %23"
+_TOKEN = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{16,}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -54,6 +56,21 @@ class ProxyAddress:
     def has_credentials(self) -> bool:
         """Whether it says who asks."""
         return bool(self.user or self.password)
+
+    @property
+    def secrets(self) -> Iterator[bytes]:
+        """What no text may show: its password, what basic authentication sends, and a user that is a token.
+
+        Any other user is in paths and addresses as often (`/home/jsmith2`): a tape would play behind this proxy alone.
+        """
+        if not self.has_credentials:
+            return
+        user, password = self.user.encode(), self.password.encode()
+        yield password
+        yield user + b":" + password
+        yield b64encode(user + b":" + password)
+        if _TOKEN.fullmatch(self.user):
+            yield user
 
 
 DIRECT = ProxyAddress(_DIRECT)

@@ -97,7 +97,11 @@ class Runtime:
                 self.store,
                 self.config,
                 lambda config: Redactor(
-                    key, config.redact, config.redact_off, partial(_submit, compiling)
+                    key,
+                    config.redact,
+                    config.redact_off,
+                    partial(_submit, compiling),
+                    routes.secrets,
                 ),
                 Processes(finder.find, group_alive),
                 sole=self._sole,

@@ -71,6 +71,11 @@ class Routes:
             if not proxy.is_direct:
                 yield proxy
 
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """The credentials of all of them, as they may stand in a text."""
+        return tuple(dict.fromkeys(secret for proxy in self.proxies for secret in proxy.secrets))
+
 
 def parse_no_proxy(texts: Iterable[str]) -> Iterator[Excepted]:
     """Yield what texts as that of `NO_PROXY` list, with commas or blanks between."""

@@ -9,9 +9,10 @@ Bounded: the values learned last are kept.
 
 import base64
 import re
+from collections.abc import Iterable
 
 from .finding.literals import Later, Literals, Match, Needle
-from .places import is_findable
+from .places import is_findable, is_given_findable
 
 __all__ = ["Learned", "Match", "Needle", "whole_span", "write_match"]
 
@@ -41,9 +42,10 @@ class Learned:
     needs of the values it sees.
     """
 
-    def __init__(self, later: Later | None = None) -> None:
-        """Know nothing yet.
+    def __init__(self, later: Later | None = None, given: Iterable[bytes] = ()) -> None:
+        """Know nothing yet but what is given.
 
+        given: secrets for certain, such as a password that is configured. They are never forgotten.
         later: takes the work of making a fast search of many values; without it a search does it when much is due.
         """
         self._values: dict[bytes, None] = {}
@@ -51,6 +53,9 @@ class Learned:
         self._all: tuple[bytes, ...] | None = ()
         self.longest = 0
         """Bytes of the longest way in which one of them may be written, or more."""
+        self._given = frozenset(value for value in given if is_given_findable(value))
+        for value in sorted(self._given):
+            self._take(value)
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -72,13 +77,18 @@ class Learned:
             or _TO_BE_FILLED.search(value)
         ):
             return
+        self._take(value)
+        if len(self._values) > MAX_VALUES:
+            forgotten = [old for old in tuple(self._values) if old not in self._given]
+            for old in forgotten[:_FORGOTTEN]:
+                self._values.pop(old, None)
+                self._literals.forget(old)
+            self._all = None
+
+    def _take(self, value: bytes) -> None:
         self.longest = max(self.longest, 2 * len(value))  # in hex
         self._values[value] = None
         self._literals.add(value)
-        if len(self._values) > MAX_VALUES:
-            for old in tuple(self._values)[:_FORGOTTEN]:
-                self._values.pop(old, None)
-                self._literals.forget(old)
         self._all = None
 
     def find(self, data: bytes) -> tuple[list[Match], int]:

@@ -283,6 +283,8 @@ _PLACEHOLDING = re.compile(
 MIN_FOUND = 8
 """Bytes a value must have to be looked for outside its place."""
 _MIN_TOKEN = 16
+_MIN_GIVEN = 6
+_LONG_WORD = 12
 _MAX_VALUE = 16 * 1024
 
 
@@ -324,6 +326,15 @@ def is_findable(value: bytes, least: int = MIN_FOUND) -> bool:
     """Say whether a secret is so much its own that it can be looked for anywhere."""
     return is_credential(value, least) or (
         len(value) >= 2 * least and is_one(value) and not _WORD.fullmatch(value)
+    )
+
+
+def is_given_findable(value: bytes) -> bool:
+    """Say whether what is a secret for certain can be looked for anywhere: short words are in too many texts."""
+    return (
+        len(value) >= _MIN_GIVEN
+        and is_one(value)
+        and (len(value) >= _LONG_WORD or not _WORD.fullmatch(value))
     )
 
 

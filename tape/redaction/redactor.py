@@ -101,15 +101,17 @@ class Redactor:
         rules: Sequence[RedactRule] = (),
         kept: Sequence[KeepRule] = (),
         later: Later | None = None,
+        given: Iterable[bytes] = (),
     ) -> None:
         """Take the store's key, and what a configuration adds to the shipped places and takes from them.
 
         later: takes work that nobody waits for, to be done by another thread: to make the search of many learned secrets fast.
+        given: secrets for certain, in whatever place they stand.
 
         Raises: ValueError for an empty key.
         """
         self._placeholders = Placeholders(key)
-        self._learned = Learned(later)
+        self._learned = Learned(later, given)
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
         self._keeper = Keeper(self._placeholders)
         self._given = Heads(self._keeper, self._learned, rules, kept)

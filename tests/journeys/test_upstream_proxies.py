@@ -15,6 +15,7 @@ from aiohttp import web
 from playhead.config import Config, LiveRule, Mode, parse_match
 from playhead.config.sections.upstreams import UpstreamProxy, parse_proxy
 from playhead.proxy.engine.upstream import dial
+from playhead.proxy.operations.open_store import open_store
 from playhead.tests.support.certificates import Certificates, make_leaf
 from playhead.tests.support.company_proxy import ESCAPED, PASSWORD, USER, CompanyProxy
 from playhead.tests.support.deck import Deck
@@ -128,6 +129,27 @@ def test_a_plain_request_goes_to_the_proxy_in_absolute_form(
     assert line == f"GET http://api.test:{origin.port}/hello HTTP/1.1".encode()
     said = [field for field in fields if field.lower().startswith(b"proxy-")]
     assert said == [b"Proxy-Authorization: Basic " + b64encode(f"{USER}:{PASSWORD}".encode())]
+
+
+def test_credentials_that_the_proxy_repeats_are_replaced(tmp_path: Path) -> None:
+    """In its page, its fields and its status line, as they are and in base64; the user alone stays."""
+    basic = b64encode(f"{USER}:{PASSWORD}".encode())
+    word, coded = PASSWORD.encode(), b64encode(PASSWORD.encode())
+    page = b"%b may not, with %b, %b, %b" % (USER.encode(), word, basic, coded)
+    head = b"HTTP/1.1 403 No %b\r\nX-Why: %b\r\nX-Key: a %b\r\n" % (word, word, basic)
+    answer = head + b"Content-Length: %d\r\n\r\n%b" % (len(page), page)
+    folder = tmp_path / "store"
+    with CompanyProxy("http", mood=_saying(answer)) as proxy:  # type: ignore[arg-type]
+        ask_once: list[str | Path] = ["--", need("curl"), "-sS", "http://api.test/hello"]
+        given = {"http_proxy": proxy.url(ESCAPED)}
+        done = playhead("record", "--run", "run", "--store", folder, *ask_once, env=given)
+    assert done.stdout.encode() == page
+    with open_store(Config(store=folder), readonly=True) as store:
+        (kept,) = store.exchanges.all(store.runs.get("run"))
+    assert kept.response is not None
+    assert kept.response.body.startswith(USER.encode() + b" may not, with ")
+    shown = f"{kept.response!r} {done.stderr}"
+    assert [one for one in (word, basic, coded) if one.decode() in shown] == []
 
 
 def test_tls_is_end_to_end(tmp_path: Path, certificates: Certificates) -> None:

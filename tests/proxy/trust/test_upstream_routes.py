@@ -1,5 +1,6 @@
 """By which proxy an upstream is reached: the configuration, the inherited variables, and what neither may say."""
 
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -60,6 +61,20 @@ def test_a_file_gives_credentials_to_the_proxies_that_have_none(tmp_path: Path) 
     routes = read_routes(config.upstream_proxy, {"HTTPS_PROXY": "http://p:2"})
     assert routes.https == ProxyAddress("http", "p", 2, "me", "with:colon")
     assert routes.http == ProxyAddress("http", "p", 1, "own", "word")
+
+
+def test_the_credentials_of_every_proxy_are_secrets(tmp_path: Path) -> None:
+    """As texts may show them; the user of a person is in paths as well, and a token is not."""
+    (tmp_path / "secret").write_text("me:with:colon\n")
+    token = "a1" * 10
+    hosts = f"{{h.test: 'socks5://{token}:p@p:3', n.test: 'http://p:4'}}"
+    config = _config(tmp_path, f"{{credentials_file: secret, hosts: {hosts}}}")
+    routes = read_routes(config.upstream_proxy, {"https_proxy": "http://jsmith2:a%2Fb@p:2"})
+    secrets = set(routes.secrets)
+    assert {b"with:colon", b"me:with:colon", b64encode(b"me:with:colon")} <= secrets
+    assert {b"a/b", b"jsmith2:a/b", b64encode(b"jsmith2:a/b"), token.encode()} <= secrets
+    assert not {b"me", b"jsmith2", b""} & secrets
+    assert read_routes(Config().upstream_proxy, {"https_proxy": "http://p:2"}).secrets == ()
 
 
 @pytest.mark.parametrize("content", [None, "", "word", "a:b\nc:d", "a:\x01", "a:" + "b" * 5000])

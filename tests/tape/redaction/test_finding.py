@@ -146,6 +146,19 @@ def test_the_oldest_values_are_forgotten() -> None:
     assert learned.find(values[-1])[0]
 
 
+def test_given_secrets_are_never_forgotten() -> None:
+    """Whatever is learned after them; short words are not looked for."""
+    given = [b"hunter2", b"open-sesame", b"correcthorsebattery", b"me:x"]
+    learned = Learned(None, [*given, b"secret", b"Password", b"***", b""])
+    for value in _values(MAX_VALUES + 100):
+        learned.add(value)
+    assert len(learned.values) <= MAX_VALUES
+    found = {value for value in given if learned.find(b"it is " + value + b" here")[0]}
+    assert found == set(given[:3])
+    assert not learned.find(b"a secret Password ***")[0]
+    assert set(given[:3]) <= set(learned.values)
+
+
 def _fresh(what: str, count: int) -> bytes:
     """Give an answer with many different secrets."""
     drawn = Random(1)
