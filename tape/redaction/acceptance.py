@@ -114,6 +114,7 @@ _MUCH_REPEATED = re.compile(
 )
 _UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+_PREFIXED_KEY = re.compile(rb"0x(?![0-9a-fA-F]{40}\Z)[0-9a-fA-F]{32,}")
 _VALUE = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|&?,;:-]+")
 _PLACE = re.compile(
     rb"(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]*)+|[a-z][a-z0-9+.-]*://.*|arn:.*|[A-Za-z]:\\.*|[\w-]+/[\w.-]+(?:/[\w.-]+)*\.[a-z]{1,5}|"
@@ -239,6 +240,12 @@ def is_hex(value: bytes) -> bool:
         and any(48 <= code <= 57 for code in digits)
         and any(code > 57 for code in digits)
     )
+
+
+@_remembered
+def is_prefixed_key(value: bytes) -> bool:
+    """Say whether a value is a key in hexadecimal digits behind `0x`; 40 digits are an address of a blockchain."""
+    return bool(_PREFIXED_KEY.fullmatch(value)) and is_hex(value[2:])
 
 
 def has_checksum(value: bytes) -> bool:

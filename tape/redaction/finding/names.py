@@ -21,6 +21,7 @@ from ..acceptance import (
     is_loose,
     is_middle,
     is_placeholder,
+    is_prefixed_key,
     is_random,
     is_strong,
 )
@@ -118,6 +119,7 @@ _KEYS = tuple(
     )
 )
 """Names of keys that are one word, too."""
+_SECRET_KEYS = ("signingkey", "encryptionkey", "masterkey")
 _ENDS = (
     *_PASSWORDS,
     *("secret", "secretkey", "token", "jwt", "credential", "credentials", "assertion", "verifier"),
@@ -145,10 +147,14 @@ class Place(NamedTuple):
     """Whether it names nothing but a secret."""
     doubtful: bool = False
     """Whether it names something else as often, so that the value has to look like a key."""
+    keeps_hex: bool = False
+    """Whether `0x` and digits behind it are a key: tokens and other keys are addresses and hashes as often."""
 
     def accepts(self, value: bytes) -> bool:
         """Say whether a value behind the name looks like a secret."""
-        return is_key_like(value) if self.doubtful else is_strong(value)
+        if self.doubtful:
+            return is_key_like(value)
+        return is_strong(value) or (self.keeps_hex and is_prefixed_key(value))
 
     @property
     def test(self) -> Callable[[bytes], bool]:
@@ -195,7 +201,8 @@ def read_name(name: bytes) -> Place | None:
         or plain.endswith(("secret", "apikey", "secretkey", "accesskey", "privatekey"))
         or (plain.endswith("token") and plain != "token")
     )
-    return Place(plain, kind, password=password, declared=declared)
+    keeps_hex = kind == KEY and (declared or plain.endswith(_SECRET_KEYS))
+    return Place(plain, kind, password=password, declared=declared, keeps_hex=keeps_hex)
 
 
 def _find_assigned(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:

@@ -1,0 +1,54 @@
+"""Values behind telling names: what a key may look like, and what names say of it."""
+
+import pytest
+
+from playhead.tape.redaction.redactor import Redactor
+
+_DIGITS = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
+_ADDRESS = "0x" + _DIGITS[:40]
+_HEX = "0x" + _DIGITS
+
+KEYS = [
+    "PRIVATE_KEY={}",
+    'PRIVATE_KEY="{}"',
+    "export DEPLOYER_PRIVATE_KEY={}",
+    "private_key: {}",
+    'private_key = "{}"',
+    "SECRET_KEY={}",
+    "API_KEY={}",
+    "ENCRYPTION_KEY={}",
+    "WALLET_SECRET={}",
+    "DB_PASSWORD={}",
+    "cast send --private-key {}",
+    "cast send --private-key={} x",
+    "ENV PRIVATE_KEY {}",
+    '{{"privateKey":"{}"}}',
+    '{{"name": "PRIVATE_KEY", "value": "{}"}}',
+    "<privateKey>{}</privateKey>",
+]
+STAY = [
+    ("TX_HASH={}", _HEX),
+    ("transaction_hash: {}", _HEX),
+    ('{{"hash": "{}", "blockHash": "0x1"}}', _HEX),
+    ("PUBLIC_KEY={}", _HEX),
+    ("AUTHENTICATION_KEY={}", _HEX),
+    ("STORAGE_KEY={}", _HEX),
+    ("L2_TOKEN={}", _HEX),
+    ("signature: {}", _HEX),
+    *((text, _ADDRESS) for text in ("PRIVATE_KEY={}", "API_KEY={}", "owner_secret: {}")),
+    ("WALLET_SECRET={}", "0x" + "0" * 24 + _DIGITS[:40]),
+]
+
+
+@pytest.mark.parametrize("text", KEYS)
+@pytest.mark.parametrize("value", [_HEX, _DIGITS], ids=["0x", "plain"])
+def test_a_key_in_hexadecimal_is_found(text: str, value: str) -> None:
+    """Behind a name that says nothing else, with `0x` and without."""
+    assert _DIGITS not in Redactor(b"key").redact_text(text.format(value) + "\n")
+
+
+@pytest.mark.parametrize(("text", "value"), STAY)
+def test_hashes_and_addresses_stay(text: str, value: str) -> None:
+    """Under names of their own; 40 digits under any name, as 64 that begin with zeros."""
+    said = text.format(value) + "\n"
+    assert Redactor(b"key").redact_text(said) == said
