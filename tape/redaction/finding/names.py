@@ -800,8 +800,12 @@ def _find_terraform(context: Context, end: int, _strings: Strings) -> Found | No
     return _first(_TERRAFORM.match(context.data, at, end + 700), is_strong, TOKEN)
 
 
-_PART = re.compile(rb'\]?"?(?:;[^\r\n]*)?\r?\n(?:[^\r\n]+\r?\n)*\r?\n')
-_PART_NAME = re.compile(rb'name="?([^"\r\n;]{1,100})\Z', re.IGNORECASE)
+_PART = re.compile(rb'\]?["\']?[ \t]*(?:;[^\r\n]*)?\r?\n(?:[^\r\n]+\r?\n)*\r?\n')
+_PART_NAME = re.compile(
+    rb"""(?<=[;\s])name\*?[ \t]*=[ \t]*(?:["']|[\w-]{1,20}'[\w-]{0,20}')?([^"'\r\n;]{1,100})\Z""",
+    re.IGNORECASE,
+)
+"""In any spelling that a server reads: blanks, either quote or none, with a character set before it (RFC 5987)."""
 _PART_END = re.compile(rb"\r?\n--")
 
 
@@ -876,7 +880,12 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head("thin:"), _find_oracle),
     (Head("LoginModule required "), _find_jaas),
     (
-        Head('form-data; name="?[^"\\r\\n;]{0,40}' + _NAME + '["\\]\\r\\n;]', caseless=True),
+        Head(
+            'form-data[ \\t]{0,3};[^\\r\\n]{0,120}name[*]?[ \\t]{0,3}=[^"\\r\\n;]{0,24}["\']?[^"\'\\r\\n;]{0,40}'
+            + _NAME
+            + "[\"'\\]\\r\\n; \\t]",
+            caseless=True,
+        ),
         _find_part,
     ),
     (Head('credentials \\\\{0,3}"'), _find_terraform),

@@ -52,3 +52,33 @@ def test_hashes_and_addresses_stay(text: str, value: str) -> None:
     """Under names of their own; 40 digits under any name, as 64 that begin with zeros."""
     said = text.format(value) + "\n"
     assert Redactor(b"key").redact_text(said) == said
+
+
+PARTS = [
+    'form-data; name="password"',
+    "form-data; name=password",
+    'form-data;name="password"',
+    "form-data;name=password",
+    'form-data ; name = "password"',
+    "form-data; name='password'",
+    "form-data; name*=utf-8''password",
+    "form-data; Name*=UTF-8'en'user_password; x=y",
+    'form-data; filename="a.txt"; name=password',
+    'form-data; name="password" ; filename="a.txt"',
+    'form-data; name="user[password]"',
+]
+OTHER_PARTS = [
+    'form-data; name="a"; filename="password"',
+    "form-data; nickname=password",
+    'form-data; name="password hint"',
+    'form-data; name*="page_token"',
+]
+
+
+@pytest.mark.parametrize("disposition", [*PARTS, *OTHER_PARTS])
+def test_the_name_of_a_part_is_read_as_servers_read_it(disposition: str) -> None:
+    """With blanks, either quote or none, a character set, and other parameters before it."""
+    value = "9f2kQ7zLm3xw8Rt"
+    body = f"--zz\r\nContent-Disposition: {disposition}\r\n\r\n{value}\r\n--zz--\r\n"
+    kept = Redactor(b"key").redact_text(body)
+    assert (value in kept) is (disposition in OTHER_PARTS)
