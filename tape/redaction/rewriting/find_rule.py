@@ -99,7 +99,9 @@ class RuleNames:
         if found:
             return found
         named = dict[str, None]()
-        for kind, value in self.kinds(data):
+        inside = self.kinds(data)
+        # Of any kind but this one, the rules depend on nothing but the kind: they are asked once.
+        for kind, value in dict.fromkeys((k, v if k == SECRET else b"") for k, v in inside):
             if kind == SECRET:
                 named[_format_name(value)] = None
             else:

@@ -24,25 +24,34 @@ def merge(before: bytes, old: Iterable[Span], after: bytes, found: Sequence[Span
     """Give a stored text with those placeholders that are new.
 
     before, old: the text as it is stored, and where placeholders stand in it, in order.
-    after, found: the same with all that a search found replaced, and where that is. Another length than that of `before`
+    after, found: the same with all that a search found replaced, and where that is, in order. Another length than that of `before`
         is that of a body whose coding was undone: then all is new.
+    Both are gone through once, side by side: a text may have very many of them.
     """
     if len(before) != len(after):
         return Merged(after, tuple(found), tuple(found))
-    stay, fresh = list(old), list[Span]()
+    old = sorted(old)
+    stay, fresh, at = list[Span](), list[Span](), 0
     parts = bytearray(before)
     for one in found:
         start, end = one.at, one.at + one.size
-        touched = [span for span in stay if span.at < end and start < span.at + span.size]
+        passed = at
+        while passed < len(old) and old[passed].at + old[passed].size <= start:
+            passed += 1
+        stay += old[at:passed]
+        at = upto = passed
+        while upto < len(old) and old[upto].at < end:
+            upto += 1
+        touched = old[at:upto]
         covered = sum(min(end, s.at + s.size) - max(start, s.at) for s in touched)
         if covered >= one.size or before[start:end] == after[start:end]:
             continue
         parts[start:end] = after[start:end]
-        stay = [span for span in stay if span not in touched]
+        at = upto
         if fresh and start < fresh[-1].at + fresh[-1].size:  # one placeholder touches both
             touched.append(fresh.pop())
         first = min([start, *(span.at for span in touched)])
         last = max([end, *(span.at + span.size for span in touched)])
         fresh.append(Span(first, last - first, one.kind))
-    spans = sorted([*stay, *fresh])
+    spans = sorted([*stay, *old[at:], *fresh])
     return Merged(bytes(parts), tuple(spans), tuple(fresh))

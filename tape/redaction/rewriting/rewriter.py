@@ -198,13 +198,14 @@ class Rewriter(Redactor):
 
     def _end(self) -> tuple[Place, ...]:
         """Note by which rules the values that are new were found; give the places that change."""
+        plain = {data: unescape(data) for data in self._places.values()}
         for value in self._learned.values if self._places else ():
             if value in self._origins or len(self._origins) >= MAX_VALUES:
                 continue
             if self._placeholders.of(value) == value:
                 continue
             for place, data in self._places.items():
-                if value in data or value in unescape(data):
+                if value in data or value in plain[data]:
                     self._origins[value] = place.rule
                     break
         return tuple(self._places)
@@ -281,9 +282,21 @@ class Rewriter(Redactor):
             for rule in self._names.find(place, (kind,), inside, self._origins):
                 self._places.setdefault(Place(place, rule), data)
 
+    def _note_values(self, found: Iterable[tuple[str, Span]], data: bytes) -> None:
+        """Note the values of one text that are replaced, each with its place.
+
+        All that are of one kind have the same rule, unless only their bytes tell it. So the rule is asked once: a text may have
+        very many, and a rule of the configuration is found by searching all of the text.
+        """
+        asked = dict.fromkeys(
+            (place, one.kind, data[one.at : one.at + one.size] if one.kind == SECRET else b"")
+            for place, one in found
+        )
+        for place, kind, value in asked:
+            self._note_place(place, (kind,), value, data)
+
     def _note_fresh(self, place: str, data: bytes, merged: Merged) -> list[Redaction]:
-        for one in merged.fresh:
-            self._note_place(place, (one.kind,), data[one.at : one.at + one.size], data)
+        self._note_values(((place, one) for one in merged.fresh), data)
         return [Redaction(place, one.kind) for one in merged.fresh]
 
     def _request(
@@ -331,12 +344,14 @@ class Rewriter(Redactor):
         found = sorted({*alone, *_spans(head.secrets, TARGET)})
         merged = merge(before, _spans(old, TARGET), after, found)
         target = list(request.target)
+        places = list[tuple[str, Span]]()
         for one in merged.fresh:
             target[one.at : one.at + one.size] = head.target[one.at : one.at + one.size]
             pair = pairs.get(one.at)
             place = f"request.query.{pair.name}" if pair is not None else "request.target"
             redactions.append(Redaction(place, one.kind if pair is not None else SECRET))
-            self._note_place(place, (one.kind,), before[one.at : one.at + one.size], before)
+            places.append((place, one))
+        self._note_values(places, before)
         secrets = [Secret(TARGET, *span) for span in merged.spans if span not in alone]
         return "".join(target), secrets
 
