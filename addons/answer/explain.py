@@ -20,7 +20,7 @@ from ...tape.diff.divergence_types import (
 )
 from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
-from ...tape.exchange import Request, Seq, VerdictKind
+from ...tape.exchange import Request, RequestClass, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.provenance import (
     Answer,
@@ -145,7 +145,7 @@ def _changed(
         cause is None
         and not replaced
         and len(found) < _COMPARED
-        and is_volatile(found, then_s, now_s)
+        and is_volatile(found, then_s, now_s, is_effect=kind is RequestClass.EFFECT)
     ):
         rule = propose_rule(recorded, request, found, open_run.identifier.rules, kind, secret)
     text = [

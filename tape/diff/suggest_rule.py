@@ -15,6 +15,7 @@ from ..canonical.block_names import without_block_names
 from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, compile_rules
 from ..exchange import Request, RequestClass
 from .divergence_types import Difference
+from .place_names import names_party
 from .volatile import Seen, ValueClass, classify_values
 
 _MOST_PLACES = 32
@@ -58,12 +59,19 @@ def propose_rule(
     return _yaml(match.text, places) if count and old == new else ""
 
 
-def is_volatile(found: Iterable[Difference], recorded_s: float, asked_s: float) -> bool:
+def is_volatile(
+    found: Iterable[Difference], recorded_s: float, asked_s: float, *, is_effect: bool
+) -> bool:
     """Say whether every difference is of values that a program makes anew each time, as `learn` has it.
 
     recorded_s, asked_s: when either request was made, in seconds since the epoch.
+    is_effect: an id in a place of it that names a party is content.
     """
-    return all(_volatile_class(one, recorded_s, asked_s) is not ValueClass.CONTENT for one in found)
+    return all(
+        _volatile_class(one, recorded_s, asked_s) is not ValueClass.CONTENT
+        and not (is_effect and names_party(one.place))
+        for one in found
+    )
 
 
 def has_clock(found: Iterable[Difference], recorded_s: float, asked_s: float) -> bool:

@@ -7,6 +7,8 @@ Rules:
    is ignored wrongly hides a change.
 2. Both values must be of the same kind: an id beside a time is content.
 3. A value that is not whole (shortened, or missing on one side) is never more than content.
+4. A number that counts by one from a small start may count requests; whether it does is in the name of its place
+   (`place_names.py`).
 
 Values are as `Difference` shows them: text in quotes where it stood in JSON.
 """
@@ -66,6 +68,8 @@ _ENTROPY_BITS = 3.2
 """A character of 16 or more that were drawn at random carries more, one of words less."""
 _LARGE = 10**15
 """Whole numbers from here on are drawn at random, or times."""
+_SMALL = 100
+"""The most that what counts requests begins with."""
 _LONG_FRACTION = 10
 """Digits behind the point of a number that was drawn or measured."""
 
@@ -77,7 +81,7 @@ def classify_values(seen: Sequence[Seen]) -> tuple[ValueClass, str]:
     """
     found = {_classify(pair) for pair in seen}
     kinds = {kind for kind, _ in found}
-    if kinds == {ValueClass.CONTENT} and _grows(seen):
+    if kinds == {ValueClass.CONTENT} and _counts(seen):
         return ValueClass.COUNTER, ""
     if len(kinds) == 1:
         forms = sorted({form for _, form in found if form})
@@ -212,14 +216,14 @@ def _entropy(text: str) -> float:
     return -sum(count / size * math.log2(count / size) for count in Counter(text).values())
 
 
-def _grows(seen: Sequence[Seen]) -> bool:
-    """Say whether whole numbers grow in both recordings; two are the fewest that can."""
+def _counts(seen: Sequence[Seen]) -> bool:
+    """Say whether whole numbers count by one in both recordings, from a small start; two are the fewest that can."""
     if len(seen) < 2:
         return False
     for values in ([bare(pair.one) for pair in seen], [bare(pair.other) for pair in seen]):
         if not all(value.isascii() and value.isdigit() and len(value) < 19 for value in values):
             return False
         numbers = [int(value) for value in values]
-        if any(after <= before for before, after in pairwise(numbers)):
+        if numbers[0] > _SMALL or any(after != before + 1 for before, after in pairwise(numbers)):
             return False
     return True

@@ -2,7 +2,9 @@
 
 `learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
 there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
-nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again.
+nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again. A number
+that counts is content unless its name says that it counts requests, and so is an id that names a party of an effect
+(`tape/diff/place_names.py`).
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
 
 Of two WebSockets the client's messages are compared, each with the one of the same place, as a playback
@@ -39,6 +41,7 @@ from ...tape.diff.difference import differences, json_step, show_difference
 from ...tape.diff.divergence_types import ABSENT, Difference, one_line
 from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import path_shape
+from ...tape.diff.place_names import names_counter, names_party
 from ...tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
 from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ...tape.headers.counted_fields import FieldRules
@@ -74,6 +77,7 @@ _REPLACED = "(replaced)"
 
 FLOWS = "it comes from an earlier answer of the same recording"
 CONTENT = "content"
+PARTY = "it says with whom something is done"
 NO_RULE = "no rule can name this place"
 
 
@@ -343,6 +347,8 @@ class _Observation:
     full: tuple[str, str]
     """Both values, not shortened where they could be found whole."""
     at_s: tuple[float, float]
+    is_effect: bool
+    """Or may be one: a message of a WebSocket has no class of its own."""
     numbers: tuple[int, int] | None = None
     """Of the messages, in WebSockets."""
     before: tuple[_When, _When] = ((0, 0), (0, 0))
@@ -400,6 +406,7 @@ def _observe(
                 _full(other.request, found.place, found.asked),
             ),
             (one.started_ns / 1e9, other.started_ns / 1e9),
+            kind is RequestClass.EFFECT,
             before=((pair[0], -1), (pair[1], -1)),
         )
 
@@ -422,11 +429,12 @@ def _observe_messages(
 ) -> Iterator[_Observation]:
     one, other = (tape.exchange(seq) for tape, seq in zip(tapes, pair, strict=True))
     whence = _whence(one.request), _whence(other.request)
+    is_effect = one.request_class is not RequestClass.INFERENCE
     for first, second in _strays(tapes, pair, rules):
         if first is None or second is None or first.message.kind is not second.message.kind:
             found = Difference("message", _name(first), _name(second))
             at_s = one.started_ns / 1e9, other.started_ns / 1e9
-            yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s)
+            yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s, is_effect)
             continue
         old, new = first.message, second.message
         kind = one.request_class
@@ -441,6 +449,7 @@ def _observe_messages(
                     _full(as_request(other.request, new.data), found.place, found.asked),
                 ),
                 (one.started_ns / 1e9 + old.at_us / 1e6, other.started_ns / 1e9 + new.at_us / 1e6),
+                is_effect,
                 (first.number, second.number),
                 ((old.after, first.number), (new.after, second.number)),
             )
@@ -618,7 +627,7 @@ def _indexes(place: str) -> tuple[_Step, ...]:
 
 def _places(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> list[Place]:
     """Give the places of one group: one if all items differ in the same way, else one for each that is volatile."""
-    whole = _place(group)
+    whole = _place(tapes, group)
     if whole.value_class is not ValueClass.CONTENT and _all_have_class(tapes, group, whole):
         return [whole]
     by_place: dict[str, list[_Observation]] = {}
@@ -626,7 +635,7 @@ def _places(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> list[Place
         by_place.setdefault(one.difference.place, []).append(one)
     if len(by_place) == 1:
         return [whole]
-    single = {place: _place(found) for place, found in by_place.items()}
+    single = {place: _place(tapes, found) for place, found in by_place.items()}
     rest = [
         one
         for place, found in by_place.items()
@@ -634,22 +643,27 @@ def _places(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> list[Place
         for one in found
     ]
     kept = [one for one in single.values() if one.value_class is not ValueClass.CONTENT]
-    return [*kept, *([_place(rest)] if rest else [])]
+    return [*kept, *([_place(tapes, rest)] if rest else [])]
 
 
-def _place(group: list[_Observation]) -> Place:
+def _place(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> Place:
     own = [one for one in group if not one.flows]
     kind, form = ValueClass.CONTENT, ""
     if group[0].difference.place.partition(" ")[0] in _NAMED:
         kind, form = classify_values([one.seen for one in own or group])
     first = (own or group)[0]
+    is_party = kind in (ValueClass.ID, ValueClass.RANDOM) and any(
+        one.is_effect and names_party(one.difference.place) for one in own
+    )
+    if is_party or (kind is ValueClass.COUNTER and not names_counter(first.difference.place)):
+        kind, form = ValueClass.CONTENT, ""
     places = [_indexes(one.difference.place) for one in group]
     # An index that is the same everywhere stays.
     varying = tuple(at[0] if len(set(at)) == 1 else None for at in zip(*places, strict=True))
     place = with_indexes(first.difference.place, varying)
-    why = FLOWS if not own else CONTENT if kind is ValueClass.CONTENT else ""
-    if not why and not _nameable(place):
-        why = NO_RULE
+    why = FLOWS if not own else PARTY if is_party else CONTENT
+    if own and kind is not ValueClass.CONTENT:
+        why = "" if _nameable(place) and _leads_somewhere(tapes, first, place) else NO_RULE
     return Place(
         match=_match(group),
         place=place,
@@ -726,6 +740,15 @@ def _nameable(place: str) -> bool:
                 return False
     except ValueError:
         return False
+
+
+def _leads_somewhere(tapes: tuple[_Tape, _Tape], one: _Observation, place: str) -> bool:
+    """Say whether a JSON path finds the value; it does not where a name is shown with escapes, or shortened."""
+    steps = _steps(place) if place.startswith("body $") else None
+    if steps is None:
+        return True
+    number = None if one.numbers is None else one.numbers[0]
+    return any(True for _ in _values_at(tapes[0].asked(one.seqs[0], number), steps))
 
 
 def _rules_of(places: Sequence[Place]) -> tuple[IgnoreRule, ...]:

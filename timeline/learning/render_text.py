@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from ..receipts.render_text import plain, table
-from .learn import Lesson, Partnerless, Place, render_rules, render_telemetry
+from .learn import CONTENT, PARTY, Lesson, Partnerless, Place, render_rules, render_telemetry
 
 _PLACES = 60
 _PARTNERLESS = 12
 _VALUE = 44
+_CONTENT = "At places of the class content the two ask for something else. No rule is proposed there: it would give a request the answer to another one."
 
 
 def render_lesson(lesson: Lesson) -> str:
@@ -27,6 +28,8 @@ def render_lesson(lesson: Lesson) -> str:
             "",
             render_telemetry(lesson.telemetry).rstrip("\n"),
         ]
+    if any(place.why in (CONTENT, PARTY) for place in lesson.places):
+        lines += ["", _CONTENT]
     if lesson.rules:
         lines += [
             "",

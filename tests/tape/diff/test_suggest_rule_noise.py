@@ -28,10 +28,17 @@ def test_what_is_made_anew_is_volatile(
 ) -> None:
     """As `learn` has it; everything else is content."""
     found = [Difference("body $.x", recorded, asked)]
-    assert is_volatile(found, THEN_S, NOW_S) is volatile
+    assert is_volatile(found, THEN_S, NOW_S, is_effect=True) is volatile
     assert has_clock(found, THEN_S, NOW_S) is clock
     content = Difference("body $.y", '"a"', '"b"')
-    assert not is_volatile([*found, content], THEN_S, NOW_S)
+    assert not is_volatile([*found, content], THEN_S, NOW_S, is_effect=True)
+
+
+def test_an_id_that_names_a_party_of_an_effect_is_content() -> None:
+    """Who is paid is what an effect is about, however drawn the id looks."""
+    found = [Difference("body $.to", *UUIDS)]
+    assert not is_volatile(found, THEN_S, NOW_S, is_effect=True)
+    assert is_volatile(found, THEN_S, NOW_S, is_effect=False)
 
 
 @pytest.mark.parametrize(

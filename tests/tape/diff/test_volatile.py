@@ -55,12 +55,25 @@ def test_a_value_is_what_it_looks_like(one: str, other: str, kind: str, form: st
     assert classify_values([Seen(one, other, NOW, NOW + 86400)]) == (ValueClass(kind), form)
 
 
-def test_whole_numbers_that_grow_in_both_are_a_counter() -> None:
-    """One pair alone could be anything."""
-    pairs = [Seen(str(n), str(n + 40), NOW, NOW) for n in (3, 4, 7)]
-    assert classify_values(pairs) == (ValueClass.COUNTER, "")
-    assert classify_values(pairs[:1]) == (ValueClass.CONTENT, "")
-    assert classify_values(pairs[::-1]) == (ValueClass.CONTENT, "")
+@pytest.mark.parametrize(
+    ("ones", "others", "kind"),
+    [
+        ((3, 4, 5), (43, 44, 45), "counter"),
+        ((0, 1), (1, 2), "counter"),
+        ((3,), (43,), "content"),
+        ((5, 4, 3), (45, 44, 43), "content"),
+        ((3, 4, 7), (43, 44, 47), "content"),
+        ((2, 4, 6), (5, 10, 15), "content"),
+        ((1, 21, 41), (1, 51, 101), "content"),
+        ((3, 4), (4300, 4301), "content"),
+    ],
+)
+def test_whole_numbers_that_count_by_one_from_a_small_start_are_a_counter(
+    ones: tuple[int, ...], others: tuple[int, ...], kind: str
+) -> None:
+    """In both recordings; one pair alone could be anything, and quantities and offsets grow in steps."""
+    pairs = [Seen(str(one), str(other), NOW, NOW) for one, other in zip(ones, others, strict=True)]
+    assert classify_values(pairs) == (ValueClass(kind), "")
 
 
 def test_one_content_among_ids_makes_the_place_content() -> None:

@@ -20,7 +20,7 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
-from playhead.timeline.learning.learn import FLOWS, NO_RULE, Lesson, learn, render_rules
+from playhead.timeline.learning.learn import FLOWS, NO_RULE, PARTY, Lesson, learn, render_rules
 from playhead.timeline.learning.render_text import render_lesson
 
 URL = "https://api.test/v1/runs"
@@ -177,13 +177,78 @@ def test_an_index_that_stays_is_kept(study: Any) -> None:
 
 
 def test_a_counter_is_seen_over_several_requests(study: Any) -> None:
-    """Numbers that grow in both recordings, from another start."""
+    """Numbers that count by one in both recordings, from another start, where the name says that they count."""
 
     def task(chance: Random) -> list[Asked]:
-        start = chance.randrange(10_000)
-        return [ask({"text": f"step {n}" * 5, "n": start + n}) for n in range(4)]
+        start = chance.randrange(50)
+        told = [{"seq": start + n, "n": start + n, "nights": start + n} for n in range(4)]
+        return [ask({"text": f"step {n}" * 5, **one}) for n, one in enumerate(told)]
 
-    assert places(study(task)) == [("body $.n", "counter", True)]
+    assert places(study(task)) == [
+        ("body $.seq", "counter", True),
+        ("body $.n", "content", False),
+        ("body $.nights", "content", False),
+    ]
+
+
+def test_pages_quantities_and_coordinates_are_content(study: Any) -> None:
+    """A rule would serve another page, order or move without a remark; what is printed says why there is none."""
+
+    def task(chance: Random) -> list[Asked]:
+        step = chance.randrange(2, 90)
+        asked: list[Asked] = []
+        for n in range(3):
+            items = [{"qty": (n + 1) * step}, {"qty": (n + 1) * step}]
+            asked.append(ask(url=f"https://api.test/list?offset={n * step + 1}"))
+            asked.append(ask({"items": items}, url="https://api.test/cart"))
+            asked.append(ask({"x": n * step + 1}, url="https://api.test/move"))
+            asked.append(ask(url=f"https://api.test/items?id={step + n}&page={step + n}"))
+        return asked
+
+    lesson = study(task)
+    assert {(one.value_class.value, one.proposed) for one in lesson.places} == {("content", False)}
+    text = render_lesson(lesson)
+    assert "the two ask for something else" in text
+    assert "made anew" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "parties"),
+    [("/v1/pay", set()), ("/v1/chat/completions", {"body $.to", "body $.payee.id"})],
+)
+def test_who_is_paid_is_content(study: Any, path: str, parties: set[str]) -> None:
+    """In an effect, however drawn its id looks; ids of the request itself are proposed as ever."""
+
+    def task(chance: Random) -> list[Asked]:
+        def account() -> str:
+            return f"acct_1A2b3C{chance.randrange(10**6):06}Z"
+
+        body = {"to": account(), "payee": {"id": new_id(chance)}, "ref": new_id(chance)}
+        own = {"model": "m", "messages": [], "meta": {"id": account()}}
+        return [ask({**body, **own}, url=f"https://api.test{path}")]
+
+    lesson = study(task)
+    proposed = {one.place for one in lesson.places if one.proposed}
+    assert proposed == {"body $.ref", "body $.meta.id"} | parties
+    assert {one.why for one in lesson.places if not one.proposed} <= {PARTY}
+    assert (PARTY in render_lesson(lesson)) is (not parties)
+
+
+def test_a_name_that_is_shown_with_escapes_has_no_rule(study: Any) -> None:
+    """A line end or a long name: the place that is shown is not the one that a rule would look for."""
+
+    def task(chance: Random) -> list[Asked]:
+        names = ("a\nb", "x" * 300, "a\\b", "\u00fc*")
+        return [ask({"k": 1, **{name: new_id(chance) for name in names}})]
+
+    lesson = study(task)
+    told = {one.place[:14]: one.why for one in lesson.places}
+    assert told == {
+        "body $['a\\nb']": NO_RULE,
+        "body $.xxxxxxx": NO_RULE,
+        "body $['a\\b']": "",
+        "body $['\u00fc*']": "",
+    }
 
 
 def test_what_no_rule_can_name_is_told(study: Any) -> None:

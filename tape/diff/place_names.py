@@ -1,0 +1,91 @@
+"""Read the name of the place at which two requests differ: whether it says that requests are counted, or names a party.
+
+Values alone do not tell: 1, 2, 3 may number requests or be what is bought, and `acct_1A2b3C4d5E` may be drawn or be
+who is paid. When in doubt a place is content.
+"""
+
+import re
+from urllib.parse import unquote_plus
+
+_STEP = re.compile(r"[^.\[\]'\"*]+")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+
+_COUNTERS = frozenset(
+    (
+        *("seq", "sequence", "seqno", "seqnum", "seqid", "sequenceno", "sequencenum"),
+        *("sequencenumber", "sequenceid", "counter", "nonce", "ordinal", "serial"),
+        *("reqid", "requestid", "requestno", "requestnumber", "requestindex", "requestseq"),
+        *("requestcounter", "rpcid", "xid", "rid", "callid", "correlationid", "invocationid"),
+        *("messageid", "msgid", "messageno", "messagenumber", "messageindex", "messageseq"),
+        *("eventid", "eventno", "eventnumber", "eventindex", "eventseq", "frameid", "packetid"),
+    )
+)
+_TOP_COUNTERS = frozenset(("id", "index", "idx"))
+"""Number the message only where they are members of it; deeper, or in a target or form, of what it is about."""
+
+_PARTIES = frozenset(
+    (
+        *(
+            "to",
+            "from",
+            "payee",
+            "payer",
+            "account",
+            "acct",
+            "customer",
+            "cust",
+            "user",
+            "username",
+        ),
+        *(
+            "recipient",
+            "receiver",
+            "sender",
+            "beneficiary",
+            "creditor",
+            "debtor",
+            "buyer",
+            "seller",
+        ),
+        *("merchant", "vendor", "supplier", "client", "member", "owner", "holder", "cardholder"),
+        *("assignee", "author", "contact", "person", "patient", "employee", "subscriber", "guest"),
+        *("tenant", "organization", "organisation", "org", "company", "party", "counterparty"),
+        *("wallet", "iban", "bank", "card", "address", "addr", "email", "phone"),
+        *("source", "destination", "target", "cc", "bcc"),
+    )
+)
+_OF_A_PARTY = frozenset(
+    ("id", "ids", "uuid", "guid", "uid", "key", "ref", "reference", "no", "number", "name", "value")
+)
+"""Words that say how the party is named, behind its own."""
+
+
+def names_counter(place: str) -> bool:
+    """Say whether a place is called as what counts requests or messages is."""
+    what, steps = _read(place)
+    if not steps:
+        return False
+    name = "".join(_words(steps[-1]))
+    return name in _COUNTERS or (name in _TOP_COUNTERS and what == "body" and len(steps) == 1)
+
+
+def names_party(place: str) -> bool:
+    """Say whether a place is called as somebody is with whom something is done."""
+    words = [word for step in _read(place)[1] for word in _words(step)]
+    while len(words) > 1 and words[-1] in _OF_A_PARTY:
+        words.pop()
+    return bool(words) and (words[-1] in _PARTIES or words[-1].removesuffix("s") in _PARTIES)
+
+
+def _read(place: str) -> tuple[str, list[str]]:
+    """Give what holds a place, and the names on the way to it; indexes of lists are none."""
+    what, _, path = place.partition(" ")
+    if what == "body":
+        path = path.removeprefix("$") if path.startswith("$") else ""
+    elif what in ("query", "form"):
+        path = unquote_plus(path)
+    return what, [step for step in _STEP.findall(path) if not step.isdigit()]
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
