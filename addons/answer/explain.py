@@ -47,6 +47,7 @@ _TRACED = 3
 _LIMIT_S = 0.5
 _REDACTION = "redaction replaced a value there{}: `redact` and `redact_off` say what is a secret"
 _DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again, as far as `sources` in its receipt says"
+_WORKERS = "a clock or something drawn at random differs, although both are repeated (`--determinism full`): another worker may have taken the job, as where several take jobs from one queue; draw for a job before it is queued"
 
 
 def explain(playback: PlaybackState, pending: PendingExchange, request: Request) -> Divergence:
@@ -159,9 +160,8 @@ def _changed(
     ):
         replaced = (cause.place,)
         text.append(f"{cause.place}: {_REDACTION.format(' in the answer that it was made from')}")
-    full = open_run.config.determinism == "full"
-    if cause is None and not replaced and not full and has_clock(found, then_s, now_s):
-        text.append(_DETERMINISM)
+    if cause is None and not replaced and has_clock(found, then_s, now_s):
+        text.append(_WORKERS if open_run.config.determinism == "full" else _DETERMINISM)
     return Divergence(
         DivergenceKind.CHANGED,
         pending.seq,

@@ -184,6 +184,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
+        # What is repeated follows the tape; a divergence is explained by it.
+        level = "off" if preload_bundle is None else preload_bundle.basis.level
+        runtime.registry.adopt(replace(runtime.registry.config, determinism=level))
         sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack, search)
         child = _Child(job, runtime.registry.hurry)
         # What was prepared in the working folder is none of the command's.

@@ -124,6 +124,36 @@ def test_without_it_the_replay_diverges(recorded: Told, launcher: Launcher) -> N
     assert replayed.receipt["level"].startswith("3:")
 
 
+WORKER = """
+import json, os, sys, threading, urllib.request, uuid
+def work(number):
+    if number == sys.argv[1]:
+        body = json.dumps({"id": str(uuid.uuid4())}).encode()
+        headers = {"content-type": "application/json"}
+        asked = urllib.request.Request(os.environ["ORIGIN"] + "/say", body, headers)
+        try:
+            urllib.request.urlopen(asked).read()
+        except OSError:
+            pass
+for number in "12":
+    thread = threading.Thread(target=work, args=(number,))
+    thread.start()
+    thread.join()
+"""
+
+
+def test_a_job_that_another_worker_takes_is_told_of_as_such(launcher: Launcher) -> None:
+    """Full determinism is advised only to who has it not: with it a worker draws its own lots, not those of a job."""
+    agent = [sys.executable, "-c", WORKER]
+    launcher("record", "--run", "workers", "--determinism", "full", agent=[*agent, "1"])
+    stolen = launcher("replay", "--no-sandbox", "workers", agent=[*agent, "2"])
+    assert "another worker may have taken the job" in stolen.err
+    assert "recorded and replayed with" not in stolen.err
+    off = launcher("replay", "--no-sandbox", "--determinism=off", "workers", agent=[*agent, "1"])
+    assert "recorded and replayed with `--determinism full`" in off.err
+    assert "another worker" not in off.err
+
+
 def test_sleeps_are_kept_short_where_declared(recorded: Told, launcher: Launcher) -> None:
     """As the receipt says; without the recorded clock it is an error, and nothing is run."""
     replayed = launcher("replay", "--no-sandbox", "--sleeps", "short", "tape")
