@@ -162,7 +162,25 @@ class LinkedValues:
     def is_split(self, old: Linked, new: Linked) -> bool:
         """Say whether a recorded value that reads like a credential has stood for another present value than this one."""
         now = self._recorded.get(_key(old))
-        return now not in (None, new.value) and new.value != old.value and self.account(old.value)
+        return now not in (None, new.value) and self.account(old.value)
+
+    def was_given(self, present: Linked) -> bool:
+        """Say whether an answer of the tape gave a present value: it stands for what was given, whatever stands for that elsewhere."""
+        return _key(present) in self._given
+
+    def find_torn(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Find the pairs of one request by which a recorded value that reads like a credential stands for two present ones."""
+        groups: dict[_Value, list[Pair]] = {}
+        for old, new in pairs:
+            told = old.space is Space.CREDENTIAL and self.account(old.value)
+            if told and not self.was_given(new):
+                groups.setdefault(_key(old), []).append((old, new))
+        found = list[Pair]()
+        for group in groups.values():
+            itself = any(old.value == new.value for old, new in group)
+            meant = group[0][0].value if itself else group[0][1].value
+            found += [pair for pair in group if pair[1].value != meant]
+        return found
 
     def was_asked(self, recorded: Linked) -> bool:
         """Say whether a recorded value was in a request before any answer gave it."""

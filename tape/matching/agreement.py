@@ -6,7 +6,7 @@ reported fields, an idempotency key) chooses among recorded requests that are al
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -256,6 +256,7 @@ class Agreement:
         for pair in self._find_moved(request, recorded):
             if pair[0].place not in told:
                 wrong.append(_drift(pair, _MOVED))
+        split: list[Pair] = []
         if old.inner:
             inner = self._find_inner(request).linked
             kind = recorded.request_class
@@ -265,6 +266,7 @@ class Agreement:
             wrong += self._find_invented(unseen, recorded.seq)
             split = self._not_masked(request, kind, self._inner.find_split(old.inner, inner))
             wrong += [_drift(pair, _SPLIT) for pair in split]
+        wrong += self._find_torn(request, recorded, {*told, *(pair[0].place for pair in split)})
         wrong += self._find_invented(agrees.unseen, recorded.seq)
         for place, what in self.find_changed(request, recorded):
             shown = Difference(place, "(replaced)", "(replaced)")
@@ -272,6 +274,27 @@ class Agreement:
         for difference in self._blocks.find_mistaken(request, recorded.request):
             wrong.append(Drift(f"its {difference.place} is another block", difference))
         return wrong
+
+    def _find_torn(
+        self, request: Request, recorded: Exchange, told: Container[str]
+    ) -> Iterator[Drift]:
+        """Give the places by which a recorded key stands for two present ones, in this request or by an earlier one's body.
+
+        told: places that are known to be wrong.
+        """
+        old, new = self._read_beside(recorded).linked, self._read_present(request).linked
+        torn = list(self._inner.find_split_fields(old, new))
+        inner = self._pair_inner(request, recorded)
+        torn += self._links.find_torn((*find_pairs(old, new), *inner))
+        for pair in dict.fromkeys(torn):
+            if pair[0].place not in told and not (
+                pair in inner and self._is_masked(request, recorded.request_class, pair[0].place)
+            ):
+                yield _drift(pair, _SPLIT)
+
+    def _pair_inner(self, request: Request, recorded: Exchange) -> list[Pair]:
+        inner = self._read_beside(recorded).inner
+        return self._inner.pair(inner, self._find_inner(request).linked) if inner else []
 
     def find_changed(self, request: Request, recorded: Exchange) -> Iterator[Changed]:
         """Find the places in which a replaced value that counts is not the recorded one."""
@@ -365,6 +388,7 @@ class Agreement:
         unseen = self._inner.find_unseen(old.linked, new.linked)
         changed += [Changed(pair[0].place, _INVENTED) for pair in self._keep_invented(unseen, seq)]
         split = self._inner.find_split(old.linked, new.linked)
+        split += self._links.find_torn(self._inner.pair(old.linked, new.linked))
         changed += [Changed(pair[0].place, _SPLIT) for pair in split]
         old_ids, new_ids = (
             read_linked_message(one, one.body, self._rules, request_class)

@@ -7,13 +7,13 @@ Documents are compared as values, so the secrets of one kind in a body are in an
 its kind in the recorded request is the one that it stands for.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ..exchange import Request
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space
-from ..headers.linked_values import LinkedValues, Pair
+from ..headers.linked_values import LinkedValues, Pair, find_pairs
 from .replaced_values import Replaced
 
 FindInner = Callable[[Request], Iterable[tuple[str, bytes, bytes, bool]]]
@@ -65,16 +65,30 @@ class InnerSecrets:
             (old[place], new[place])
             for place in new
             if place in old
+            and not self._links.was_given(new[place])
             and any(one.is_split(old[place], new[place]) for one in (self._own, self._links))
         ]
 
+    def find_split_fields(
+        self, recorded: Iterable[Linked], present: Iterable[Linked]
+    ) -> Iterator[Pair]:
+        """Find the values of header fields that another one has stood for outside of header fields, each with the recorded one."""
+        for old, new in find_pairs(recorded, present):
+            told = old.space is Space.CREDENTIAL and not self._links.was_given(new)
+            if told and self._own.is_split(old, new):
+                yield old, new
+
+    @staticmethod
+    def pair(recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
+        """Give recorded and present values of the places that have one secret."""
+        old, new = _alone(recorded), _alone(present)
+        return [(old[place], new[place]) for place in new if place in old]
+
     def pair_unsettled(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> list[Pair]:
         """Give recorded and present values of the places that have one secret, where it is not known yet which stands for which."""
-        old, new = _alone(recorded), _alone(present)
-        pairs = [(old[place], new[place]) for place in new if place in old]
         return [
             pair
-            for pair in pairs
+            for pair in self.pair(recorded, present)
             if not any(one.is_settled(*pair) for one in (self._own, self._links))
         ]
 
@@ -123,7 +137,7 @@ class InnerSecrets:
     def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
         """Remember which stand for which, where a place has one secret."""
         old, new = _alone(recorded), _alone(present)
-        both = [place for place in new if place in old]
+        both = [place for place in new if place in old and not self._links.was_given(new[place])]
         self._own.note([old[place] for place in both], [new[place] for place in both])
 
 

@@ -245,3 +245,51 @@ def test_two_ids_of_the_run_that_redaction_replaced_are_kept_apart() -> None:
         assert not play.ask(_in_session(N, N, "one"), 1)[0]
         assert not play.ask(_in_session(U, U, "two"), 2)[0]
         assert play.ask(_in_session(third, third, "three"), 3)[0] is refused
+
+
+def _everywhere(head: bytes = b"", query: bytes = b"", *members: bytes) -> Request:
+    """Have keys in a header field, a query and members of a body, where they are given."""
+    url = "POST https://api.test/v1" + (f"?api_key={query.decode()}" if query else "")
+    texts = [f'"m{at}": {{"api_key": "{one.decode()}"}}' for at, one in enumerate(members)]
+    request = replace(make_request(url, f"{{{', '.join(texts)}}}".encode()), headers=(JSON,))
+    return replace(request, headers=(JSON, (b"X-Api-Key", head))) if head else request
+
+
+@pytest.mark.parametrize("same_key", [True, False])
+@pytest.mark.parametrize("places", [(A, b"", A), (A, A), (b"", A, A), (b"", b"", A, A), (A, A, A)])
+def test_one_key_of_a_request_stands_for_one_now(places: tuple[bytes, ...], same_key: bool) -> None:
+    """In whichever of its places another one is, with the recorded one or a third in the others."""
+    at = [number for number, one in enumerate(places) if one]
+    for other in (A, B):
+        for changed in at:
+            now = [other if one else b"" for one in places]
+            now[changed] = C
+            play = _Play(_everywhere(*places), same_key=same_key)
+            assert play.ask(_everywhere(*now), 1)[0], now
+    for other in (A, B):
+        now = [other if one else b"" for one in places]
+        assert not _Play(_everywhere(*places), same_key=same_key).ask(_everywhere(*now), 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [((C, b""), (b"", b"", A)), ((b"", b"", A), (C, b"")), ((b"", A), (C, b""))]
+)
+def test_a_key_that_stands_for_itself_stands_for_no_other(
+    first: tuple[bytes, ...], then: tuple[bytes, ...]
+) -> None:
+    """In one request in the header field and in another in the body, in either order."""
+    tape = [_everywhere(*(A if one else b"" for one in places)) for places in (first, then)]
+    play = _Play(*tape, same_key=True)
+    assert not play.ask(_everywhere(*first), 1)[0]
+    assert play.ask(_everywhere(*then), 2)[0]
+
+
+def test_a_key_that_an_answer_says_back_may_stand_beside_a_rotated_one() -> None:
+    """The agent has the recorded one of the answer, and the new one of its environment."""
+    answer = replace(make_response(b'{"api_key": "' + A + b'"}'), headers=(JSON,))
+    play = _Play(_headed(A), _everywhere(A, b"", A), answers=(answer,), same_key=True)
+    given = play.find(1).response
+    assert given is not None
+    assert not play.ask(_headed(C), 1)[0]
+    said = given.body.partition(b': "')[2].rstrip(b'"}')
+    assert not play.ask(_everywhere(C, b"", said), 2)[0]
