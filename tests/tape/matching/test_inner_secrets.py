@@ -293,3 +293,14 @@ def test_a_key_that_an_answer_says_back_may_stand_beside_a_rotated_one() -> None
     assert not play.ask(_headed(C), 1)[0]
     said = given.body.partition(b': "')[2].rstrip(b'"}')
     assert not play.ask(_everywhere(C, b"", said), 2)[0]
+
+
+@pytest.mark.parametrize(("now", "refused"), [((A, A), False), ((C, C), False), ((A, C), True)])
+def test_one_key_of_a_message_stands_for_one_now(now: tuple[bytes, ...], refused: bool) -> None:
+    """As in a request."""
+    play = _Play(same_key=True)
+    then, present = (
+        play.redactor.request(_everywhere(b"", b"", *keys))[0] for keys in ((A, A), now)
+    )
+    found = play.agreement.compare_message(then, present, RequestClass.READ, Seq(1))
+    assert bool(found.changed) is refused
