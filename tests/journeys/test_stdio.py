@@ -106,12 +106,14 @@ def test_another_request_is_answered_by_an_error(folder: Path) -> None:
     steps: list[Step] = [
         request(1, "echo", word="tea"),
         1,
-        request(2, "swap"),
-        request(3, "swap"),
+        # Told apart by a word: which of two equal requests at once is which, is chance.
+        request(2, "swap", word="first"),
+        request(3, "swap", word="second"),
         2,
     ]
     recorded = run(folder, ["record", "--run", "r"], steps)
-    steps = [request("x", "roots/lost"), 1, request("b", "swap"), request("a", "swap"), 2]
+    swapped = [request("b", "swap", word="first"), request("a", "swap", word="second")]
+    steps = [request("x", "roots/lost"), 1, *swapped, 2]
     replayed = run(folder, ["replay", "r", "--no-sandbox"], steps)
     assert (recorded.code, replayed.code, replayed.told) == (0, 121, b"")
     error, *answers = replayed.out.splitlines()
