@@ -60,7 +60,7 @@ class Routes:
         for pattern, proxy in self.hosts.items():
             if fits(pattern, host):
                 return proxy
-        if is_loopback(host) or any(one.covers(host, port) for one in self.excepted):
+        if _is_this_machine(host) or any(one.covers(host, port) for one in self.excepted):
             return DIRECT
         return self.https if scheme == "https" else self.http
 
@@ -84,7 +84,7 @@ def parse_no_proxy(texts: Iterable[str]) -> Iterator[Excepted]:
             yield _parse_entry(entry)
 
 
-def is_loopback(host: str) -> bool:
+def _is_this_machine(host: str) -> bool:
     """Say whether a host, however it is spelled, is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
