@@ -5,7 +5,7 @@ from typing import Any
 from mitmproxy import http
 
 from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
-from ...tape.exchange import Gone, RequestClass, Response
+from ...tape.exchange import Gone, Headers, RequestClass
 from ...tape.playback.delivery import is_out_of_time, left_early, left_late
 from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
@@ -30,7 +30,7 @@ def note_left(pending: PendingExchange) -> None:
     answer = pending.flow.response
     trailers = answer is not None and bool(answer.trailers)
     late = left_late(steps, spent_us)  # before it is read on
-    over = is_out_of_time(_find_recorded(pending))
+    over = answer is not None and is_out_of_time(_read_fields(answer))
     if left_early(steps, spent_us, trailers=trailers, out_of_time=over):
         how, then = _show(steps.gone)
         _note(pending, then, now, f"the client left its answer {how}")
@@ -41,13 +41,10 @@ def note_left(pending: PendingExchange) -> None:
         _note(pending, then, after if steps.head else f"{after}, before it began", text)
 
 
-def _find_recorded(pending: PendingExchange) -> Response | None:
-    """Find the recorded answer that is played."""
-    playback, decision = pending.open_run.playback, pending.decision
-    if playback is None or decision is None or decision.seq is None:
-        return None
-    recorded = pending.open_run.store.exchanges.find(playback.tape, decision.seq)
-    return recorded.response if recorded is not None else None
+def _read_fields(answer: http.Response) -> Headers:
+    """Give the fields of the answer that is played, as they were recorded."""
+    trailers = answer.trailers.fields if answer.trailers is not None else ()
+    return (*answer.headers.fields, *trailers)
 
 
 def note_late(pending: PendingExchange) -> None:

@@ -4,7 +4,7 @@ What a client took is what it was sent and what the buffers between did not hold
 a connection counts as taken once it has been sent.
 """
 
-from ..exchange import Exchange, Response
+from ..exchange import Exchange, Headers
 from .script import StepKind, Steps
 
 _MARGIN_US = 100_000
@@ -22,12 +22,12 @@ def saw_nothing(exchange: Exchange) -> bool:
     return exchange.gone is not None and not exchange.gone.head
 
 
-def is_out_of_time(response: Response | None) -> bool:
-    """Say whether an answer of gRPC says that the client's own deadline is over."""
-    if response is None:
-        return False
+def is_out_of_time(fields: Headers) -> bool:
+    """Say whether an answer of gRPC says that the client's own deadline is over.
+
+    fields: of its head and its trailers.
+    """
     name, value = _DEADLINE_EXCEEDED
-    fields = (*response.headers, *response.trailers)
     return any(field.lower() == name and text == value for field, text in fields)
 
 
