@@ -1,0 +1,87 @@
+"""Planted runs are what their truths say: the values are in their places, and nothing else explains them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from playhead.tests.support.counts import FULL
+
+from . import ALL
+from .paths import decoded, resolve, written
+from .streams import appears
+from .wire import Plain, encode
+
+
+def some(kind: str) -> list[Plain]:
+    """Give all cases of a kind with PLAYHEAD_FULL, else the first ones."""
+    generate, count = ALL[kind]
+    return generate(count if FULL else min(count, 40))
+
+
+def runs(case: Plain) -> list[list[Plain]]:
+    """Give the runs of a case."""
+    if "run" in case:
+        return [case["run"]]
+    found: list[list[Plain]] = [case["a"], case["b"]] if "a" in case else case["runs"]
+    return found
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_cases_are_the_same_each_time_and_do_not_depend_on_the_count(kind: str) -> None:
+    generate, _ = ALL[kind]
+    assert generate(6) == generate(6) == generate(9)[:6]
+    assert generate(6, seed=1) != generate(6, seed=2)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_runs_are_plain_data_in_the_order_of_arrival(kind: str) -> None:
+    for case in some(kind):
+        assert json.loads(json.dumps(case)) == case, case["id"]
+        for run in runs(case):
+            assert [one["seq"] for one in run] == list(range(1, len(run) + 1))
+            times = [one["started_ms"] for one in run]
+            assert times == sorted(times), case["id"]
+            assert all(
+                isinstance(encode(one[side]), bytes)
+                for one in run
+                for side in ("request", "response")
+            )
+
+
+def _ended_before(one: Plain, other: Plain) -> bool:
+    return bool(one["started_ms"] + one["took_ms"] <= other["started_ms"])
+
+
+def _asked(exchange: Plain, ask: Plain) -> Any:
+    return exchange["url"] if ask["place"] == "url" else resolve(exchange["request"], ask["path"])
+
+
+@pytest.mark.parametrize("case", some("blame"), ids=lambda case: str(case["id"]))
+def test_a_planted_value_is_where_the_truth_says_and_nowhere_before(case: Plain) -> None:
+    run, truth = case["run"], case["truth"]
+    ask, origin = truth["ask"], truth["origin"]
+    asked, leaf = run[ask["seq"] - 1], _asked(run[ask["seq"] - 1], ask)
+    if ask["whole"]:
+        assert (type(leaf), leaf) == (type(ask["value"]), ask["value"])
+    else:
+        assert str(ask["value"]) in leaf or json.dumps(ask["value"])[1:-1] in leaf
+    before = [one for one in run[: ask["seq"] - 1] if _ended_before(one, asked)]
+    if origin is None:
+        exempt = case["kind"].endswith(("common", "inside"))
+        assert exempt or not any(appears(ask["value"], one) for one in before)
+        return
+    first, side = run[origin["seq"] - 1], origin["side"]
+    assert first in before
+    assert appears(origin["value"], first, side)
+    if origin["path"] is not None:
+        found = resolve(first[side], origin["path"])
+        assert any(
+            leaf == origin["value"] or written(origin["value"]) in str(leaf)
+            for leaf in decoded(found)
+        )
+    for one in run[: origin["seq"] - 1]:
+        for form in (ask["value"], origin["value"]):
+            assert not any(appears(form, one, side) for side in ("request", "response"))
+    if truth["verdict"] == "recorded" and ask["place"] != "url":
+        assert written(ask["value"]) == written(origin["value"])
