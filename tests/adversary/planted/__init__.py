@@ -16,8 +16,10 @@ the full count; tests of every day use fewer.
 from collections.abc import Callable
 
 from .blame import blame
+from .cache import cache
 from .wire import Plain
 
 ALL: dict[str, tuple[Callable[..., list[Plain]], int]] = {
     "blame": (blame, 200),
+    "cache": (cache, 60),
 }

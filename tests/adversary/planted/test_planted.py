@@ -85,3 +85,25 @@ def test_a_planted_value_is_where_the_truth_says_and_nowhere_before(case: Plain)
             assert not any(appears(form, one, side) for side in ("request", "response"))
     if truth["verdict"] == "recorded" and ask["place"] != "url":
         assert written(ask["value"]) == written(origin["value"])
+
+
+@pytest.mark.parametrize("case", some("cache"), ids=lambda case: str(case["id"]))
+def test_the_counts_of_a_planted_cache_say_what_the_truth_says(case: Plain) -> None:
+    known: dict[str, int] = {}
+    for call in case["truth"]["calls"]:
+        exchange = case["run"][call["seq"] - 1]
+        read, verdict = call["read"], call["verdict"]
+        before = known.get(call["lane"], 0)
+        assert verdict in call["accept"]
+        if verdict == "hit":
+            assert read > max(before, 1024), (case["kind"], call)
+        elif verdict in ("first", "unknown", "lifetime ran out", "provider"):
+            assert not read, (case["kind"], call)
+        else:
+            assert call["part"], call
+            assert (read or 0) <= before or not before, (case["kind"], call)
+            if call["path"] is not None:
+                resolve(exchange["request"], call["path"])
+            assert call["path"] is not None or call["part"] == "model"
+        known[call["lane"]] = read or 0
+    assert len(case["truth"]["calls"]) == len(case["run"])
