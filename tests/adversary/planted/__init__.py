@@ -17,9 +17,11 @@ from collections.abc import Callable
 
 from .blame import blame
 from .cache import cache
+from .diff import diff
 from .wire import Plain
 
 ALL: dict[str, tuple[Callable[..., list[Plain]], int]] = {
     "blame": (blame, 200),
     "cache": (cache, 60),
+    "diff": (diff, 200),
 }

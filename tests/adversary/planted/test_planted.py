@@ -8,8 +8,9 @@ import pytest
 from playhead.tests.support.counts import FULL
 
 from . import ALL
-from .paths import decoded, resolve, written
-from .streams import appears
+from .diff import stripped
+from .paths import decoded, first_difference, resolve, written
+from .streams import appears, text_of
 from .wire import Plain, encode
 
 
@@ -107,3 +108,42 @@ def test_the_counts_of_a_planted_cache_say_what_the_truth_says(case: Plain) -> N
             assert call["path"] is not None or call["part"] == "model"
         known[call["lane"]] = read or 0
     assert len(case["truth"]["calls"]) == len(case["run"])
+
+
+def _alike(one: Plain, other: Plain) -> bool:
+    """Say whether two exchanges differ in nothing but what differs each time; streams by what they say."""
+    return (
+        one["url"] == other["url"]
+        and all(one[key] == other[key] for key in ("method", "status"))
+        and _stable(one["request"]) == _stable(other["request"])
+        and _stable(one["response"]) == _stable(other["response"])
+    )
+
+
+def _stable(body: Any) -> Any:
+    return text_of(body) if isinstance(body, list) else stripped(body)
+
+
+@pytest.mark.parametrize("case", some("diff"), ids=lambda case: str(case["id"]))
+def test_planted_runs_are_alike_until_they_diverge(case: Plain) -> None:
+    a, b, first = case["a"], case["b"], case["truth"]["first"]
+    if case["kind"] == "volatile in the context":
+        assert len(a) == len(b)
+        return
+    before_a, before_b = (a, b) if first is None else (a[: first["a"] - 1], b[: first["b"] - 1])
+    missing = [one for one in before_a if not any(_alike(one, other) for other in b)]
+    extra = [one for one in before_b if not any(_alike(one, other) for other in a)]
+    assert not missing
+    assert not extra
+    if first is None:
+        assert len(a) == len(b)
+        return
+    assert not (first["a"] <= len(a) and first["b"] <= len(b)) or not _alike(
+        a[first["a"] - 1], b[first["b"] - 1]
+    )
+    assert first["root"] in case["truth"]["roots"]
+    if first["path"] == "status":
+        assert a[first["a"] - 1]["status"] != b[first["b"] - 1]["status"]
+    elif first["path"]:
+        sides = [one[first["side"]] for one in (a[first["a"] - 1], b[first["b"] - 1])]
+        assert first_difference(*map(stripped, sides)) == first["path"]
