@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from .blame import blame
 from .cache import cache
+from .context import context
 from .diff import diff
 from .wire import Plain
 
@@ -24,4 +25,5 @@ ALL: dict[str, tuple[Callable[..., list[Plain]], int]] = {
     "blame": (blame, 200),
     "cache": (cache, 60),
     "diff": (diff, 200),
+    "context": (context, 60),
 }

@@ -201,14 +201,9 @@ def _reordered_then(rng: Random, b: Plain) -> Pair:
 
 
 def _polled(rng: Random, b: Plain) -> Pair:
-    return b, _truth(
-        "poll3",
-        "poll3",
-        "changed answer",
-        "response",
-        "$.state",
-        roots=["changed answer", "inserted"],
-    )
+    roots = ["changed answer", "inserted"]
+    truth = _truth("poll3", "poll3", "changed answer", "response", "$.state", roots=roots)
+    return b, truth | {"later": False}
 
 
 def _nothing(rng: Random, b: Plain) -> Pair:

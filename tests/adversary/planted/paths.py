@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]")
@@ -106,4 +107,5 @@ def decoded(body: Any) -> Iterator[Any]:
         yield leaf
         for line in leaf.split("\n") if isinstance(leaf, str) else ():
             if line[:1] in ("{", "["):
-                yield from decoded(json.loads(line))
+                with suppress(ValueError):
+                    yield from decoded(json.loads(line))

@@ -174,9 +174,12 @@ def request_id(dialect: str, rng: Random) -> dict[str, str]:
 
 def appears(value: Any, exchange: Plain, side: str = "response") -> bool:
     """Say whether a value is somewhere in one side of an exchange; for tests of the cases themselves."""
+    text = written(value)
+    return any(is_same(leaf, value) or text in str(leaf) for leaf in scalars(exchange, side))
+
+
+def scalars(exchange: Plain, side: str) -> list[Any]:
+    """Give all scalars of one side of an exchange, those of JSON in texts, too, and of streams what they say."""
     body = exchange[side]
-    texts = [*exchange[f"{side}_headers"].values(), exchange["url"] if side == "request" else ""]
-    for leaf in (*texts, *decoded(text_of(body) if isinstance(body, list) else body)):
-        if is_same(leaf, value) or (isinstance(leaf, str) and written(value) in leaf):
-            return True
-    return False
+    place = [*exchange[f"{side}_headers"].values(), exchange["url"] if side == "request" else ""]
+    return [*place, *decoded(text_of(body) if isinstance(body, list) else body)]

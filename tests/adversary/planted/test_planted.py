@@ -1,6 +1,7 @@
 """Planted runs are what their truths say: the values are in their places, and nothing else explains them."""
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,14 +11,15 @@ from playhead.tests.support.counts import FULL
 from . import ALL
 from .diff import stripped
 from .paths import decoded, first_difference, resolve, written
-from .streams import appears, text_of
+from .streams import appears, scalars, text_of
 from .wire import Plain, encode
 
 
+@cache
 def some(kind: str) -> list[Plain]:
     """Give all cases of a kind with PLAYHEAD_FULL, else the first ones."""
     generate, count = ALL[kind]
-    return generate(count if FULL else min(count, 40))
+    return generate(count if FULL else min(count, 24))
 
 
 def runs(case: Plain) -> list[list[Plain]]:
@@ -147,3 +149,47 @@ def test_planted_runs_are_alike_until_they_diverge(case: Plain) -> None:
     elif first["path"]:
         sides = [one[first["side"]] for one in (a[first["a"] - 1], b[first["b"] - 1])]
         assert first_difference(*map(stripped, sides)) == first["path"]
+
+
+class _Texts:
+    """All that the exchanges of a run say."""
+
+    def __init__(self, run: list[Plain]) -> None:
+        self._run = run
+        self._all = {
+            (one["seq"], side): "\n".join(map(str, scalars(one, side)))
+            for one in run
+            for side in ("request", "response")
+        }
+
+    def has(self, item: Plain, seq: int, side: str = "request") -> bool:
+        """Say whether one side of an exchange has a part."""
+        if item["kind"] == "tool":
+            return f'"{item["text"]}"' in json.dumps(self._run[seq - 1]["request"].get("tools"))
+        text = item["text"]
+        return (json.loads(text)["reason"] if text[0] == "{" else text) in self._all[seq, side]
+
+    def first(self, item: Plain) -> int:
+        """Give the first exchange that has a part, other than that of the tool."""
+        seqs = (one["seq"] for one in self._run if one["seq"] not in item["origins"])
+        return next(
+            int(seq) for seq in seqs if self.has(item, seq) or self.has(item, seq, "response")
+        )
+
+
+@pytest.mark.parametrize("case", some("context"), ids=lambda case: str(case["id"]))
+def test_what_a_planted_compaction_drops_was_there_and_is_gone(case: Plain) -> None:
+    assert case["truth"]["compactions"]
+    texts = _Texts(case["run"])
+    for found in case["truth"]["compactions"]:
+        asked = found["summary"] or found["before"]
+        assert [item for item in found["items"] if not item["optional"]]
+        for item in found["items"]:
+            assert texts.has(item, asked)
+            assert item["optional"] or texts.has(item, found["before"]), item
+            assert not texts.has(item, found["seq"]), item
+            assert texts.first(item) == item["origin"], item
+            for seq in item["origins"]:
+                assert texts.has(item, seq, "response")
+        for text in found["kept"]:
+            assert texts.has({"kind": "", "text": text}, found["seq"])
