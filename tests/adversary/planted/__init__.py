@@ -19,6 +19,7 @@ from .blame import blame
 from .cache import cache
 from .context import context
 from .diff import diff
+from .lanes import lanes
 from .wire import Plain
 
 ALL: dict[str, tuple[Callable[..., list[Plain]], int]] = {
@@ -26,4 +27,5 @@ ALL: dict[str, tuple[Callable[..., list[Plain]], int]] = {
     "cache": (cache, 60),
     "diff": (diff, 200),
     "context": (context, 60),
+    "lanes": (lanes, 40),
 }

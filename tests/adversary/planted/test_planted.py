@@ -193,3 +193,35 @@ def test_what_a_planted_compaction_drops_was_there_and_is_gone(case: Plain) -> N
                 assert texts.has(item, seq, "response")
         for text in found["kept"]:
             assert texts.has({"kind": "", "text": text}, found["seq"])
+
+
+def _caused(asked: Plain, fetched: Plain) -> bool:
+    return fetched["url"].rsplit("+", 1)[-1] in text_of(asked["response"])
+
+
+@pytest.mark.parametrize("case", some("lanes"), ids=lambda case: str(case["id"]))
+def test_each_model_call_is_of_a_lane_whose_conversation_grows(case: Plain) -> None:
+    calls = case["truth"]["calls"]
+    asked = [one["seq"] for one in case["run"] if one["method"] == "POST"]
+    assert [one["seq"] for one in calls] == asked
+    names = {one["lane"] for one in calls}
+    ended: dict[str, int] = {}
+    for call in calls:
+        exchange = case["run"][call["seq"] - 1]
+        assert call["parent"] in (*names, None)
+        assert call["parent"] in call["parents"]
+        if call["aside"]:
+            assert call["lane"] is None
+            continue
+        assert call["parent"] is None or call["parent"] in ended, call
+        assert ended.get(call["lane"], 0) <= exchange["started_ms"], case["kind"]
+        ended[call["lane"]] = exchange["started_ms"] + exchange["took_ms"]
+    for call in calls:
+        exchange = case["run"][call["seq"] - 1]
+        after = case["run"][call["seq"] : call["seq"] + 1]
+        assert all(
+            _ended_before(exchange, one)
+            for one in after
+            if one["method"] == "GET" and _caused(exchange, one)
+        )
+    assert len(names - {None}) >= 2

@@ -33,7 +33,7 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def user(text: str) -> Plain:
-    """Give what the user said."""
+    """Give what the user said; a message with `as` has a name in chats."""
     return {"role": "user", "text": text}
 
 
@@ -109,11 +109,12 @@ def anthropic_blocks(message: Plain) -> list[Plain]:
 
 
 def _chat(message: Plain) -> Plain:
+    named = {"name": message["as"]} if "as" in message else {}
     if message["role"] == "user":
-        return {"role": "user", "content": message["text"]}
+        return {"role": "user", "content": message["text"]} | named
     if message["role"] == "tool":
         return {"role": "tool", "tool_call_id": message["id"], "content": message["text"]}
-    written: Plain = {"role": "assistant", "content": message["text"] or None}
+    written: Plain = {"role": "assistant", "content": message["text"] or None} | named
     if message["calls"]:
         written["tool_calls"] = [
             {
