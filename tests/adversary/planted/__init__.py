@@ -19,6 +19,7 @@ from .blame import blame
 from .cache import cache
 from .context import context
 from .diff import diff
+from .history import history
 from .lanes import lanes
 from .wire import Plain
 
@@ -28,4 +29,5 @@ ALL: dict[str, tuple[Callable[..., list[Plain]], int]] = {
     "diff": (diff, 200),
     "context": (context, 60),
     "lanes": (lanes, 40),
+    "history": (history, 60),
 }

@@ -1,6 +1,7 @@
 """Planted runs are what their truths say: the values are in their places, and nothing else explains them."""
 
 import json
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -14,12 +15,21 @@ from .paths import decoded, first_difference, resolve, written
 from .streams import appears, scalars, text_of
 from .wire import Plain, encode
 
+EVERY_DAY = 24
+
 
 @cache
 def some(kind: str) -> list[Plain]:
     """Give all cases of a kind with PLAYHEAD_FULL, else the first ones."""
     generate, count = ALL[kind]
-    return generate(count if FULL else min(count, 24))
+    return generate(count if FULL else min(count, EVERY_DAY))
+
+
+def each(kind: str) -> pytest.MarkDecorator:
+    """Run a test for each case of a kind; cases are made when the first one runs, not when tests are collected."""
+    count = ALL[kind][1]
+    numbers = range(count if FULL else min(count, EVERY_DAY))
+    return pytest.mark.parametrize(("kind", "index"), [(kind, index) for index in numbers])
 
 
 def runs(case: Plain) -> list[list[Plain]]:
@@ -60,8 +70,9 @@ def _asked(exchange: Plain, ask: Plain) -> Any:
     return exchange["url"] if ask["place"] == "url" else resolve(exchange["request"], ask["path"])
 
 
-@pytest.mark.parametrize("case", some("blame"), ids=lambda case: str(case["id"]))
-def test_a_planted_value_is_where_the_truth_says_and_nowhere_before(case: Plain) -> None:
+@each("blame")
+def test_a_planted_value_is_where_the_truth_says_and_nowhere_before(kind: str, index: int) -> None:
+    case = some(kind)[index]
     run, truth = case["run"], case["truth"]
     ask, origin = truth["ask"], truth["origin"]
     asked, leaf = run[ask["seq"] - 1], _asked(run[ask["seq"] - 1], ask)
@@ -90,8 +101,9 @@ def test_a_planted_value_is_where_the_truth_says_and_nowhere_before(case: Plain)
         assert written(ask["value"]) == written(origin["value"])
 
 
-@pytest.mark.parametrize("case", some("cache"), ids=lambda case: str(case["id"]))
-def test_the_counts_of_a_planted_cache_say_what_the_truth_says(case: Plain) -> None:
+@each("cache")
+def test_the_counts_of_a_planted_cache_say_what_the_truth_says(kind: str, index: int) -> None:
+    case = some(kind)[index]
     known: dict[str, int] = {}
     for call in case["truth"]["calls"]:
         exchange = case["run"][call["seq"] - 1]
@@ -126,8 +138,9 @@ def _stable(body: Any) -> Any:
     return text_of(body) if isinstance(body, list) else stripped(body)
 
 
-@pytest.mark.parametrize("case", some("diff"), ids=lambda case: str(case["id"]))
-def test_planted_runs_are_alike_until_they_diverge(case: Plain) -> None:
+@each("diff")
+def test_planted_runs_are_alike_until_they_diverge(kind: str, index: int) -> None:
+    case = some(kind)[index]
     a, b, first = case["a"], case["b"], case["truth"]["first"]
     if case["kind"] == "volatile in the context":
         assert len(a) == len(b)
@@ -177,8 +190,9 @@ class _Texts:
         )
 
 
-@pytest.mark.parametrize("case", some("context"), ids=lambda case: str(case["id"]))
-def test_what_a_planted_compaction_drops_was_there_and_is_gone(case: Plain) -> None:
+@each("context")
+def test_what_a_planted_compaction_drops_was_there_and_is_gone(kind: str, index: int) -> None:
+    case = some(kind)[index]
     assert case["truth"]["compactions"]
     texts = _Texts(case["run"])
     for found in case["truth"]["compactions"]:
@@ -199,8 +213,9 @@ def _caused(asked: Plain, fetched: Plain) -> bool:
     return fetched["url"].rsplit("+", 1)[-1] in text_of(asked["response"])
 
 
-@pytest.mark.parametrize("case", some("lanes"), ids=lambda case: str(case["id"]))
-def test_each_model_call_is_of_a_lane_whose_conversation_grows(case: Plain) -> None:
+@each("lanes")
+def test_each_model_call_is_of_a_lane_whose_conversation_grows(kind: str, index: int) -> None:
+    case = some(kind)[index]
     calls = case["truth"]["calls"]
     asked = [one["seq"] for one in case["run"] if one["method"] == "POST"]
     assert [one["seq"] for one in calls] == asked
@@ -225,3 +240,42 @@ def test_each_model_call_is_of_a_lane_whose_conversation_grows(case: Plain) -> N
             if one["method"] == "GET" and _caused(exchange, one)
         )
     assert len(names - {None}) >= 2
+
+
+def _apply(state: Any, fields: list[Plain]) -> Any:
+    for field in fields:
+        if field["path"] == "$":
+            return deepcopy(field["new"].get("value"))
+        *way, key = field["path"].split(".")[1:]
+        holder = state
+        for step in way:
+            holder = holder[step]
+        assert holder.get(key) == field["old"].get("value")
+        if "value" in field["new"]:
+            holder[key] = deepcopy(field["new"]["value"])
+        else:
+            del holder[key]
+    return state
+
+
+@each("history")
+def test_the_changes_of_a_history_explain_each_read(kind: str, index: int) -> None:
+    case = some(kind)[index]
+    truth = case["truth"]
+    changes = {(one["seen"]["run"], one["seen"]["seq"]): one for one in truth["changes"]}
+    assert len(changes) == len(truth["changes"])
+    late = {(one["run"], one["seq"]) for one in truth["old_reads"]}
+    state: Any = None
+    order = [((index, one["seq"]), one) for index, run in enumerate(case["runs"]) for one in run]
+    for place, exchange in sorted(order, key=lambda one: int(one[1]["started_ms"])):
+        change = changes.pop(place, None)
+        if change:
+            assert change["method"] in (exchange["method"], None)
+            state = _apply(state, change["fields"])
+        if exchange["url"] == case["url"] and exchange["method"] == "GET":
+            read = exchange["response"] if exchange["status"] == 200 else None
+            assert (read == state) is (place not in late)
+    assert not changes
+    for one in truth["stale"]:
+        assert case["runs"][one["run"]][one["read"]["seq"] - 1]["status"] == 200
+        assert one["lost"]
