@@ -10,8 +10,9 @@ import pytest
 from playhead.tests.support.counts import FULL
 
 from . import ALL
+from .cost import dollars
 from .diff import stripped
-from .paths import decoded, first_difference, resolve, written
+from .paths import decoded, first_difference, leaves, resolve, written
 from .streams import appears, scalars, text_of
 from .wire import Plain, encode
 
@@ -279,3 +280,57 @@ def test_the_changes_of_a_history_explain_each_read(kind: str, index: int) -> No
     for one in truth["stale"]:
         assert case["runs"][one["run"]][one["read"]["seq"] - 1]["status"] == 200
         assert one["lost"]
+
+
+def _numbers(body: Any) -> dict[str, int]:
+    """Give the last count of tokens of each name that an answer states."""
+    found: dict[str, int] = {}
+    for event in body if isinstance(body, list) else [{"data": body}]:
+        for path, leaf in leaves(event["data"]):
+            if "usage" in path and isinstance(leaf, int):
+                found[path.rsplit(".", 1)[-1]] = leaf
+    return found
+
+
+@each("cost")
+def test_a_bill_has_what_the_answers_state(kind: str, index: int) -> None:
+    case = some(kind)[index]
+    requests = case["truth"]["requests"]
+    assert [one["seq"] for one in requests] == [one["seq"] for one in case["run"]]
+    assert case["truth"]["sent"] == sum("refused" not in one for one in case["run"])
+    for one in requests:
+        exchange, stated = (
+            case["run"][one["seq"] - 1],
+            _numbers(case["run"][one["seq"] - 1]["response"]),
+        )
+        if one["model"] is None or exchange["status"] != 200:
+            assert not one["input"] + one["output"]
+            continue
+        written = stated.get("cache_creation_input_tokens", 0)
+        read = stated.get(
+            "cache_read_input_tokens",
+            stated.get("cached_tokens", stated.get("cachedContentTokenCount", 0)),
+        )
+        whole = stated.get(
+            "prompt_tokens", stated.get("promptTokenCount", stated.get("input_tokens", 0))
+        )
+        if one["provider"] == "anthropic":
+            whole += read + written
+        output = stated.get(
+            "completion_tokens", stated.get("output_tokens", stated.get("candidatesTokenCount", 0))
+        )
+        output += stated.get("thoughtsTokenCount", 0)
+        found = {"input": whole, "read": read, "written": written, "output": output}
+        assert found == {key: one[key] for key in found}, one
+        assert one["at_least"] is ("cut" in exchange or not stated)
+
+
+def test_dollars_are_those_of_genai_prices() -> None:
+    pytest.importorskip("genai_prices")
+    priced = [(one, dollars(one)) for case in some("cost") for one in case["truth"]["requests"]]
+    known = {one["model"]: price for one, price in priced if price}
+    assert {price for one, price in priced if one["provider"] == "acme" and one["input"]} == {None}
+    assert len(known) >= 7
+    assert all(
+        price is not None and price >= 0 for one, price in priced if one["provider"] != "acme"
+    )
