@@ -309,20 +309,30 @@ def answer(dialect: str, model: str, message: Plain, stated: Plain | None, rng: 
 
 
 def encode(body: Any) -> bytes:
-    """Write a body as bytes: a list of events as a stream, a text as UTF-8, None as nothing, else JSON."""
+    """Write a body as bytes: a list of events as a stream, a text as UTF-8, None as nothing, else JSON.
+
+    Halves of surrogate pairs are escapes in JSON, and what UTF-8 does not allow in a text.
+    """
     if body is None:
         return b""
     if isinstance(body, str):
-        return body.encode()
+        return body.encode("utf-8", "surrogatepass")
     if not isinstance(body, list) or not is_events(body):
-        return json.dumps(body, ensure_ascii=False).encode()
+        return _json(body)
     lines = []
     for event in body:
         data = event["data"]
-        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        name = f"event: {event['event']}\n" if "event" in event else ""
-        lines.append(f"{name}data: {text}\n\n")
-    return "".join(lines).encode()
+        name = f"event: {event['event']}\n".encode() if "event" in event else b""
+        lines.append(name + b"data: " + (data.encode() if isinstance(data, str) else _json(data)))
+    return b"\n\n".join([*lines, b""])
+
+
+def _json(body: Any) -> bytes:
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(body).encode()
 
 
 def is_events(body: Any) -> bool:
