@@ -365,12 +365,3 @@ def _make_miss_search(playback: PlaybackState) -> MissSearch:
         drifts.find_candidates, drifts.load, drifts.arrange, playback.fingerprint_of
     )
     return MissSearch(drifts, results)
-
-
-def find_key(store: Store, tape: RunInfo) -> str:
-    """Give what tells the key of a tape's placeholders; empty where nobody knows."""
-    try:
-        opened = next(iter(store.events.read(tape)), None)
-    except LogCorrupt:
-        return ""
-    return str(opened.data.get("placeholders", "")) if opened is not None else ""

@@ -31,12 +31,13 @@ from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
+from ...timeline.reading.placeholder_key import find_key
 from ..order.lanes import Lanes
 from .effect_sinks import EffectReporter, SinkQueue
 from .exchange_parts.answer import Answer
 from .exchange_parts.phases import Held, Playing, Recording
 from .gaps import Gap
-from .playback_state import PlaybackState, RecordedSecrets, find_key, read_recorded
+from .playback_state import PlaybackState, RecordedSecrets, read_recorded
 from .process_counters import Counters
 from .repeats import Effects
 from .usage_meter import UsageMeter
@@ -253,7 +254,7 @@ class OpenRun:
             partial(read_recorded, store, tape),
             redactor.inner_secrets,
             redactor.stands_for,
-            same_key=find_key(store, tape) == redactor.key_id,
+            same_key=redactor.make_as(find_key(store, tape)),
         )
         return PlaybackState(
             tape,

@@ -13,6 +13,7 @@ from ...tape.canonical.canonical_request import rules_of
 from ...tape.exchange import Exchange, Fingerprint
 from ...tape.matching.index import index_entry, reclassify
 from ...timeline.checks.integrity import verify_run
+from ...timeline.reading.placeholder_key import find_key
 from ...timeline.rewriting.rewrite_run import (
     Change,
     Find,
@@ -136,6 +137,7 @@ def _rewrite_line(config: Config, store: Store, line: list[RunInfo], key: bytes)
         restore_run(store, run)
     line = [store.runs.reload(run) for run in line]
     rewriter = make_rewriter(config, key)
+    rewriter.make_as(find_key(store, line[0]))
     with ProgressBar("reading") as progress:
         found = find_changes(store, line, rewriter, progress)
         for one in found:

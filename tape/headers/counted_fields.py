@@ -22,7 +22,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from ..exchange import Headers
-from ..records.credential_parts import find_in_protocols, find_parts
+from ..records.credential_parts import find_in_protocols, find_parts, list_tokens
 from .authorization import EMPTY, is_empty, read_authorization
 from .shipped_lists import (
     BAGGAGE,
@@ -238,6 +238,7 @@ def count_fields(
             place = name.decode("latin-1")
             linked += _link(place, *credentials)
             linked += _link_parts(place, parts)
+            linked += link_tokens(place, *credentials, *parts)
         elif kind is _Kind.CREDENTIAL:
             if is_empty(value):
                 counted.append((name, EMPTY))
@@ -245,7 +246,9 @@ def count_fields(
             counted.append((name, LINKED))
             place = name.decode("latin-1")
             linked += _link(place, value.strip())
-            linked += _link_parts(place, find_parts(value.strip()))
+            parts = find_parts(value.strip())
+            linked += _link_parts(place, parts)
+            linked += link_tokens(place, value.strip(), *parts)
         elif kind is _Kind.DIGEST:
             plain = value.strip()
             meant = _MEANINGFUL.fullmatch(plain) or not _IS_DIGEST.fullmatch(plain)
@@ -307,7 +310,9 @@ def _read_cookies(
             names.append(name + EMPTY)
             continue
         names.append(name)
-        linked += _link(f"cookie {name.decode('latin-1')}", value)
+        place = f"cookie {name.decode('latin-1')}"
+        linked += _link(place, value)
+        linked += link_tokens(place, value)
     if names:
         counted.append((b"cookie", b";".join(sorted(names))))
 
@@ -322,6 +327,18 @@ def _link_parts(place: str, parts: tuple[bytes, ...]) -> list[Linked]:
     """Give credentials in those of a place."""
     named = [_link(f"{place}#{number}", one)[0] for number, one in enumerate(parts, 1)]
     return [one._replace(part=True) for one in named if not is_empty(one.value)]
+
+
+def link_tokens(place: str, *values: bytes) -> list[Linked]:
+    """Give the tokens in credentials of a place, each by where it begins."""
+    found = list[Linked]()
+    for number, value in enumerate(values):
+        plain = unquote_to_bytes(value) if b"%" in value else value
+        found += [
+            Linked(Space.CREDENTIAL, f"{place}#{number}.{at}", one, part=True)
+            for at, one in list_tokens(plain)
+        ]
+    return found
 
 
 def _read_turn(

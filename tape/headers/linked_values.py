@@ -63,10 +63,16 @@ class LinkedValues:
         unseen, merged, split = list[Pair](), list[Pair](), list[Pair]()
         thens, nows = dict[_Value, bytes](), dict[_Value, bytes]()
         """Of ids of runs that were seen in this request alone."""
+        given_here = set[str]()
+        """Places of what an answer gave: nothing in it is asked for once more."""
         for old, new in find_pairs(recorded, present):
             then = self._present.get(_key(new), thens.get(_key(new)))
             now = self._recorded.get(_key(old), nows.get(_key(old)))
             given = self._given.get(_key(new))
+            if given is not None and not new.part:
+                given_here.add(new.place)
+            if new.part and new.place.partition("#")[0] in given_here:
+                continue
             if new.part:
                 split += [(old, new)] if self._is_another_part(old, new) else ()
                 unseen += (
@@ -252,7 +258,7 @@ def is_cookie(linked: Linked) -> bool:
 
 def _key(linked: Linked) -> _Value:
     # Cookies are full of settings: a `1` in one is no `1` in another.
-    scope = linked.place if is_cookie(linked) else ""
+    scope = linked.place if is_cookie(linked) and not linked.part else ""
     return linked.space, scope, linked.value
 
 

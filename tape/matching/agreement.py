@@ -33,6 +33,7 @@ from ..headers.counted_fields import CountedFields, Linked, Space
 from ..headers.linked_values import Comparison, LinkedValues, Pair, find_pairs
 from ..headers.recorded_values import RecordedValues
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
+from ..records.credential_parts import list_tokens
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
@@ -188,6 +189,10 @@ class Agreement:
             # A page also puts a cookie's value into its forms; but cookies are full of settings.
             if not cookie or self._rules.fields.account(recorded):
                 self._links.give(Linked(Space.CREDENTIAL, "", recorded), present)
+                for (_, old), (_, new) in zip(
+                    list_tokens(recorded), list_tokens(present), strict=False
+                ):
+                    self._links.give(Linked(Space.CREDENTIAL, "", old), new)
             if cookie:
                 given = Linked(Space.CREDENTIAL, f"cookie {cookie}", recorded)
                 self._links.give(given, present, self._find_alike(answered, given))

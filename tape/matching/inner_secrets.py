@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..exchange import Request
 from ..headers.authorization import is_empty
-from ..headers.counted_fields import Linked, Space
+from ..headers.counted_fields import Linked, Space, link_tokens
 from ..headers.linked_values import LinkedValues, Pair, find_pairs
 from .replaced_values import Replaced
 
@@ -32,11 +32,11 @@ class Inner(NamedTuple):
 def read_inner(request: Request, find: FindInner) -> Inner:
     """Read the secrets of a request outside of its header fields."""
     found = list(find(request))
-    linked = [
-        Linked(Space.CREDENTIAL, place, value)
-        for place, value, _, _ in found
-        if not is_empty(value)
-    ]
+    linked = list[Linked]()
+    for place, value, _, _ in found:
+        if not is_empty(value):
+            linked.append(Linked(Space.CREDENTIAL, place, value))
+            linked += link_tokens(place, value)
     counted = [Replaced(place, value, prefix) for place, value, prefix, counts in found if counts]
     return Inner(tuple(linked), tuple(counted))
 

@@ -1,4 +1,6 @@
-"""Take a credential apart that has others in it: user and password of HTTP Basic, the words of `Bearer TOKEN` in a field of one's own.
+"""Take a credential apart that has others in it.
+
+Those are user and password of HTTP Basic, the words of `Bearer TOKEN` in a field of one's own, and the token of `org7:TOKEN`.
 
 An agent is given a token and sends it as the password of HTTP Basic. Whose it is can be told only if the placeholder of the
 whole is made of those of its parts, so that the token has its own one there, too.
@@ -9,7 +11,7 @@ Source: RFC 7617 section 2.
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 _CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
@@ -26,6 +28,17 @@ _BARE = re.compile(rb"\s*(?:eyJ[\w-]+\.[\w.-]+|sk-\S{16,})\s*")
 """Subprotocols that are secrets: JSON Web Tokens and keys of model providers."""
 _NO_WORDS = (b"{", b"[", b"-----")
 """What begins documents and keys, which are taken as wholes."""
+_LEAST_TOKEN = 16
+"""Bytes of a token; what is shorter beside a sign is a name, a number or a date."""
+_MOST_TOKENS = 16
+_SIGNS = (re.compile(rb"[^:,;|]+"), re.compile(rb"[^.]+"), re.compile(rb"[^/]+"))
+"""What is between signs: those that agents put between a token and what they add to it come first."""
+_DIGIT = re.compile(rb"[0-9]")
+_LETTER = re.compile(rb"[A-Za-z]")
+_WHOLE = re.compile(
+    rb"[{\[]|-----|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|[a-z][a-z0-9+.-]*://|.*\s", re.DOTALL
+)
+"""Documents, JSON Web Tokens, keys in DER, addresses and texts."""
 
 
 @lru_cache(maxsize=256)
@@ -74,6 +87,40 @@ def find_parts(value: bytes, *, basic: bool = False) -> tuple[bytes, ...]:
     if pair is not None:
         return pair
     return tuple(value[start:end] for start, end in find_words(value))
+
+
+@lru_cache(maxsize=1024)
+def find_tokens(value: bytes) -> tuple[tuple[int, int], ...]:
+    """Find the places of tokens in a credential that are beside a sign; none where it is a single one.
+
+    The same for a credential and for its placeholder.
+    """
+    if len(value) <= _LEAST_TOKEN or _WHOLE.match(value):
+        return ()
+    for sign in _SIGNS:
+        found = [one.span() for one in sign.finditer(value)]
+        if found and found[0] != (0, len(value)):
+            spans = [(start, end) for start, end in found if _is_token(value[start:end])]
+            return tuple(spans[:_MOST_TOKENS])
+    return ()
+
+
+def _is_token(piece: bytes) -> bool:
+    return bool(len(piece) >= _LEAST_TOKEN and _DIGIT.search(piece) and _LETTER.search(piece))
+
+
+def list_tokens(value: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the tokens in a credential and those in each of them, with the place where each begins."""
+    for start, end in find_tokens(value):
+        yield start, value[start:end]
+        yield from ((start + at, token) for at, token in list_tokens(value[start:end]))
+
+
+def write_tokens(value: bytes, make: Callable[[bytes], bytes]) -> bytes:
+    """Write another token, as long, in the place of each."""
+    for start, end in find_tokens(value):
+        value = value[:start] + make(value[start:end]) + value[end:]
+    return value
 
 
 def find_in_protocols(value: bytes) -> list[tuple[int, int]]:

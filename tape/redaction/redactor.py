@@ -52,6 +52,7 @@ from ..exchange import (
     WebSocketSummary,
 )
 from ..records.content_coding import undo_coding, undo_what_came
+from ..records.credential_parts import list_tokens
 from .finding.finder import finder
 from .finding.heads import KeptSets
 from .finding.literals import Later
@@ -313,7 +314,7 @@ class Redactor:
         for name, value in response.headers:
             cookie = value.partition(b";")[0].partition(b"=")[2]
             found.append(cookie if name.lower() == b"set-cookie" else value.strip())
-        return found
+        return [*found, *(token for one in found for _, token in list_tokens(one))]
 
     def keep_exported(
         self,
@@ -386,6 +387,13 @@ class Redactor:
     def key_id(self) -> str:
         """What tells this redactor's placeholders from those that are made with another key, or in another way."""
         return self._placeholders.key_id
+
+    def make_as(self, key_id: str) -> bool:
+        """Make placeholders as a tape has them, which is of this key or of another one; say whether it is of this one.
+
+        key_id: of the tape's placeholders. Asked before anything is redacted.
+        """
+        return all(one.make_as(key_id) for one in (self._placeholders, self._keeper, self._made))
 
     def stands_for(self, value: bytes) -> bytes:
         """Give the placeholder of a value."""

@@ -6,25 +6,18 @@ by their placeholders, so `learn` does, too. This needs placeholders that were m
 
 from collections.abc import Iterator
 
-from ...store import LogCorrupt, RunInfo, Store
+from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import Rules
 from ...tape.exchange import Exchange, Seq
 from ...tape.matching.agreement import Agreement
 from ...tape.matching.inner_secrets import FindInner
+from ..reading.placeholder_key import find_key
 
 
 def have_one_key(store: Store, first: RunInfo, second: RunInfo) -> bool:
     """Say whether the placeholders of two recordings are made with one key."""
-    keys = {_find_key(store, run) for run in (first, second)}
+    keys = {find_key(store, run) for run in (first, second)}
     return len(keys) == 1 and "" not in keys
-
-
-def _find_key(store: Store, run: RunInfo) -> str:
-    try:
-        opened = next(iter(store.events.read(run)), None)
-    except LogCorrupt:
-        return ""
-    return str(opened.data.get("placeholders", "")) if opened is not None else ""
 
 
 def find_changed_secrets(

@@ -24,6 +24,7 @@ import re
 from functools import cache
 from hashlib import shake_256
 
+from ...records.credential_parts import find_tokens
 from ..acceptance import has_checksum
 from .prefixes import prefix_size
 
@@ -35,6 +36,7 @@ _FEW = ((32, 2), (20, 3), (14, 4))
 """From so many letters and digits on, of how many different ones they are made: 28 bits at least."""
 _CHOSEN = {_DIGITS: b"2345", _LOWER: b"abcd", _UPPER: b"ABCD"}
 """Those that are in every alphabet: hexadecimal, base32, base58, base64."""
+_ALL_CHOSEN = frozenset(b"".join(_CHOSEN.values()))
 _LONG = 8
 """Letters and digits beside each other from which hexadecimal is known by them."""
 _OTHER = 0x2D
@@ -91,10 +93,10 @@ def make_alike(value: bytes, seed: bytes) -> bytes:
 def reads_as_made(value: bytes) -> bool:
     """Say whether a value has so many letters and digits and so few different ones as `make_alike` makes: it is hardly a secret.
 
-    Of a JSON Web Token its signature and each long text of its claims have to.
+    Of a JSON Web Token its signature and each long text of its claims have to, of tokens beside signs each.
     """
     if not value.startswith(b"eyJ") or not _JOSE.fullmatch(value):
-        return _has_few(value)
+        return _has_few(value) or _has_made_tokens(value)
     claims, *rest = value.split(b".")[1:]
     try:
         texts = _long_texts(_from_url(claims))
@@ -114,6 +116,20 @@ def _long_texts(claims: bytes) -> list[bytes]:
         elif key != b"iss" and _is_long(string[1]):
             found.append(string[1])
     return found
+
+
+def _has_made_tokens(value: bytes) -> bool:
+    tokens = find_tokens(value)
+    rest, at = list[bytes](), 0
+    for start, end in tokens:
+        rest.append(value[at:start])
+        at = end
+    around = b" ".join((*rest, value[at:]))
+    return (
+        bool(tokens)
+        and all(reads_as_made(value[start:end]) for start, end in tokens)
+        and _ALL_CHOSEN.issuperset(b"".join(_RUN.findall(around)))
+    )
 
 
 def _is_long(text: bytes) -> bool:

@@ -15,7 +15,16 @@ import hmac
 import re
 from functools import lru_cache
 
-from ...records.credential_parts import find_parts, find_words, read_pair, write_pair, write_words
+from ...records.credential_parts import (
+    find_parts,
+    find_tokens,
+    find_words,
+    list_tokens,
+    read_pair,
+    write_pair,
+    write_tokens,
+    write_words,
+)
 from ..acceptance import is_shaped
 from .alike import make_alike, reads_as_made
 from .pseudonyms import make_pseudonym, normal_form
@@ -25,8 +34,10 @@ _UNIT = re.compile(
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_MADE = b"placeholders 3"
+_MADE = b"placeholders 4"
 """Changes where a value would have another placeholder than before."""
+_MADE_WHOLE = b"placeholders 3"
+"""Of tapes whose placeholders have no tokens in them but those of words and of HTTP Basic."""
 _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
@@ -47,11 +58,25 @@ class Placeholders:
         # Secrets of one agent repeat from request to request.
         self._made = lru_cache(maxsize=_MADE_LAST)(self._make)
         self._kept: set[bytes] = set()
+        self._way = _MADE
 
     @property
     def key_id(self) -> str:
         """What tells the key, and how placeholders are made, from others; it says nothing of the key."""
-        return hmac.digest(self._key, _MADE, "sha256")[:8].hex()
+        return self._key_id(self._way)
+
+    def _key_id(self, way: bytes) -> str:
+        return hmac.digest(self._key, way, "sha256")[:8].hex()
+
+    def make_as(self, key_id: str) -> bool:
+        """Make placeholders as those that a key id tells of, if they are made with this key; say whether they are."""
+        for way in (_MADE, _MADE_WHOLE):
+            if key_id == self._key_id(way):
+                if way != self._way:
+                    self._way = way
+                    self._made.cache_clear()
+                return True
+        return False
 
     def of(self, value: bytes) -> bytes:
         """Give what stands for a value; a placeholder that was kept stands for itself."""
@@ -63,7 +88,7 @@ class Placeholders:
 
     def keep(self, value: bytes) -> None:
         """Take a value for a placeholder, which nothing else stands for: an answer of the tape said it."""
-        self._kept.update((value, *find_parts(value)))
+        self._kept.update((value, *find_parts(value), *(one for _, one in list_tokens(value))))
 
     def in_basic(self, value: bytes) -> bytes:
         """Give what stands for the user and password of HTTP Basic, in base64."""
@@ -94,13 +119,25 @@ class Placeholders:
             return write_words(value, self.of)
         if read_pair(value) is not None:
             return self.in_basic(value)
-        seed = hmac.digest(self._key, value, "sha256")
-        made = make_alike(value, seed)
+        # Of a token that was given its placeholder comes back: with either the whole is the same.
+        whole = write_tokens(value, self.of) if self._way == _MADE else value
+        seed = hmac.digest(self._key, whole, "sha256")
+        made = self._make_around(value, whole, seed)
         for turn in range(_TURNS):
             # Some query keys are places of secrets for what has the shape of one: both have it, or neither.
             if is_shaped(made) == is_shaped(value):
                 break
-            made = make_alike(value, hmac.digest(seed, b"%d" % turn, "sha256"))
+            made = self._make_around(value, whole, hmac.digest(seed, b"%d" % turn, "sha256"))
+        return made
+
+    def _make_around(self, value: bytes, whole: bytes, seed: bytes) -> bytes:
+        """Make a value alike that has the placeholders of its tokens in it.
+
+        whole: the value with them.
+        """
+        made = make_alike(whole, seed)
+        for start, end in find_tokens(value) if self._way == _MADE else ():
+            made = made[:start] + whole[start:end] + made[end:]
         return made
 
 
@@ -111,6 +148,7 @@ class Keeper(Placeholders):
         """Begin with no value."""
         super().__init__(others._key)
         self._others = others
+        self._way = others._way
         self.found: list[bytes] = []
         """Values that were kept, in order."""
 

@@ -1,6 +1,7 @@
 """Credentials in credentials: of HTTP Basic, of words behind a scheme, among subprotocols."""
 
 import base64
+import hmac
 
 import pytest
 
@@ -9,9 +10,12 @@ from playhead.tape.headers.linked_values import LinkedValues
 from playhead.tape.records.credential_parts import (
     find_in_protocols,
     find_parts,
+    find_tokens,
+    list_tokens,
     write_pair,
     write_words,
 )
+from playhead.tape.redaction.placeholders.alike import reads_as_made
 from playhead.tape.redaction.places import is_credential
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_request
@@ -47,6 +51,83 @@ def test_parts_have_their_own_placeholders() -> None:
         assert len(made) == len(value)
     assert write_words(b"a b", bytes.upper) == b"A B"
     assert write_pair(b"YTpi", b"c", b"d") == base64.b64encode(b"c:d")
+
+
+JWT = b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.kX9vQ2mL7pR4tZ8wB5nC1dF6gH3jK0sTyUqW"
+
+
+@pytest.mark.parametrize(
+    ("value", "tokens"),
+    [
+        (b"org7:" + TOKEN, [TOKEN]),
+        (TOKEN + b".user", [TOKEN]),
+        (b"acme/" + TOKEN, [TOKEN]),
+        (TOKEN + b"|7", [TOKEN]),
+        (b"a:b/" + TOKEN + b".c", [b"b/" + TOKEN + b".c", b"b/" + TOKEN, TOKEN]),
+        (b"org7:" + JWT, [JWT]),
+        (TOKEN, []),
+        (JWT, []),
+        (b"2026-11-26:12:00:00", []),
+        (b"organisation-of-mine:name", []),
+        (b"https://a.test/" + TOKEN, []),
+        (b'{"a": "' + TOKEN + b'"}', []),
+        (b"Bearer org7:" + TOKEN, []),
+    ],
+)
+def test_tokens_beside_signs(value: bytes, tokens: list[bytes]) -> None:
+    """The widest first, each with its own; names, dates and texts are none."""
+    found = list(list_tokens(value))
+    assert [one for _, one in found] == tokens
+    assert all(value[at:].startswith(one) for at, one in found)
+
+
+def test_tokens_have_their_own_placeholders_in_the_whole() -> None:
+    """And of a token that was given, either gives the same whole."""
+    redactor = Redactor(b"key")
+    for form in (b"org7:%b", b"%b.user", b"acme/%b|7", b"a:b/%b.c"):
+        made = redactor.stands_for(form % TOKEN)
+        given = redactor.stands_for(TOKEN)
+        assert list_tokens_of(made)[-1] == given
+        assert given in made
+        again = Redactor(b"key")
+        again._placeholders.keep(given)
+        assert again.stands_for(form % given) == made
+        assert reads_as_made(made)
+        assert not reads_as_made(form % TOKEN)
+        assert not reads_as_made((form % given).replace(b"a", b"secret9"))
+
+
+def list_tokens_of(value: bytes) -> list[bytes]:
+    """Give the tokens in a credential alone."""
+    return [one for _, one in list_tokens(value)]
+
+
+def test_a_key_in_base64_is_made_alike_with_its_length_and_signs() -> None:
+    """What is between its signs are no tokens, but may be taken for them."""
+    for key in (
+        b"kX9vQ2mL7pR4tZ8wB5/nC1dF6gH3jK0sTyUqW+A=",
+        b"wT3nH6bJ1cF5yD0sQ7xZ/vB8wT3nH6bJ1cF5yD0s",
+    ):
+        made = Redactor(b"key").stands_for(key)
+        base64.b64decode(made, validate=True)
+        assert find_tokens(made) == find_tokens(key)
+        assert made != key
+
+
+def test_placeholders_are_made_as_a_tape_has_them() -> None:
+    """One of before has none of tokens; one of another key is another store's."""
+    old, new, other = Redactor(b"key"), Redactor(b"key"), Redactor(b"other")
+    value = b"org7:" + TOKEN
+    before = hmac.digest(b"key", b"placeholders 3", "sha256")[:8].hex()
+    assert new.key_id != before
+    assert old.make_as(before)
+    assert old.key_id == before
+    assert old.stands_for(TOKEN) == new.stands_for(TOKEN)
+    assert old.stands_for(TOKEN) not in old.stands_for(value)
+    assert new.stands_for(TOKEN) in new.stands_for(value)
+    assert not other.make_as(before)
+    assert not other.make_as(new.key_id)
+    assert new.make_as(new.key_id)
 
 
 def test_a_token_in_a_url_and_in_basic_is_one() -> None:
