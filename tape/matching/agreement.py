@@ -96,7 +96,7 @@ _SHOWN = {"body": "body", "form": "body", "path": "path", "query": "query", "hea
 _MISTAKEN = "has another secret than the one that is recorded there"
 _MOVED = "has the value that the tape has in another place or request"
 _SPLIT = "has another value than before where the tape has one"
-_INVENTED = "has another value than the one that an answer gave"
+_INVENTED = "has another value than the one that an earlier answer or request says"
 _MERGED = "has one value where the tape has several"
 
 

@@ -1,8 +1,8 @@
-"""Find whether an earlier answer of the tape says, in plain, what a recorded credential stands for.
+"""Find whether an earlier answer or request of the tape says, in plain, what a recorded credential stands for.
 
-An answer is kept as it came where nothing in it is known as a secret: a token in HTML, in a text, in a member without a
+Either is kept as it came where nothing in it is known as a secret: a token in HTML, in a text, in a member without a
 telling name. Once the agent sends it as a credential, the tape has a placeholder in that place. Which value that stands for
-nobody can say from the placeholder, but what an answer says can be tried: a placeholder has the length of its value and
+nobody can say from the placeholder, but what was said can be tried: a placeholder has the length of its value and
 its signs, and the store's key gives it again.
 """
 
@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Iterator
 
 from ..canonical.canonical_request import MAX_PARSED
-from ..exchange import Exchange, Response, Seq
+from ..exchange import Exchange, Request, Response, Seq
 from ..records.content_coding import read_codings, undo_what_came
 
 _MOST_ANSWERS = 100
 _MOST_BYTES = 4 * 1024 * 1024
+_MOST_BYTES_ASKED = 1024 * 1024
+"""Of requests: each of a conversation says all that was said before."""
 _MOST_TRIED = 20_000
 _SHORTEST = 8
 """Bytes of a value that is looked for; shorter ones are words that stand anywhere."""
@@ -27,7 +29,7 @@ Read = Callable[[Seq], Exchange | None]
 
 
 class PlainAnswers:
-    """The answers of one tape, as far as they are looked through."""
+    """The answers and requests of one tape, as far as they are looked through."""
 
     def __init__(self, read: Read, stands_for: Callable[[bytes], bytes]) -> None:
         """Begin with nothing.
@@ -40,7 +42,10 @@ class PlainAnswers:
         self._known: dict[bytes, bool] = {}
 
     def say(self, placeholder: bytes, before: Seq) -> bool:
-        """Say whether one of the last answers before a recorded request has the value that a placeholder stands for. May read the tape."""
+        """Say whether one of the last answers or requests before a recorded one has the value that a placeholder stands for.
+
+        May read the tape.
+        """
         known = self._known.get(placeholder)
         if known is None:
             known = self._known[placeholder] = self._look(placeholder, before)
@@ -50,10 +55,23 @@ class PlainAnswers:
         if len(placeholder) < _SHORTEST:
             return False
         pattern = re.compile(b"(?=(" + b"".join(map(_class_of, placeholder)) + b"))")
-        left, tried = _MOST_BYTES, _MOST_TRIED
+        for part, most in ((_read_answer, _MOST_BYTES), (_read_request, _MOST_BYTES_ASKED)):
+            if self._look_in(part, most, pattern, placeholder, before):
+                return True
+        return False
+
+    def _look_in(
+        self,
+        part: Callable[[Exchange], Iterator[bytes]],
+        most_bytes: int,
+        pattern: re.Pattern[bytes],
+        placeholder: bytes,
+        before: Seq,
+    ) -> bool:
+        left, tried = most_bytes, _MOST_TRIED
         for number in range(before - 1, max(0, before - 1 - _MOST_ANSWERS), -1):
             exchange = self._read(Seq(number))
-            for text in _read_texts(exchange.response) if exchange is not None else ():
+            for text in part(exchange) if exchange is not None else ():
                 left -= len(text)
                 if left < 0:
                     return False
@@ -74,19 +92,26 @@ def _class_of(code: int) -> bytes:
     return b"[A-Za-z0-9]" if one.isalnum() else re.escape(one)
 
 
-def _read_texts(response: Response | None) -> Iterator[bytes]:
-    """Give what an answer says: as it came, and with its escapes undone, of which there are those of URLs, JSON and HTML."""
-    if response is None:
-        return
-    fields = b"\n".join([value for _, value in response.headers])
-    for text in (fields, _body(response)):
-        yield text
-        if b"&" in text:
-            plain = html.unescape(text.decode("utf-8", "replace")).encode("utf-8", "replace")
-            if plain != text:
-                yield plain
-        if (b"%" in text or b"\\" in text) and (plain := _ESCAPE.sub(_undo, text)) != text:
+def _read_answer(exchange: Exchange) -> Iterator[bytes]:
+    response = exchange.response
+    if response is not None:
+        yield from _read_texts(b"\n".join([value for _, value in response.headers]))
+        yield from _read_texts(_body(response))
+
+
+def _read_request(exchange: Exchange) -> Iterator[bytes]:
+    yield from _read_texts(_body(exchange.request))
+
+
+def _read_texts(text: bytes) -> Iterator[bytes]:
+    """Give a text as it came, and with its escapes undone, of which there are those of URLs, JSON and HTML."""
+    yield text
+    if b"&" in text:
+        plain = html.unescape(text.decode("utf-8", "replace")).encode("utf-8", "replace")
+        if plain != text:
             yield plain
+    if (b"%" in text or b"\\" in text) and (plain := _ESCAPE.sub(_undo, text)) != text:
+        yield plain
 
 
 def _undo(escape: re.Match[bytes]) -> bytes:
@@ -94,10 +119,8 @@ def _undo(escape: re.Match[bytes]) -> bytes:
     return bytes([int(digits, 16)]) if digits else b"/"
 
 
-def _body(response: Response | None) -> bytes:
-    if response is None or not response.body:
-        return b""
-    codings = read_codings(response.headers)
+def _body(message: Request | Response) -> bytes:
+    codings = read_codings(message.headers) if message.body else b""
     if not codings:
-        return response.body
-    return undo_what_came(response.body, codings, MAX_PARSED) or b""
+        return message.body
+    return undo_what_came(message.body, codings, MAX_PARSED) or b""

@@ -83,6 +83,20 @@ async def test_a_key_of_an_earlier_body_is_the_one_in_a_credential(store_dir: Pa
             await story.end()
 
 
+@pytest.mark.parametrize("use", ["user before", "plain"])
+async def test_a_key_that_an_earlier_body_says_in_plain_is_the_one_in_a_field(
+    use: str, store_dir: Path
+) -> None:
+    """Nothing in the body is known as a secret; `note it down: KEY` is served, and another key behind it is not."""
+    ask = Call("POST /ask", {"note": f"it is {TOKENS[0]}, take it"})
+    make = {**MADE, "plain": lambda token: ("/1", {"X-Api-Key": token}, {"a": 1})}[use]
+    async with recorded(store_dir, [ask, _use(make, TOKENS[0])]) as story:
+        for key in (TOKENS[0], INVENTED):
+            said = await story.play([ask, _use(make, key)])
+            assert [one.status for one in said] == [200, 200 if key == TOKENS[0] else 424], key
+            await story.end()
+
+
 async def test_a_rotated_key_in_a_credential_is_served(store_dir: Path) -> None:
     """Nobody gave it: it may be another one, as long as one stands for one."""
     calls = [_use(make, KEYS[0]) for make in MADE.values()]

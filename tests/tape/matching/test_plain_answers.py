@@ -64,6 +64,17 @@ def test_an_answer_with_a_coding_is_read() -> None:
     assert look(make_response(gzip.compress(b"session " + TOKEN), headers=headers))
 
 
+def test_a_request_is_read() -> None:
+    """What it says is an agent's own; the recorded one itself is not among those before."""
+    asked = make_exchange(1, body=b"it is " + TOKEN)
+    found = PlainAnswers({Seq(1): asked}.get, Redactor(b"key").stands_for)
+    assert not found.say(Redactor(b"key").stands_for(b"5f0cD-81ab77e0c2"), Seq(2))
+    assert found.say(PLACEHOLDER, Seq(2))
+    assert not PlainAnswers({Seq(1): asked}.get, Redactor(b"key").stands_for).say(
+        PLACEHOLDER, Seq(1)
+    )
+
+
 def test_a_short_value_is_not_looked_for() -> None:
     """It may stand anywhere."""
     assert not look(make_response(b"abc123"), placeholder=Redactor(b"key").stands_for(b"abc123"))
