@@ -315,7 +315,7 @@ class Receipt:
     tape_gone: bool = False
     """Whether its tape is not in the store any more, so that nobody knows what was unused."""
     standing: str = ""
-    """What its tape is: `sealed`, `recovered` (its process ended abruptly) or `imported`; empty of a recording."""
+    """What its tape is: `sealed`, `recovered` (its process ended abruptly), `imported`, or `rewritten` after it was sealed; empty of a recording."""
     rewritten: dict[str, None] = field(default_factory=dict)
     """Names of the rules by which its tape had been rewritten before it began, in order."""
     recorded: Ended = Ended()
@@ -792,8 +792,8 @@ class _Fold:
         receipt = self.receipt
         receipt.effects += self.ledger.effects(self.store, self.info, self.tape)
         if self.tape is not None:
-            receipt.standing = _standing(self.tape)
             self._find_unused(self.tape)
+            receipt.standing = _standing(self.tape, rewritten=bool(receipt.rewritten))
             self._spare_extra_reads(self.tape)
             self._compare_ends()
         self._find_attempts()
@@ -1033,12 +1033,15 @@ class _Fold:
 _SHIPPED_CLASSES = Classes()
 _EXIT = "exit code"
 _IMPORTED = "imported"
+_REWRITTEN = "rewritten"
 
 
-def _standing(tape: RunInfo) -> str:
+def _standing(tape: RunInfo, *, rewritten: bool) -> str:
     if tape.end == _IMPORTED:
         return _IMPORTED
-    return "recovered" if tape.status is RunStatus.RECOVERED else "sealed"
+    if tape.status is RunStatus.RECOVERED:
+        return "recovered"
+    return _REWRITTEN if rewritten else "sealed"
 
 
 def _take_gap(gaps: list[GapRow], data: Mapping[str, Any]) -> None:

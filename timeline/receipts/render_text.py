@@ -425,6 +425,10 @@ def _came_to_nothing(row: Mapping[str, Any]) -> str:
     return f"{times}{row['kind']} to {row['target']}{by}: {row['detail']}{then}"
 
 
+_REWRITTEN = "rewritten"
+"""Beside another standing, too."""
+
+
 def _verdict(receipt: Receipt) -> str:
     if receipt.faithful is None:
         return "still open"
@@ -432,8 +436,10 @@ def _verdict(receipt: Receipt) -> str:
         return "NOT FAITHFUL"
     verdict = "FAITHFUL"
     if receipt.standing not in ("", "sealed"):
-        article = "AN" if receipt.standing[0] in "aeiou" else "A"
-        verdict += f" TO {article} {receipt.standing.upper()} TAPE"
+        is_both = receipt.rewritten and receipt.standing != _REWRITTEN
+        standing = f"{receipt.standing}, {_REWRITTEN}" if is_both else receipt.standing
+        article = "AN" if standing[0] in "aeiou" else "A"
+        verdict += f" TO {article} {standing.upper()} TAPE"
     drift = [one.allowed for one in receipt.model_drift if one.served]
     rest = receipt.faithful_but_for[len(drift) :]
     if drift and receipt.faithful_but_for:
@@ -444,10 +450,10 @@ def _verdict(receipt: Receipt) -> str:
 
 
 def _standing(receipt: Receipt) -> str:
-    rewritten = (
-        f", rewritten by {', '.join(map(plain, receipt.rewritten))}" if receipt.rewritten else ""
-    )
-    return f" ({receipt.standing}{rewritten})" if receipt.standing else ""
+    told = [receipt.standing] if receipt.standing not in ("", _REWRITTEN) else []
+    if receipt.rewritten:
+        told.append(f"{_REWRITTEN} by {', '.join(map(plain, receipt.rewritten))}")
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _commands(receipt: Receipt) -> list[str]:

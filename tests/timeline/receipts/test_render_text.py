@@ -13,7 +13,14 @@ from playhead.tape.exchange import Exchange, Headers, Redaction, RunId, Secret
 from playhead.tests.support.counts import tries
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 from playhead.tests.support.strategies import exchanges
-from playhead.timeline import Receipt, render_exchange, render_receipt, render_run, render_runs
+from playhead.timeline import (
+    Receipt,
+    exit_code,
+    render_exchange,
+    render_receipt,
+    render_run,
+    render_runs,
+)
 from playhead.timeline.reading.exchange_json import exchange_json
 from playhead.timeline.receipts.effects import Effect, summarise
 from playhead.timeline.receipts.receipt import OptIn
@@ -163,6 +170,28 @@ def test_a_receipt_is_shown_safely(text: str) -> None:
     receipt.divergences = [divergence(text)] * 30
     check_safe(render_receipt(receipt))
     check_safe(render_receipt(replace(receipt, mode="record")))
+
+
+@pytest.mark.parametrize(
+    ("standing", "rules", "head"),
+    [
+        ("sealed", (), "FAITHFUL: replay of t (sealed)"),
+        ("recovered", (), "FAITHFUL TO A RECOVERED TAPE: replay of t (recovered)"),
+        ("imported", (), "FAITHFUL TO AN IMPORTED TAPE: replay of t (imported)"),
+        ("rewritten", ("a",), "FAITHFUL TO A REWRITTEN TAPE: replay of t (rewritten by a)"),
+        ("imported", ("a", "b"), "FAITHFUL TO AN IMPORTED, REWRITTEN TAPE: replay of t (imported, rewritten by a, b)"),
+    ],
+)  # fmt: skip
+def test_only_a_sealed_tape_is_played_plainly_faithful(
+    standing: str, rules: tuple[str, ...], head: str
+) -> None:
+    """The first line names what a tape is; the exit code is the command's own."""
+    made = Receipt("t@1", "t", "playback", "sealed", requests=1)
+    made.counts["served"] = made.matched["exact"] = 1
+    made.standing, made.rewritten = standing, dict.fromkeys(rules)
+    assert render_receipt(made).splitlines()[1] == head
+    assert (made.faithful, exit_code(made)) == (standing == "sealed", 0)
+    assert made.to_json()["tape"]["standing"] == standing
 
 
 def test_a_receipt_is_bounded() -> None:
