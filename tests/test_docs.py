@@ -34,6 +34,7 @@ from playhead.proxy.sandbox.network.local_services import Use
 from playhead.proxy.trust.receipt_signature import sign
 from playhead.store import keys as layout
 from playhead.store.tables.run_info import RunStatus
+from playhead.tape.canonical.canonical_request import DEFAULT_IGNORE
 from playhead.tape.dialects import DIALECTS, Finish
 from playhead.tape.diff.divergence_types import (
     Cause,
@@ -70,6 +71,7 @@ from playhead.tape.exit_codes import ExitCode
 from playhead.tape.headers.shipped_lists import (
     COOKIE_NOISE,
     DIGESTS,
+    HOSTS_OF_MEMBERS,
     KEYS_OF_EFFECTS,
     NOISE,
     NOISE_FAMILIES,
@@ -503,6 +505,52 @@ def test_the_story_in_the_readme_is_the_demos() -> None:
         place = README.find(part, place)
         assert place >= 0, part
         place += len(part)
+
+
+GREEN_ALL_THE_SAME = {
+    # by what a page says of it: words of the README
+    ("docs/matching.md", "signatures in URLs, with their dates and credentials"): ("X-Amz-Credential", "X-Goog-Credential", "AWSAccessKeyId", "skoid", "CloudFront"),
+    ("docs/matching.md", "only the whole is compared"): ("in lower case or in base64",),
+    ("docs/matching.md", "Dates, nonces and signatures do not count"): ("dates, nonces and signatures",),
+    ("docs/matching.md", "another value is reported; that there is one"): ("values of idempotency keys",),
+    ("docs/matching.md", "`extensions` do not"): ("`extensions` of GraphQL",),
+    ("docs/matching.md", "Requests of class `telemetry` count by method"): ("but for method and path",),
+    ("docs/matching.md", "Not asked for\ntheir order are calls of gRPC"): ("gRPC whose answer began",),
+    ("docs/matching.md", "is therefore compared by call id"): ("results of parallel tools",),
+    ("docs/matching.md", "Nor are ids of runs, and what messages of a WebSocket have"): ("ids of runs of two requests",),
+    ("docs/matching.md", "Cookies that say which machine answers"): ("cookies of load\n  balancers",),
+    ("docs/fidelity.md", "Frames do not count"): ("frames of its messages",),
+    ("docs/fidelity.md", "which requests shared one"): ("which requests share one",),
+    ("docs/receipt.md", "Hosts to which telemetry alone is sent"): ("hosts of telemetry",),
+    ("docs/receipt.md", "Left out of `files` are folders"): ("`.git`",),
+    ("docs/receipt.md", "those that live for less than that"): ("a tenth of a second",),
+    ("docs/clients.md", "It is not on the tape, and is no divergence"): ("programs of the command's own",),
+    ("docs/profiles.md", "compared whole"): ("profile of a client",),
+}  # fmt: skip
+"""What a page says that is not compared, and how the README names it."""
+
+
+@pytest.mark.parametrize(("place", "words"), GREEN_ALL_THE_SAME.items(), ids=str)
+def test_what_stays_green_is_a_known_limitation(
+    place: tuple[str, str], words: tuple[str, ...]
+) -> None:
+    """The README lists it in few words, beside the page that explains it."""
+    page, said = place
+    assert said in PAGES[page]
+    told = README.partition("### Known limitations of a green receipt")[2].partition("\n## ")[0]
+    assert [one for one in words if one not in told] == []
+
+
+def test_each_key_of_a_signed_url_that_is_not_compared_is_named() -> None:
+    """And of the others those that say what is allowed."""
+    told = README.partition("### Known limitations of a green receipt")[2].partition("\n## ")[0]
+    members = {name for _, names in HOSTS_OF_MEMBERS for name in names}
+    names = {name for rule in DEFAULT_IGNORE for name in rule.query} - members
+    assert {name for name in names if f"`{name}`" not in told and name != name.lower()} == set()
+    assert {name.lower() for name in names} <= {
+        one.lower() for one in re.findall(r"`([^`]+)`", told)
+    }
+    assert names.isdisjoint(("X-Amz-Expires", "X-Amz-SignedHeaders", "sp", "sr"))
 
 
 def test_receipts_in_the_pages_have_the_shape_of_todays() -> None:
