@@ -17,7 +17,6 @@ from ..tape.diff.difference import common_prefix, show_difference
 from ..tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
 from ..tape.exchange import Exchange, RawAnswer, Request, RequestClass
 from ..tape.matching.cursor import Hit
-from ..tape.playback.delivery import saw_nothing
 from ..tape.policy.revise import Cause, Recognised, Refused, revise
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
@@ -115,7 +114,7 @@ def _find_alike(
 
 def _given_up(recorded: Exchange, came: bytes) -> bool:
     """Say whether a recorded request was given up before its client saw an answer, and is what has come so far."""
-    if not saw_nothing(recorded):
+    if not recorded.saw_nothing:
         return False
     asked = recorded.request
     return asked.spilled is not None or not _differs(asked, 0, came)

@@ -540,6 +540,11 @@ class Exchange:
         return bool(inside) or any(one.place.startswith("response.") for one in self.redactions)
 
     @property
+    def saw_nothing(self) -> bool:
+        """Whether its client left before it was sent anything, whatever was read on after that."""
+        return self.gone is not None and not self.gone.head
+
+    @property
     def has_unloadable_key(self) -> bool:
         """Whether its answer has a placeholder of a private key that no library loads."""
         return any(one.kind == UNLOADABLE for one in self.redactions)

@@ -27,7 +27,7 @@ from ..run.playback_state import PlaybackState
 from ..run.request_constraints import add_violation, decide_on
 from .leaving import LARGE_BYTES, let_out_live
 from .missed_tunnels import find_missed, take_missed
-from .recorded import as_asked, find_disagreements, lacks_values, read_served
+from .recorded import as_asked, find_disagreements, read_served
 
 if TYPE_CHECKING:
     from ..order.tool_results import ToolResults
@@ -166,9 +166,9 @@ class TapeLookup:
             self._refuse(recorded)
             return None
         recorded_so = as_asked(pending, recorded)
-        if lacks_values(pending, playback, request, recorded_so):
-            return self._take_later(fingerprint, seq, needs)
         wrong = find_disagreements(pending, playback, request, recorded_so, fingerprint)
+        if wrong is None:
+            return self._take_later(fingerprint, seq, needs)
         pending.find(replace(pending.lookup, recorded=recorded))
         if wrong:
             self._refuse(Disagreement(seq, wrong))

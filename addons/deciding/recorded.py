@@ -13,15 +13,6 @@ from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
 
 
-def lacks_values(
-    pending: PendingExchange, playback: PlaybackState, request: Request, recorded: Exchange
-) -> bool:
-    """Say whether the credentials of the tape have to be known before a request is served."""
-    if pending.request_class is RequestClass.TELEMETRY:
-        return False
-    return playback.agreement.lacks_values(request, recorded)
-
-
 def read_served(
     open_run: OpenRun, playback: PlaybackState, seq: Seq
 ) -> Exchange | Unreadable | Unsearched:
@@ -51,12 +42,17 @@ def find_disagreements(
     request: Request,
     recorded: Exchange,
     fingerprint: Fingerprint,
-) -> tuple[Drift, ...]:
-    """Find where a request has another credential or run id than what would answer it stands for."""
+) -> tuple[Drift, ...] | None:
+    """Find where a request has another credential or run id than what would answer it stands for.
+
+    Gives None where the credentials of the tape have to be known before.
+    """
     if pending.request_class is RequestClass.TELEMETRY:
         return ()
     alike = partial(playback.cursor.uses, fingerprint)
     wrong = playback.agreement.find_disagreements(request, recorded, alike)
+    if wrong is None:
+        return None
     if playback.id_rewriting.cancels_another(request, recorded.request):
         place = Difference("body $.params.requestId", "(of one call)", "(of another)")
         wrong.append(Drift("it cancels another call than the recorded one", place))

@@ -249,16 +249,20 @@ class Agreement:
 
     def find_disagreements(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]
-    ) -> list[Drift]:
+    ) -> list[Drift] | None:
         """Find the places in which a request has another credential or run id than the recorded one stands for.
 
         alike: as for `note`.
+        Gives None where the values of the whole tape have to be read before.
         """
+        unsettled = self._pair_unsettled(request, recorded)
+        if self._lacks_values(unsettled):
+            return None
         old, new = self._read_beside(recorded), self._read_present(request)
         agrees = self._compare(old.linked, new.linked)
         wrong = self._disagreements(agrees, old, alike)[1]
         told = {one.place for one, _ in agrees.split}
-        for pair in self._find_moved(request, recorded):
+        for pair in self._find_moved(request, recorded, unsettled):
             if pair[0].place not in told:
                 wrong.append(_drift(pair, _MOVED))
         split: list[Pair] = []
@@ -312,16 +316,13 @@ class Agreement:
             if not self._is_masked(request, recorded.request_class, one.place):
                 yield one
 
-    def lacks_values(self, request: Request, recorded: Exchange) -> bool:
-        """Say whether the values of the whole tape have to be read before a request is compared with the one that would answer it.
-
-        A credential of now is about to be taken for a recorded one, and may be another one of the tape.
-        """
+    def _lacks_values(self, unsettled: Iterable[Pair]) -> bool:
+        """Say whether a credential of now is about to be taken for a recorded one, and may be another one of the tape."""
         if self._recorded is not None or not self.same_key:
             return False
         return any(
             new.part or self._rules.fields.account(new.value)
-            for old, new in self._pair_unsettled(request, recorded)
+            for old, new in unsettled
             if new.value != old.value and new.space is Space.CREDENTIAL
         )
 
@@ -346,11 +347,13 @@ class Agreement:
             found += self._inner.pair_unsettled(old.inner, inner)
         return found
 
-    def _find_moved(self, request: Request, recorded: Exchange) -> Iterator[Pair]:
+    def _find_moved(
+        self, request: Request, recorded: Exchange, unsettled: Iterable[Pair]
+    ) -> Iterator[Pair]:
         """Give recorded and present values of one place, where the present one is another one of the tape."""
         pairs = [
             (old, new)
-            for old, new in self._pair_unsettled(request, recorded)
+            for old, new in unsettled
             if old.value != new.value
             and not (old.space is Space.RUN and old.place.startswith("body "))
         ]

@@ -26,7 +26,7 @@ def seen_answer(exchange: Exchange, before: Seq) -> Response | None:
     response, gone = exchange.response, exchange.gone
     if response is None or exchange.request_class is RequestClass.TELEMETRY:
         return None
-    if gone is not None and not gone.head:
+    if exchange.saw_nothing:
         return None
     chunks = response.chunks
     if gone is not None:

@@ -4,7 +4,7 @@ What a client took is what it was sent and what the buffers between did not hold
 a connection counts as taken once it has been sent.
 """
 
-from ..exchange import Exchange, Headers
+from ..exchange import Headers
 from .script import StepKind, Steps
 
 _MARGIN_US = 100_000
@@ -15,11 +15,6 @@ _TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response
 """Pieces of a model's stream on which SDKs act before the stream has ended."""
 _DEADLINE_EXCEEDED = (b"grpc-status", b"4")
 """What a server of gRPC answers once the time is over that its client gave it."""
-
-
-def saw_nothing(exchange: Exchange) -> bool:
-    """Say whether a recorded client left before it was sent anything, whatever was read on after that."""
-    return exchange.gone is not None and not exchange.gone.head
 
 
 def is_out_of_time(fields: Headers) -> bool:

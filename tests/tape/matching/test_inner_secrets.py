@@ -13,6 +13,7 @@ from playhead.tape.canonical.canonical_request import (
     same_bytes,
 )
 from playhead.tape.exchange import Exchange, Request, RequestClass, Response, Seq
+from playhead.tape.headers.recorded_values import RecordedValues
 from playhead.tape.matching.agreement import Agreement
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_exchange, make_request, make_response
@@ -88,7 +89,12 @@ class _Play:
         assert len(prints) == 1, "the tape does not have it"
         exact = same_bytes(recorded.request, asked)
         exact = exact and self.agreement.has_same_secrets(asked, recorded)
-        if self.agreement.find_disagreements(asked, recorded, tuple):
+        wrong = self.agreement.find_disagreements(asked, recorded, tuple)
+        if wrong is None:
+            self.agreement.take_values(RecordedValues(self.rules.fields.account))
+            wrong = self.agreement.find_disagreements(asked, recorded, tuple)
+        assert wrong is not None
+        if wrong:
             return True, exact
         self.agreement.note(asked, recorded, tuple)
         if recorded.response is not None and recorded.response.secrets:

@@ -82,6 +82,7 @@ def test_a_list_of_blocks_is_compared_by_their_contents(name: str) -> None:
     recorded = _recorded(9, block_list(*listed))
     assert fingerprint(_form(block_list(*lists))) == recorded.fingerprint
     wrong = agreement.find_disagreements(block_list(*lists), recorded, tuple[Seq, ...])
+    assert wrong is not None
     assert ", ".join(one.difference.place for one in wrong) == place
 
 

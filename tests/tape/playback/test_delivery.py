@@ -14,7 +14,7 @@ from playhead.tape.exchange import (
     RequestClass,
     Response,
 )
-from playhead.tape.playback.delivery import is_out_of_time, left_early, left_late, saw_nothing
+from playhead.tape.playback.delivery import is_out_of_time, left_early, left_late
 from playhead.tape.playback.script import StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_response
 
@@ -113,8 +113,8 @@ def test_a_client_may_run_out_of_time_before_its_server_says_so(
 )
 def test_a_client_that_left_before_the_head_saw_nothing(left: Gone | None, nothing: bool) -> None:
     """Also where the answer was read on after it had left."""
-    assert saw_nothing(make_exchange(response=THREE, gone=left)) is nothing
-    assert saw_nothing(make_exchange(response=None, gone=left)) is nothing
+    assert make_exchange(response=THREE, gone=left).saw_nothing is nothing
+    assert make_exchange(response=None, gone=left).saw_nothing is nothing
 
 
 HEAD, DATA, END, LATE = StepKind.HEAD, StepKind.DATA, StepKind.END, StepKind.LATE
