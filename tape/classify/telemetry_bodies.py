@@ -11,7 +11,7 @@ exporter of traces of OpenAI Agents SDK 0.24.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -27,29 +27,10 @@ _PROTOBUF = (b"application/x-protobuf", b"application/protobuf")
 _FIRST_MEMBER = b"\x0a"
 """Tag of member 1, which is a message: the resources of all three signals."""
 _UNSET = msgspec.UNSET
-_Member = msgspec.Raw | msgspec.UnsetType
-
-
-class _Part(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What a resource reports."""
-
-    resource: _Member = _UNSET
-    scope_spans: _Member = _UNSET
-    scope_metrics: _Member = _UNSET
-    scope_logs: _Member = _UNSET
-    schema_url: _Member = _UNSET
-
-
-class _SnakePart(msgspec.Struct, forbid_unknown_fields=True):
-    resource: _Member = _UNSET
-    scope_spans: _Member = _UNSET
-    scope_metrics: _Member = _UNSET
-    scope_logs: _Member = _UNSET
-    schema_url: _Member = _UNSET
-
-
-_Parts = list[_Part] | msgspec.UnsetType
-_SnakeParts = list[_SnakePart] | msgspec.UnsetType
+_SIGNALS = {"traces": "resourceSpans", "metrics": "resourceMetrics", "logs": "resourceLogs"}
+_PART = frozenset(("resource", "scopeSpans", "scopeMetrics", "scopeLogs", "schemaUrl"))
+"""Members of what a resource reports."""
+_HUMP = re.compile("_([a-z])")
 
 
 def is_report(request: HttpRequest) -> bool:
@@ -68,22 +49,13 @@ def is_report(request: HttpRequest) -> bool:
         return False
 
 
-class _Signals(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """OTLP in JSON: one of its three signals."""
-
-    resource_spans: _Parts = _UNSET
-    resource_metrics: _Parts = _UNSET
-    resource_logs: _Parts = _UNSET
+_read_signals = msgspec.json.Decoder(dict[str, list[dict[str, msgspec.Raw]]]).decode
+"""OTLP in JSON: one of its three signals."""
 
 
-class _SnakeSignals(msgspec.Struct, forbid_unknown_fields=True):
-    resource_spans: _SnakeParts = _UNSET
-    resource_metrics: _SnakeParts = _UNSET
-    resource_logs: _SnakeParts = _UNSET
-
-
-_read_signals = msgspec.json.Decoder(_Signals).decode
-_read_snake = msgspec.json.Decoder(_SnakeSignals).decode
+def _spell(names: Iterable[str]) -> list[str]:
+    """Give names of members as the protocol spells them: JSON of Protocol Buffers may have either spelling of each."""
+    return [_HUMP.sub(lambda found: found[1].upper(), name) for name in names]
 
 
 def _reads_otlp(request: HttpRequest, body: bytes) -> bool:
@@ -92,14 +64,12 @@ def _reads_otlp(request: HttpRequest, body: bytes) -> bool:
     if kind in _PROTOBUF:
         replaced = any(one.part == BODY for one in request.secrets)
         return body.startswith(_FIRST_MEMBER) and (replaced or is_export(body, signal))
-    read = _read_snake if b'"resource_' in body[:100] else _read_signals
-    found: _Signals | _SnakeSignals = read(body)
-    told = {
-        "traces": found.resource_spans,
-        "metrics": found.resource_metrics,
-        "logs": found.resource_logs,
-    }
-    return told.pop(signal) is not _UNSET and all(one is _UNSET for one in told.values())
+    found = _read_signals(body)
+    return _spell(found) == [_SIGNALS[signal]] and all(
+        len(set(names)) == len(names) and _PART.issuperset(names)
+        for parts in found.values()
+        for names in map(_spell, parts)
+    )
 
 
 class _Traced(msgspec.Struct):

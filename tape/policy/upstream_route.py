@@ -14,7 +14,7 @@ or `*.` stands before it, an IP address, a network, each with a port where only 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from ...config.sections.upstreams import DIRECT, ProxyAddress, fits
 from ...config.targets.host_interpretations import read_addresses
@@ -111,10 +111,8 @@ def _network(text: str) -> IPv4Network | IPv6Network | None:
 
 
 def _is_in(host: str, network: IPv4Network | IPv6Network) -> bool:
-    try:
-        return ip_address(host) in network
-    except ValueError:
-        return False
+    """Say whether a host, however it is spelled, is an address of a network."""
+    return any(one in network for one in read_addresses(host))
 
 
 def _normal(host: str) -> str:

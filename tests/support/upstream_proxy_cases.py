@@ -136,6 +136,23 @@ ROUTES = (
     ),
     Route("an address", "https://10.1.2.3", DIRECT, {**_BOTH, "NO_PROXY": "10.1.2.3"}),
     Route("a network", "https://10.1.2.3", DIRECT, {**_BOTH, "NO_PROXY": "10.0.0.0/8"}),
+    Route(
+        "a network, in decimal", "https://167838211", DIRECT, {**_BOTH, "NO_PROXY": "10.0.0.0/8"}
+    ),
+    Route(
+        "a network, in hexadecimal",
+        "https://0x0a.0x1.2.3",
+        DIRECT,
+        {**_BOTH, "NO_PROXY": "10.0.0.0/8"},
+    ),
+    Route("a network, short", "https://10.66051", DIRECT, {**_BOTH, "NO_PROXY": "10.0.0.0/8"}),
+    Route(
+        "a network, in IPv6",
+        "https://[::ffff:10.1.2.3]",
+        DIRECT,
+        {**_BOTH, "NO_PROXY": "10.0.0.0/8"},
+    ),
+    Route("an address, in octal", "https://012.1.2.3", DIRECT, {**_BOTH, "NO_PROXY": "10.1.2.3"}),
     Route("a network of IPv6", "https://[fd00::5]", DIRECT, {**_BOTH, "NO_PROXY": "fd00::/8"}),
     Route(
         "another network",
