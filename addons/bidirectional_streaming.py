@@ -148,8 +148,10 @@ def _awaits_more(recorded: Exchange, came: bytes) -> bool:
 def _begin(
     pending: PendingExchange, playback: PlaybackState, request: Request, recorded: Exchange
 ) -> None:
-    pending.body.begin_early(recorded)
+    came = pending.body.sent[0]
+    early = pending.body.begin_early(recorded)
     _take(pending, playback, request, recorded, "on tape: its request is the same so far", play)
+    _compare_values(pending, request, early, 0, came)
 
 
 def _take(
@@ -211,6 +213,29 @@ def _compare(pending: PendingExchange, request: Request, early: Early) -> None:
         less = len(asked.body) - early.compared
         text = f"the request ended {less} bytes before the recorded one: it has fewer messages, or a shorter one"
         _diverge(pending, request, early, early.compared, b"", text)
+    else:
+        _compare_values(pending, request, early, at, came)
+
+
+def _compare_values(
+    pending: PendingExchange, request: Request, early: Early, at: int, came: bytes
+) -> None:
+    """Compare the values that redaction replaced in the recorded request with what came in their places.
+
+    at: where what came begins.
+    """
+    open_run = pending.open_run
+    if open_run.playback is None:
+        return
+    for place, stored, value in early.find_values(at, came):
+        pair = open_run.redactor.inner_secret(stored, value)
+        compared = open_run.playback.agreement.compare_value(*pair)
+        if compared.changed:
+            text = f"the request {compared.changed[0].what}"
+            _diverge(pending, request, early, place, value, text)
+            return
+        if compared.kind_alone:
+            open_run.note(EventKind.NOTED, seq=pending.seq, kind_alone=True)
 
 
 def _ended_first(recorded: Exchange) -> bool:

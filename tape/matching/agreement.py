@@ -35,7 +35,7 @@ from ..headers.recorded_values import RecordedValues
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from ..records.credential_parts import list_tokens
 from .idempotency_keys import KeyPairs
-from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
+from .inner_secrets import FindInner, Inner, InnerSecret, InnerSecrets, read_inner
 from .plain_answers import PlainAnswers
 from .profile_use import read_linked, read_linked_message
 from .replaced_values import Changed, Replaced, ReplacedValues, RunIds
@@ -242,9 +242,9 @@ class Agreement:
             self._inner.note(old.inner, inner)
         self._links.note(self._runs.resolve(old.linked), self._runs.resolve(new.linked))
         self._links.ask((*old.linked, *old.inner))
-        alone = bool(old.replaced) and self._replaced.note(
-            old.replaced, self._find_inner(request).replaced
-        )
+        kind = recorded.request_class
+        counted = [one for one in old.replaced if not self._is_masked(request, kind, one.place)]
+        alone = bool(counted) and self._replaced.note(counted, self._find_inner(request).replaced)
         return Noted(tuple(names), tuple(merged), tuple(wrong), alone)
 
     def find_disagreements(
@@ -417,6 +417,14 @@ class Agreement:
         self._links.note(old_ids, new_ids)
         self._links.ask(old.linked)
         return ComparedMessage((), same, self._replaced.note(old.replaced, new.replaced))
+
+    def compare_value(self, recorded: InnerSecret, present: InnerSecret) -> "ComparedMessage":
+        """Compare a replaced value of a body that is compared as it comes with the recorded one, and remember which stands for which."""
+        old, new = ((Replaced(*one[:3]),) for one in (recorded, present))
+        changed = self._replaced.find_changed(old, new)
+        if changed:
+            return ComparedMessage(tuple(changed))
+        return ComparedMessage((), old == new, self._replaced.note(old, new))
 
     def give_message(self, values: Iterable[bytes]) -> None:
         """Note which credentials a message of the tape gives to the agent."""

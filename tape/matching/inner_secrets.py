@@ -16,8 +16,10 @@ from ..headers.counted_fields import Linked, Space, link_tokens
 from ..headers.linked_values import LinkedValues, Pair, find_pairs
 from .replaced_values import Replaced
 
-FindInner = Callable[[Request], Iterable[tuple[str, bytes, bytes, bool]]]
-"""Gives the secrets of a request, as stored, outside of its header fields: place, value, known prefix, and whether it counts."""
+InnerSecret = tuple[str, bytes, bytes, bool]
+"""Place, value and known prefix of a secret outside of header fields, as stored, and whether it counts."""
+FindInner = Callable[[Request], Iterable[InnerSecret]]
+"""Gives those of a request."""
 
 
 class Inner(NamedTuple):

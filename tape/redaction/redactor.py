@@ -59,6 +59,7 @@ from .finding.literals import Later
 from .learned import Learned
 from .placeholders.alike import reads_as_made
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
+from .placeholders.prefixes import prefix_size
 from .placeholders.unloadable import has_unloadable_key
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
 from .redact_heads import Fields, in_order, overlap
@@ -68,6 +69,9 @@ from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
 
 __all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
+
+InnerSecret = tuple[str, bytes, bytes, bool]
+"""Place, placeholder and known prefix of a value, and whether it counts."""
 
 _NONE: frozenset[str] = frozenset()
 _FORM = b"application/x-www-form-urlencoded"
@@ -476,12 +480,26 @@ class Redactor:
                 names.add(name)
         return frozenset(names)
 
-    def inner_secrets(self, request: Request) -> Iterator[tuple[str, bytes, bytes, bool]]:
+    def inner_secrets(self, request: Request) -> Iterator[InnerSecret]:
         """Yield place, placeholder and known prefix of each secret of a request, as stored, outside of its header fields.
 
         With each, whether it counts: all do but those in places of credentials.
         """
         return find_inner_secrets(request, self.redacted_query(request))
+
+    def inner_secret(self, stored: bytes, came: bytes) -> tuple[InnerSecret, InnerSecret]:
+        """Give a stored value of a body as `inner_secrets` does, and what came in its place, as it would be stored there."""
+        # Of what was learned base64 may have come, which is written otherwise.
+        new = self._placeholders.in_text(came)
+        if new != stored and self.text(came) == stored:
+            new = stored
+        old, new = unescape(stored), unescape(new)
+        return (BODY, old, old[: prefix_size(old)], True), (
+            BODY,
+            new,
+            new[: prefix_size(new)],
+            True,
+        )
 
 
 def _codings(headers: Headers) -> list[bytes]:

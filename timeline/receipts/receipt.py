@@ -545,6 +545,7 @@ class _Fold:
         self.info = info
         self.served_as: dict[int, int] = {}
         self.with_placeholders, self.with_secrets = set[int](), set[int]()
+        self.kind_alone = set[int]()
         """By seq, what of the tape was served last for it: a WebSocket is chosen anew by its first message."""
         self.served: frozenset[int] = frozenset()
         self.spared: list[tuple[Match, str | None]] = []
@@ -627,7 +628,7 @@ class _Fold:
                     usd = None if limits["usd"] is None else float(limits["usd"])
                     receipt.limits = LimitsRow({**limits, "usd": usd}, self.used)
                 self._replaced(data)
-                receipt.kind_alone += bool(data.get("kind_alone"))
+                self._kind_alone(data)
                 if (was := receipt.profiles.noted(data)) and receipt.matched[was]:
                     receipt.matched[was] -= 1
                     receipt.matched["profile"] += 1
@@ -705,7 +706,7 @@ class _Fold:
                 opt_in.served += 1
                 if len(opt_in.seqs) < _SEQS:
                     opt_in.seqs.append(data["seq"])
-            receipt.kind_alone += bool(data.get("kind_alone"))
+            self._kind_alone(data)
             self._replaced(data)
             if data.get("ignored_content"):
                 _bounded(receipt.ignored_content, data["seq"])
@@ -745,6 +746,12 @@ class _Fold:
             row, since_ns = known
             row.ruling, row.by, row.via = data["ruling"], data["by"], data["via"]
             row.why, row.waited_s = data["reason"], round((event.at_ns - since_ns) / 1e9, 3)
+
+    def _kind_alone(self, data: Mapping[str, Any]) -> None:
+        """Take in that a request rests on what a replaced value is; each counts once, whatever of it does."""
+        if data.get("kind_alone"):
+            self.kind_alone.add(data["seq"])
+            self.receipt.kind_alone = len(self.kind_alone)
 
     def _replaced(self, data: Mapping[str, Any]) -> None:
         """Take in that an answer has placeholders, or was given without."""

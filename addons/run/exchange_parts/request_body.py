@@ -1,10 +1,11 @@
 """The body of one request, as it comes from the client and goes to the upstream."""
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ....store import Spool
-from ....tape.exchange import Exchange, Spilled
+from ....tape.exchange import BODY, Exchange, Spilled
 
 
 @dataclass(slots=True)
@@ -15,6 +16,24 @@ class Early:
     compared: int = 0
     """Bytes of the request that were compared."""
     diverged: bool = False
+    values: dict[int, bytes] = field(default_factory=dict)
+    """What has come of values that redaction replaced in the recorded request, by their number, until they are whole."""
+
+    def find_values(self, at: int, came: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+        """Give the values that have come whole, each with its place and what stands there in the recorded request.
+
+        at: where what came begins.
+        """
+        asked = self.exchange.request
+        for number, one in enumerate(asked.secrets):
+            start, end = max(one.at, at), min(one.at + one.size, at + len(came))
+            if one.part != BODY or start >= end:
+                continue
+            value = self.values.pop(number, b"") + came[start - at : end - at]
+            if len(value) == one.size:
+                yield one.at, asked.body[one.at : one.at + one.size], value
+            else:
+                self.values[number] = value
 
 
 @dataclass(slots=True)
@@ -131,10 +150,11 @@ class RequestBody:
         """Note that its client is quiet after so many bytes."""
         self.quiet_at = at
 
-    def begin_early(self, exchange: Exchange) -> None:
+    def begin_early(self, exchange: Exchange) -> Early:
         """Note that the answer of a recorded exchange begins."""
-        self.early = Early(exchange, len(self.sent[0]))
+        early = self.early = Early(exchange, len(self.sent[0]))
         self.sent = []  # compared by now
+        return early
 
     def compare(self, early: Early) -> tuple[int, bytes]:
         """Give what has come since it was last compared, and where that begins."""

@@ -1,6 +1,7 @@
 """The parts of a pending exchange: what each of them notes, and what follows from that."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from playhead.addons.run.exchange_parts.answer import Answer
 from playhead.addons.run.exchange_parts.arrival import Arrival
 from playhead.addons.run.exchange_parts.phases import Account, Held, Playing, Recording
-from playhead.addons.run.exchange_parts.request_body import RequestBody
+from playhead.addons.run.exchange_parts.request_body import Early, RequestBody
 from playhead.addons.run.pending_approvals import PendingApproval
 from playhead.addons.run.repeats import Effect
-from playhead.tape.exchange import Chunk, Gone, Lane, Repeat, RepeatKind, Seq
+from playhead.tape.exchange import Chunk, Gone, Lane, Repeat, RepeatKind, Secret, Seq
 from playhead.tape.playback.script import Steps
 from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tests.support.exchanges import make_exchange
@@ -198,3 +199,19 @@ def test_a_lane_is_numbered_once_its_process_is_known() -> None:
     arrival.number_lane(3)
     other.number_lane(3)
     assert (arrival.lane, other.lane) == (Lane(3, ()), None)
+
+
+def test_values_that_come_in_pieces_are_given_whole() -> None:
+    """With their place and what the recorded request has there; a part of one waits for the rest."""
+    secrets = (*(Secret("body", at, 4, "secret") for at in (2, 8)), Secret("target", 0, 4, "x"))
+    made = make_exchange(1, body=b"a=AAAA&bBBBB&c")
+    recorded = replace(made, request=replace(made.request, secrets=secrets))
+    early = Early(recorded)
+    assert list(early.find_values(0, b"a=aa")) == []
+    assert list(early.find_values(4, b"aa&bb")) == [(2, b"AAAA", b"aaaa")]
+    assert list(early.find_values(9, b"bbb&")) == [(8, b"BBBB", b"bbbb")]
+    assert list(early.find_values(13, b"c and more")) == []
+    assert list(Early(recorded).find_values(0, b"a=aaaa&bbbbb&c")) == [
+        (2, b"AAAA", b"aaaa"),
+        (8, b"BBBB", b"bbbb"),
+    ]

@@ -1,5 +1,6 @@
 """Secrets in paths, queries and bodies: whose they are chooses, and decides whether an answer is exact."""
 
+import base64
 from dataclasses import replace
 
 import pytest
@@ -310,3 +311,30 @@ def test_one_key_of_a_message_stands_for_one_now(now: tuple[bytes, ...], refused
     )
     found = play.agreement.compare_message(then, present, RequestClass.READ, Seq(1))
     assert bool(found.changed) is refused
+
+
+def test_a_value_that_comes_by_itself_is_compared_as_one_of_a_body() -> None:
+    """By its placeholder, or by consistent renaming on a tape of another store; what was learned may come in base64."""
+    key, other = b"sk-proj-" + b"0a9B8c7D6e5F" * 4, b"sk-proj-" + b"1b8C7d6E5f4A" * 4
+    redactor = Redactor(b"key")
+    tape = dict[Seq, Exchange]()
+
+    def compare(agreement: Agreement, stored: bytes, came: bytes) -> tuple[bool, bool, bool]:
+        found = agreement.compare_value(*redactor.inner_secret(stored, came))
+        return bool(found.changed), found.same, found.kind_alone
+
+    same = Agreement(RULES, tape.get, redactor.inner_secrets, redactor.stands_for, same_key=True)
+    made = redactor.stands_for(key)
+    assert compare(same, made, key) == (False, True, False)
+    assert compare(same, made, other) == (True, False, False)
+    redactor.text(b"Authorization: Bearer " + key)
+    coded = base64.b64encode(key)
+    assert compare(same, redactor.text(coded), coded) == (False, True, False)
+    far = Agreement(RULES, tape.get, redactor.inner_secrets, redactor.stands_for)
+    old = Redactor(b"another").stands_for(key)
+    assert [compare(far, old, one) for one in (key, key, other)] == [
+        (False, False, True),
+        (False, False, False),
+        (True, False, False),
+    ]
+    assert compare(far, b"xoxb-" + b"1a" * 20, other)[0]
