@@ -245,6 +245,7 @@ class Agreement:
         kind = recorded.request_class
         counted = [one for one in old.replaced if not self._is_masked(request, kind, one.place)]
         alone = bool(counted) and self._replaced.note(counted, self._find_inner(request).replaced)
+        alone = alone or _has_values_unknown(recorded.request, request)
         return Noted(tuple(names), tuple(merged), tuple(wrong), alone)
 
     def find_disagreements(
@@ -625,6 +626,14 @@ def _find_span(exchange: Exchange) -> range:
     """Give when a recorded request was on its way, until its answer began."""
     took_us = exchange.response.head_us if exchange.response is not None else exchange.end_us
     return range(exchange.started_ns, exchange.started_ns + took_us * 1000)
+
+
+def _has_values_unknown(recorded: Request, present: Request) -> bool:
+    """Say whether values were replaced in a large body, and an earlier version has not kept which ones on the tape."""
+    then, now = recorded.spilled, present.spilled
+    if then is None or now is None or then.replaced:
+        return False
+    return any(not own for _, own in now.replaced)
 
 
 def _lowered(headers: Headers) -> list[tuple[bytes, bytes]]:

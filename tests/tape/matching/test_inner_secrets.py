@@ -13,7 +13,7 @@ from playhead.tape.canonical.canonical_request import (
     fingerprint,
     same_bytes,
 )
-from playhead.tape.exchange import Exchange, Request, RequestClass, Response, Seq
+from playhead.tape.exchange import Exchange, Request, RequestClass, Response, Seq, Spilled
 from playhead.tape.headers.recorded_values import RecordedValues
 from playhead.tape.matching.agreement import Agreement
 from playhead.tape.redaction.redactor import Redactor
@@ -338,3 +338,29 @@ def test_a_value_that_comes_by_itself_is_compared_as_one_of_a_body() -> None:
         (True, False, False),
     ]
     assert compare(far, b"xoxb-" + b"1a" * 20, other)[0]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "alone"),
+    [
+        ((), ((A, False),), True),
+        ((), ((A, True),), False),
+        ((), (), False),
+        (((A, False),), ((A, False),), False),
+    ],
+)
+def test_a_large_body_of_an_earlier_version_rests_on_kinds(
+    then: tuple[tuple[bytes, bool], ...], now: tuple[tuple[bytes, bool], ...], alone: bool
+) -> None:
+    """Its tape says only that values were replaced there; on a tape of this version they are compared."""
+    redactor = Redactor(b"key")
+
+    def make(replaced: tuple[tuple[bytes, bool], ...]) -> Request:
+        spilled = Spilled(b"d" * 32, 9 << 20, b"d" * 32, replaced=replaced)
+        return replace(make_request("POST https://api.test/v1"), spilled=spilled)
+
+    recorded = replace(make_exchange(1), request=make(then))
+    agreement = Agreement(
+        RULES, {Seq(1): recorded}.get, redactor.inner_secrets, redactor.stands_for, same_key=True
+    )
+    assert agreement.note(make(now), recorded, tuple[Seq, ...]).kind_alone is alone
