@@ -30,6 +30,13 @@ TRUST_STORE_FILE = "playhead-ca-bundle.p12"
 
 _LEADING = (Holds.PROXY, Holds.YES)
 """Tell where the proxy is, or to go there; others are about trust."""
+_OURS = frozenset(name for row in TABLE for name in names(row))
+_USERINFO = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://)?[^/?#\s]*@")
+_LOGIN = r"-D(?:(?:https?|ftp)\.proxy(?:User|Password)|java\.net\.socks\.(?:username|password))="
+_JAVA_LOGIN = re.compile(
+    rf"""(?:^|(?<=\s))(?:"{_LOGIN}[^"]*"|'{_LOGIN}[^']*'|{_LOGIN}(?:[^\s"']|"[^"]*"|'[^']*')*)(?:\s+|\Z)"""
+)
+"""Options of Java that log in to a proxy."""
 _WGET_OURS = frozenset(("cacertificate", "httpproxy", "httpsproxy", "noproxy", "useproxy"))
 
 
@@ -61,7 +68,9 @@ def environment(
     ours = variables(base, proxy_url=proxy_url, public_dir=public_dir)
     # The key of the store is none of the agent's business.
     theirs = {
-        name: value for name, value in base.items() if not _outranks(name) and name != VARIABLE
+        name: _without_credentials(value)
+        for name, value in base.items()
+        if not _outranks(name, value) and name != VARIABLE
     }
     if proxy_url is None:
         led = {name for row in TABLE if row.holds in _LEADING for name in names(row)}
@@ -123,11 +132,20 @@ def publish(public_dir: Path) -> None:
 def removed(base: Mapping[str, str]) -> list[str]:
     """Name what a child must not have: what outranks ours, as it is written usually and here."""
     usual = {case for name in OUTRANKING for case in (name, name.upper())}
-    return sorted(usual | {name for name in base if _outranks(name)})
+    return sorted(usual | {name for name, value in base.items() if _outranks(name, value)})
 
 
-def _outranks(name: str) -> bool:
-    return name.lower() in OUTRANKING
+def _outranks(name: str, value: str) -> bool:
+    """Say whether a variable leads past us, or names a proxy of the network with its credentials."""
+    if name.lower() in OUTRANKING:
+        return True
+    told = name.lower().endswith("_proxy") and name not in _OURS
+    return told and _USERINFO.match(value) is not None
+
+
+def _without_credentials(options: str) -> str:
+    """Give options without what logs in to a proxy of the network."""
+    return _JAVA_LOGIN.sub("", options).strip() if _JAVA_LOGIN.search(options) else options
 
 
 def _write_wgetrc(base: Mapping[str, str], public_dir: Path, seen_at: Path | None) -> str:
@@ -203,4 +221,5 @@ def _java_options(base: Mapping[str, str], proxy_url: str | None, store: Path) -
     options += [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=PKCS12"]
     ours = " ".join(map(shlex.quote, options))
     theirs = base.get("JAVA_TOOL_OPTIONS", "").removesuffix(ours).rstrip()  # set by us before
+    theirs = _without_credentials(theirs)
     return f"{theirs} {ours}" if theirs else ours

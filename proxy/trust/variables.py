@@ -90,6 +90,11 @@ OUTRANKING = (
     "npm_config_https_proxy",
     "npm_config_noproxy",
     "npm_config_cafile",
+    "yarn_proxy",
+    "yarn_http_proxy",
+    "yarn_https_proxy",
+    "ftp_proxy",
+    "rsync_proxy",
 )
 """Rank above ours and would lead past us, or away from our CA: taken out, in whatever case they are written."""
 

@@ -58,6 +58,46 @@ def test_nothing_is_excepted_from_the_proxy(ca: CertificateAuthority) -> None:
     assert not {"PIP_PROXY", "npm_config_noproxy"} & child.keys()
 
 
+PASSWORD = "Tr0ub4dor3x"
+COMPANY = f"http://jsmith:{PASSWORD}@proxy.example:3128"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "left"),
+    [
+        ("FTP_PROXY", COMPANY, None),
+        ("ftp_proxy", "http://proxy.example:3128", None),
+        ("YARN_HTTPS_PROXY", COMPANY, None),
+        ("YARN_HTTP_PROXY", "http://proxy.example:3128", None),
+        ("RSYNC_PROXY", f"jsmith:{PASSWORD}@proxy.example:3128", None),
+        ("GLOBAL_AGENT_HTTP_PROXY", COMPANY, None),
+        ("https_PROXY", COMPANY, None),
+        ("SOME_PROXY", "http://proxy.example:3128", "http://proxy.example:3128"),
+        ("REGISTRY", COMPANY, COMPANY),
+        ("JAVA_OPTS", f"-Xmx1g -Dhttps.proxyUser=jsmith -Dhttps.proxyPassword={PASSWORD} -Da=b", "-Xmx1g -Da=b"),
+        ("MAVEN_OPTS", f"'-Dhttp.proxyPassword={PASSWORD} x' -Xmx1g", "-Xmx1g"),
+        ("_JAVA_OPTIONS", f"-Djava.net.socks.password={PASSWORD}", ""),
+        ("JDK_JAVA_OPTIONS", "-Dhttp.proxyHost=proxy.example", "-Dhttp.proxyHost=proxy.example"),
+    ],
+)  # fmt: skip
+def test_no_credentials_of_a_company_proxy_are_handed_on(
+    ca: CertificateAuthority, name: str, value: str, left: str | None
+) -> None:
+    """The proxy itself reaches the company's; what its agent has may stand in every list of its environment."""
+    child = made(ca, {name: value})
+    assert child.get(name) == left
+    assert PASSWORD not in str(child) or name == "REGISTRY"
+    assert (name in removed({name: value})) is (left is None)
+
+
+def test_java_has_no_credentials_of_a_company_proxy(ca: CertificateAuthority) -> None:
+    """Host and port are ours, and our proxy wants others."""
+    base = {"JAVA_TOOL_OPTIONS": f"-Xmx1g -Dhttp.proxyPassword={PASSWORD}"}
+    child = made(ca, base)
+    assert child["JAVA_TOOL_OPTIONS"].startswith("-Xmx1g -Dhttp.proxyHost=")
+    assert PASSWORD not in str(child)
+
+
 @pytest.mark.parametrize(
     "name",
     [
