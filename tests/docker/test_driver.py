@@ -22,7 +22,7 @@ from playhead.tests.support.apart import told_by
 from playhead.tests.support.docker import IMAGE, containers, docker
 from playhead.tests.support.process import COMMAND, playhead, read_json, wait_until
 from playhead.tests.support.recordings import ask, record_run
-from playhead.tests.support.ways_out import SINGLE
+from playhead.tests.support.ways_out import NOT_EVERYWHERE, RACES, SINGLE
 
 BARE = """
 import os, random, sys, time, urllib.request, uuid
@@ -314,13 +314,6 @@ def test_after_a_kill_nothing_is_left(store: Path) -> None:
 
 # ---- ways out ----------------------------------------------------------------------------------------
 
-NOT_EVERYWHERE = {
-    *("the first process: its descriptors", "the first process: a descriptor of it"),
-    *("the first process: its memory", "the first process by another /proc"),
-    *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
-}
-"""What a machine may not have, or keep to itself."""
-
 
 @pytest.fixture(scope="module")
 def tried(root_image: str) -> dict[str, dict[str, str]]:
@@ -340,7 +333,7 @@ def test_the_tries_work_where_nothing_holds_them(tried: dict[str, dict[str, str]
     """What is closed in a container is closed by it."""
     bare = tried["bare"]
     closed = {name for name in set(bare) - _open(bare) if not name.startswith(SINGLE)}
-    assert closed <= NOT_EVERYWHERE, bare
+    assert closed <= NOT_EVERYWHERE | RACES, bare
     assert len(bare) >= 140
     assert len(_open(bare)) >= 80
 

@@ -22,6 +22,14 @@ Try = Callable[[], object]
 
 SINGLE = ("family ", "device ", "call ", "setting", "namespace of ", "tcp by many paths")
 """How names begin of which a machine has some and not others."""
+NOT_EVERYWHERE = {
+    *("the first process: its descriptors", "the first process: a descriptor of it"),
+    *("the first process: its memory", "the first process by another /proc"),
+    *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
+}
+"""What a machine may not have, or keep to itself. The first process is no other than another process."""
+RACES = {"unix, late, its address changed meanwhile", "unix, late, its socket changed meanwhile"}
+"""What is not won each time, wherever it is tried."""
 KNOWN_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 DEVICES = (
     *("console", "kvm", "fuse", "vsock", "vhost-net", "vhost-vsock", "mem", "kmem", "port", "kmsg"),

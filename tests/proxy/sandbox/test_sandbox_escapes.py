@@ -8,7 +8,7 @@ from playhead.tests.support.apart import told_by
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.machine import SOMEBODY
 from playhead.tests.support.needs import need
-from playhead.tests.support.ways_out import SINGLE
+from playhead.tests.support.ways_out import NOT_EVERYWHERE, RACES, SINGLE
 
 FILES = {"a file of the system", "a file of the home folder"}
 """Files are not isolated but with bubblewrap."""
@@ -25,14 +25,6 @@ NEED_RIGHTS = {
     *("another root", "the name of the machine", "another user"),
 }
 """Open on the bare machine for root alone, or where the machine lets users look at each other's programs."""
-NOT_EVERYWHERE = {
-    *("the first process: its descriptors", "the first process: a descriptor of it"),
-    *("the first process: its memory", "the first process by another /proc"),
-    *("short pointers", "32 bits", "typing into the terminal", "a disk", "a device with a network"),
-}
-"""What a machine may not have, or keep to itself. The first process is no other than another process."""
-RACES = {"unix, late, its address changed meanwhile", "unix, late, its socket changed meanwhile"}
-"""What is not won each time, wherever it is tried."""
 REFUSED = {"late/socket", "late/socket-packets"}
 FEWEST = 140
 
