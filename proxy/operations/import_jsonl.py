@@ -43,7 +43,7 @@ from ...tape.exchange import (
 from ...tape.matching.index import index_digest
 from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import Event, EventKind
-from ...tape.redaction.redact_heads import in_order, overlap
+from ...tape.redaction.redact_heads import find_apart, in_order
 from ...tape.redaction.redactor import Redactor, redactions_of
 from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, ParsedLine, read_line
 
@@ -288,7 +288,7 @@ def _join(found: Iterable[Secret], told: Iterable[Secret]) -> tuple[Secret, ...]
     told = tuple(told)
     known = {one[:3]: one for one in told}
     found = tuple(known.get(one[:3], one) for one in found)
-    more = (one for one in told if not any(overlap(one, other) for other in found))
+    more = find_apart(told, found)
     return tuple(in_order((*found, *more)))
 
 

@@ -5,7 +5,9 @@ run has learned by then; so it is remembered until more is learned, and only wha
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..exchange import TARGET, Headers, HttpRequest, Redaction, Request, Secret, find_header_part
@@ -194,14 +196,18 @@ class Fields:
         data = raw if searched is None else searched.data
         end = len(raw.partition(b"?")[0])
         for pattern in self._paths:
+            named: list[Secret] = []
             for found in pattern.finditer(raw[:end]):
                 start, stop = found.span(found.lastindex or 0)
-                one = Secret(TARGET, start, stop - start, CONFIGURED)
-                if start < stop and not any(overlap(one, other) for other in spans):
-                    self._learned.add(raw[start:stop])
-                    new = self._placeholders.in_url(raw[start:stop])
-                    data = data[:start] + new + data[stop:]
-                    spans = in_order([*spans, one])
+                if start < stop:
+                    named.append(Secret(TARGET, start, stop - start, CONFIGURED))
+            fresh = find_apart(named, spans)
+            for one in fresh:
+                start, stop = one.at, one.at + one.size
+                self._learned.add(raw[start:stop])
+                new = self._placeholders.in_url(raw[start:stop])
+                data = data[:start] + new + data[stop:]
+            spans = in_order([*spans, *fresh])
         if not spans:
             return target, []
         parts: list[str] = []
@@ -244,8 +250,24 @@ def in_order(secrets: Iterable[Secret]) -> list[Secret]:
     return sorted(secrets, key=lambda one: (one.part, one.at))
 
 
-def overlap(one: Secret, other: Secret) -> bool:
-    """Say whether two secrets share a place."""
-    return (
-        one.part == other.part and one.at < other.at + other.size and other.at < one.at + one.size
-    )
+def find_apart(secrets: Iterable[Secret], others: Iterable[Secret]) -> list[Secret]:
+    """Give the secrets that share no place with any of others, however many there are of both."""
+    by_part: dict[str, list[tuple[int, int]]] = {}
+    for one in others:
+        by_part.setdefault(one.part, []).append((one.at, one.at + one.size))
+    sorted_by_part = {part: _sort_places(places) for part, places in by_part.items()}
+    none: tuple[list[int], list[int]] = ([], [0])
+    found = []
+    for one in secrets:
+        starts, ends = sorted_by_part.get(one.part, none)
+        # The last end of those that begin before this one ends.
+        if ends[bisect_left(starts, one.at + one.size)] <= one.at:
+            found.append(one)
+    return found
+
+
+def _sort_places(places: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Give where places begin, in order, and the last end of so many of the first of them: of none, of one, and so on."""
+    places.sort()
+    ends = accumulate((end for _, end in places), max, initial=0)
+    return [start for start, _ in places], list(ends)

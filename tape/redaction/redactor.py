@@ -62,7 +62,7 @@ from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
 from .placeholders.unloadable import has_unloadable_key
 from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
-from .redact_heads import Fields, in_order, overlap
+from .redact_heads import Fields, find_apart, in_order
 from .replaced_places import find_inner_secrets
 from .search import Kind, Search, Searched
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
@@ -171,7 +171,7 @@ class Redactor:
         if not found.secrets:
             return request
         old = request.secrets
-        more = [one for one in found.secrets if not any(overlap(one, other) for other in old)]
+        more = find_apart(found.secrets, old)
         return replace(request, secrets=tuple(in_order([*old, *more])))
 
     # ---- answers -------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from ...records.rewritten import Rewritten
 from ..learned import MAX_VALUES, Learned
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
-from ..redact_heads import in_order, overlap
+from ..redact_heads import find_apart, in_order
 from ..redactor import Redactor, _codings, _decoded_head, _kind
 from ..search import Kind, Searched, Span
 from ..secrets_in_heads import Heads, Pair
@@ -328,7 +328,7 @@ class Rewriter(Redactor):
                 inside = [Secret(BODY, *span) for span in merged.spans]
         old = [one for one in request.secrets if one.part.startswith(HEADER)]
         fresh = [one for one in head.secrets if one.part.startswith(HEADER)]
-        fresh = [one for one in fresh if not any(overlap(one, other) for other in old)]
+        fresh = find_apart(fresh, old)
         return replace(new, secrets=(*in_order([*old, *fresh]), *secrets, *inside))
 
     def _target(

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from playhead.config import RedactRule
-from playhead.tape.exchange import Headers, Request
+from playhead.tape.exchange import BODY, TARGET, Headers, Request, Secret
+from playhead.tape.redaction.redact_heads import find_apart
 from playhead.tape.redaction.redactor import Redactor
 
 KEY = b"tk7Qm2Zp9xAb3Lr58fW0yC1vv"
@@ -96,3 +97,30 @@ def test_more_fields_than_are_remembered() -> None:
         redactor.head(ask(((b"x-id", b"request number %d" % number),), f"/items/{number}"))
     new, _ = redactor.head(ask(((b"x-id", b"token=v7Qm2pZ9xAb3LrfW0yC1kT5d"),)))
     assert b"v7Qm2pZ9" not in new.headers[0][1]
+
+
+places = st.builds(
+    Secret,
+    st.sampled_from([TARGET, BODY]),
+    st.integers(0, 20),
+    st.integers(0, 6),
+    st.just("secret"),
+)
+
+
+@given(st.lists(places), st.lists(places))
+@example(
+    [Secret(BODY, 5, 1, "secret")], [Secret(BODY, 0, 9, "secret"), Secret(BODY, 1, 1, "secret")]
+)
+def test_secrets_apart_share_no_place_with_others(one: list[Secret], other: list[Secret]) -> None:
+    """Of the same part, not even where an earlier one of the others ends last."""
+
+    def share(first: Secret, second: Secret) -> bool:
+        return (
+            first.part == second.part
+            and first.at < second.at + second.size
+            and second.at < first.at + first.size
+        )
+
+    apart = [secret for secret in one if not any(share(secret, each) for each in other)]
+    assert find_apart(one, other) == apart
