@@ -142,6 +142,8 @@ def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[byte
         is_boundary(data, start) or _is_joined(data, start) or _begins_record(data, start)
     ) and not _goes_on(data, found.end()):
         return found
+    if _is_run_of_base64(data, start, found.end()):
+        return None  # so is every shorter one
     longest = found.end() - start  # to a bound that is farther the pattern matches no more
     for size in find_counts(data, start):
         found = pattern.match(data, start, start + size) if size <= longest else None
@@ -163,6 +165,12 @@ def _is_in_base64(data: bytes, start: int, end: int) -> bool:
         and _BASE64.fullmatch(before) is not None
         and _BASE64.fullmatch(behind) is not None
     )
+
+
+def _is_run_of_base64(data: bytes, start: int, end: int) -> bool:
+    """Say at once whether each place that begins here and ends there, or before it, is in the middle of one run of base64."""
+    first, last = start - _RUN_BEFORE, end + _RUN_BEHIND
+    return 0 <= first and last <= len(data) and _BASE64.fullmatch(data, first, last) is not None
 
 
 def _goes_on(data: bytes, end: int) -> bool:
