@@ -170,7 +170,7 @@ def _is_in_base64(data: bytes, start: int, end: int) -> bool:
 def _is_run_of_base64(data: bytes, start: int, end: int) -> bool:
     """Say at once whether each place that begins here and ends there, or before it, is in the middle of one run of base64."""
     first, last = start - _RUN_BEFORE, end + _RUN_BEHIND
-    return 0 <= first and last <= len(data) and _BASE64.fullmatch(data, first, last) is not None
+    return first >= 0 and last <= len(data) and _BASE64.fullmatch(data, first, last) is not None
 
 
 def _goes_on(data: bytes, end: int) -> bool:
