@@ -35,6 +35,8 @@ _MODELS = (
     ("openai-chat", "openai", "gpt-4.1", "gpt-4.1-2025-04-14"),
     ("openai-chat", "openai", "gpt-5-mini-2025-08-07", "gpt-5-mini-2025-08-07"),
     ("openai-responses", "openai", "gpt-5", "gpt-5-2025-08-07"),
+    ("openai-responses", "openai", "gpt-6-sol", "gpt-6-sol"),
+    ("openai-chat", "openai", "gpt-6-luna", "gpt-6-luna"),
     ("gemini", "google", "gemini-2.5-flash", "gemini-2.5-flash"),
     ("gemini", "google", "gemini-2.5-pro", "gemini-2.5-pro"),
     ("openai-chat", "acme", "acme-reasoner-9", "acme-reasoner-9"),
@@ -91,14 +93,14 @@ class _Bill:
         )
 
 
-def _counts(rng: Random, shape: str, dialect: str) -> Plain:
+def _counts(rng: Random, shape: str, dialect: str, model: str) -> Plain:
     counts: Plain = dict.fromkeys(_TOKENS, 0)
     counts |= {"input": rng.randrange(200, 60_000), "output": rng.randrange(1, 4_000)}
     if shape == "cached":
         counts["read"] = rng.randrange(0, counts["input"]) // 128 * 128
-        if dialect == "anthropic":
+        if dialect == "anthropic" or model.startswith("gpt-6"):
             counts["written"] = rng.randrange(0, counts["input"] - counts["read"])
-            if rng.random() < 0.4:
+            if dialect == "anthropic" and rng.random() < 0.4:
                 counts["written_1h"] = rng.randrange(0, counts["written"] + 1)
     if shape == "reasoned" and dialect != "anthropic":
         counts["reasoning"] = rng.randrange(0, counts["output"])
@@ -129,7 +131,7 @@ def _stated(dialect: str, counts: Plain) -> Plain:
 def _asked(bill: _Bill, shape: str) -> None:
     rng = bill.rng
     dialect, provider, asked, served = rng.choice(_MODELS)
-    counts = _counts(rng, shape, dialect)
+    counts = _counts(rng, shape, dialect, asked)
     streams = shape in ("stream", "cut", "cut early", "silent") or rng.random() < 0.3
     if shape == "silent":
         dialect, provider, asked, served = _MODELS[3]

@@ -91,19 +91,27 @@ def _responses(body: Plain, rng: Random) -> list[Plain]:
     events: list[Plain] = [{"type": "response.created", "response": begun}]
     for index, item in enumerate(body["output"]):
         place: Plain = {"item_id": item["id"], "output_index": index}
-        if item["type"] == "message":
-            opened, kind = item | {"content": []}, "response.output_text"
-            text = item["content"][0]["text"]
-            place["content_index"] = 0
-        else:
-            opened, kind = item | {"arguments": ""}, "response.function_call_arguments"
-            text = item["arguments"]
-        events.append({"type": "response.output_item.added", "output_index": index, "item": opened})
-        events += [
-            {"type": f"{kind}.delta", **place, "delta": piece} for piece in pieces(text, rng)
-        ]
-        done = "text" if item["type"] == "message" else "arguments"
-        events.append({"type": f"{kind}.done", **place, done: text})
+        is_text = item["type"] == "message"
+        empty: Plain = {"content": []} if is_text else {"arguments": ""}
+        opened = item | empty | {"status": "in_progress"}
+        kind, done = "response.function_call_arguments", "arguments"
+        text, part = item.get("arguments", ""), None
+        added = {"type": "response.output_item.added", "output_index": index}
+        events.append(added | {"item": opened})
+        if is_text:
+            kind, done, part = "response.output_text", "text", item["content"][0]
+            text = part["text"]
+            place |= {"content_index": 0}
+            events.append(
+                {"type": "response.content_part.added", **place, "part": part | {"text": ""}}
+            )
+        more: Plain = {"logprobs": []} if is_text else {"name": item["name"]}
+        for piece in pieces(text, rng):
+            delta: Plain = {"delta": piece} | ({"logprobs": []} if is_text else {})
+            events.append({"type": f"{kind}.delta", **place} | delta)
+        events.append({"type": f"{kind}.done", **place, done: text} | more)
+        if is_text:
+            events.append({"type": "response.content_part.done", **place, "part": part})
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
     events.append({"type": "response.completed", "response": body})
     return [_named(one | {"sequence_number": number}) for number, one in enumerate(events)]
@@ -148,7 +156,7 @@ def _deltas(data: Plain | str) -> Iterator[tuple[str, str]]:
     if data.get("type") == "content_block_delta":
         delta = data["delta"]
         yield str(data["index"]), delta.get("text", delta.get("partial_json", ""))
-    elif str(data.get("type", "")).endswith(".delta"):
+    elif str(data.get("type", "")).endswith(("text.delta", "arguments.delta")):
         yield str(data["output_index"]), data["delta"]
     for choice in data.get("choices", ()):
         yield "text", choice["delta"].get("content") or ""

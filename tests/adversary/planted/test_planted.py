@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from playhead.tests.support.counts import FULL
 
@@ -282,6 +283,34 @@ def test_the_changes_of_a_history_explain_each_read(kind: str, index: int) -> No
         assert one["lost"]
 
 
+@pytest.mark.skipif(not FULL, reason="the clients take seconds to import: PLAYHEAD_FULL=1")
+def test_answers_are_what_the_providers_clients_take() -> None:
+    messages, chats, responses = (
+        pytest.importorskip(name)
+        for name in ("anthropic.types", "openai.types.chat", "openai.types.responses")
+    )
+    readers = {
+        "api.anthropic.com/v1/messages": (messages.Message, messages.RawMessageStreamEvent),
+        "/chat/completions": (chats.ChatCompletion, chats.ChatCompletionChunk),
+        "/v1/responses": (responses.Response, responses.ResponseStreamEvent),
+    }
+    adapters = {place: [TypeAdapter(one) for one in both] for place, both in readers.items()}
+    for exchange in (one for kind in ("blame", "lanes", "cost") for one in _exchanges(kind)):
+        found = [both for part, both in adapters.items() if exchange["url"].endswith(part)]
+        body = exchange["response"]
+        if not found or exchange["status"] != 200 or not body:
+            continue
+        whole, event = found[0]
+        if not isinstance(body, list):
+            whole.validate_python({"usage": None} | body)
+        for one in body if isinstance(body, list) else ():
+            assert one["data"] == "[DONE]" or event.validate_python(one["data"])
+
+
+def _exchanges(kind: str) -> list[Plain]:
+    return [one for case in some(kind)[:12] for one in case["run"]]
+
+
 def _numbers(body: Any) -> dict[str, int]:
     """Give the last count of tokens of each name that an answer states."""
     found: dict[str, int] = {}
@@ -306,7 +335,7 @@ def test_a_bill_has_what_the_answers_state(kind: str, index: int) -> None:
         if one["model"] is None or exchange["status"] != 200:
             assert not one["input"] + one["output"]
             continue
-        written = stated.get("cache_creation_input_tokens", 0)
+        written = stated.get("cache_creation_input_tokens", stated.get("cache_write_tokens", 0))
         read = stated.get(
             "cache_read_input_tokens",
             stated.get("cached_tokens", stated.get("cachedContentTokenCount", 0)),

@@ -241,12 +241,13 @@ def usage(dialect: str, counts: Plain) -> Plain:
             "prompt_tokens": whole,
             "completion_tokens": output,
             "total_tokens": whole + output,
-            "prompt_tokens_details": {"cached_tokens": read},
+            "prompt_tokens_details": {"cached_tokens": read}
+            | ({"cache_write_tokens": written} if written else {}),
         }
     if dialect == "openai-responses":
         return {
             "input_tokens": whole,
-            "input_tokens_details": {"cached_tokens": read},
+            "input_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
             "output_tokens": output,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": whole + output,
@@ -296,9 +297,16 @@ def answer(dialect: str, model: str, message: Plain, stated: Plain | None, rng: 
             "status": "completed",
             "model": model,
             "output": [
-                {"id": draw(rng, "msg_" if one["type"] == "message" else "fc_")} | one
+                {
+                    "id": draw(rng, "msg_" if one["type"] == "message" else "fc_"),
+                    "status": "completed",
+                }
+                | one
                 for one in _responses(message)
             ],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
         }
         return body | ({"usage": stated} if stated else {})
     candidate = {"content": {"role": "model", "parts": _gemini_parts(message)}}
