@@ -15,14 +15,17 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from itertools import permutations
+from itertools import combinations
 
 import ahocorasick_rs
 
 _CACHE = 8192
 _MOST_READ = 512
 """Bytes of a value that are read, a multiple of four; no format is told apart by what is behind them."""
-_LOGS = [0.0, *(count * math.log2(count) for count in range(1, 64))]
+_READ = 64
+"""Characters that are counted at once."""
+_LOGS = [0.0, *(count * math.log2(count) for count in range(1, _READ + 1))]
+_ROUNDED = 1e-6
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PAIRS = (
     "jrtsnnrjsiputugshutuqppoqi",
@@ -60,11 +63,16 @@ for _first, _row in zip(_LETTERS, _PAIRS, strict=True):
     for _second, _mark in zip(_LETTERS, _row, strict=True):
         _pair = int.from_bytes(f"{_first}{_second}".encode(), sys.byteorder)
         _TOLD[_pair] = ((ord(_mark) - ord("q")) << _COUNT.bit_length()) + 1
-_CHANGES = [bytes(pair) for pair in permutations(b"lUds", 2) if bytes(pair) != b"Ul"]
 _CLASSES = bytes(
     46 if code in b"-_./" else ord("l") if 97 <= code <= 122 else ord("U") if 65 <= code <= 90 else ord("d") if 48 <= code <= 57 else ord("s")
     for code in range(256)
 )  # fmt: skip
+_BITS = _CLASSES.translate(bytes.maketrans(b"lUds.", bytes((1, 2, 4, 8, 16))))
+_UNCHANGED = bytes(
+    frozenset(range(32)) - {one ^ other for one, other in combinations((1, 2, 4, 8), 2)}
+)
+"""Bits that differ between neighbours of one class, and beside a sign that joins words."""
+_CAPITALIZED = bytes((2, 1))
 _PLACEHOLDERS = ahocorasick_rs.BytesAhoCorasick(
     [
         *(
@@ -108,7 +116,6 @@ _PLACEHOLDERS = ahocorasick_rs.BytesAhoCorasick(
     ]
 )
 """What people write in the place of a secret, in small letters."""
-_REPEATED = re.compile(rb"(.)\1{3}", re.DOTALL)
 _MUCH_REPEATED = re.compile(
     rb"(.)\1{5}|(.)\2{4}.*(.)\3{4}|(.)\4{3}.*(.)\5{3}.*(.)\6{3}|^<[a-z]", re.IGNORECASE | re.DOTALL
 )
@@ -169,7 +176,14 @@ def is_placeholder(value: bytes) -> bool:
     """Say whether somebody wrote a value in the place of a secret, as an example or to be filled in."""
     if _PLACEHOLDERS.find_matches_as_indexes(value.lower()):
         return True
-    return bool((_REPEATED.search(value) or value[:1] == b"<") and _MUCH_REPEATED.search(value))
+    repeated = value[:1] == b"<" or b"\0\0\0" in _compare_neighbours(value)
+    return repeated and _MUCH_REPEATED.search(value) is not None
+
+
+def _compare_neighbours(value: bytes) -> bytes:
+    """Give for each character but the first its bits that the one before it has otherwise."""
+    number = int.from_bytes(value)
+    return (number ^ number >> 8).to_bytes(len(value))[1:]
 
 
 def entropy(value: bytes) -> float:
@@ -181,8 +195,22 @@ def entropy(value: bytes) -> float:
     # Each is the faster one for its sizes.
     counts = Counter(value).values() if size >= 96 else map(value.count, set(value))
     for count in counts:
-        total += _LOGS[count] if count < 64 else count * math.log2(count)
+        total += _LOGS[count] if count <= _READ else count * math.log2(count)
     return math.log2(size) - total / size
+
+
+def _has_entropy(value: bytes, least: float) -> bool:
+    """Say whether a value has so many bits a character.
+
+    Random ones have more than enough, by the number of different characters in each part: it has the least where one of them is all
+    the others, and a value has no less than its parts.
+    """
+    total = 0.0
+    for at in range(0, len(value), _READ):
+        part = value[at : at + _READ]
+        size = len(part)
+        total += _LOGS[size] - _LOGS[size - len(set(part)) + 1]
+    return total > (least + _ROUNDED) * len(value) or entropy(value) >= least
 
 
 def wordiness(value: bytes) -> float:
@@ -207,11 +235,28 @@ def _sum_pairs(value: bytes) -> tuple[float, int]:
     return (told >> _COUNT.bit_length()) / 2, count
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_CACHE)
 def turns(value: bytes) -> int:
     """Count changes between small letters, capitals, digits and signs, less those of names of programs."""
-    count = value.translate(_CLASSES).count
-    return sum(map(count, _CHANGES))
+    marks = value.translate(_BITS)
+    return len(_compare_neighbours(marks).translate(None, _UNCHANGED)) - marks.count(_CAPITALIZED)
+
+
+def _is_like(pattern: re.Pattern[bytes], value: bytes) -> bool:
+    """Say whether a value is of a pattern that has a sign in it: most have none, and are not asked."""
+    return not value.isalnum() and pattern.fullmatch(value) is not None
+
+
+def _is_value(value: bytes) -> bool:
+    return value.isalnum() or _VALUE.fullmatch(value) is not None
+
+
+def _is_place(value: bytes) -> bool:
+    return (value[:2] == b"0x" or not value.isalnum()) and _PLACE.fullmatch(value) is not None
+
+
+def _has_expression(value: bytes) -> bool:
+    return not value.isalnum() and _EXPRESSION.search(value) is not None
 
 
 @_remembered
@@ -220,13 +265,13 @@ def is_random(value: bytes) -> bool:
     if is_placeholder(value):
         return False
     size = len(value)
-    if entropy(value) < (2.6 if size < 24 else 3.0):
+    if not _has_entropy(value, 2.6 if size < 24 else 3.0):
         return False
     odds = wordiness(value)
     if size < 64 and not any(48 <= code <= 57 for code in value):
         return odds <= -0.6
     return not (_pairs(value) >= 10 and odds > 0.55) and not (
-        _JOINED.fullmatch(value) and odds > -0.3
+        odds > -0.3 and _is_like(_JOINED, value)
     )
 
 
@@ -236,7 +281,7 @@ def is_hex(value: bytes) -> bool:
     digits = value.replace(b"-", b"").replace(b"_", b"").replace(b".", b"")
     return (
         not is_placeholder(value)
-        and entropy(digits) >= 2.9
+        and _has_entropy(digits, 2.9)
         and any(48 <= code <= 57 for code in digits)
         and any(code > 57 for code in digits)
     )
@@ -292,16 +337,15 @@ def is_basic(value: bytes) -> bool:
 def is_strong(value: bytes) -> bool:
     """Say whether a value behind a telling name is random: no word, path, URL, date, version, fingerprint or placeholder."""
     size = len(value)
-    if size < 12 or not _VALUE.fullmatch(value) or is_placeholder(value) or _PLACE.fullmatch(value):
+    if size < 12 or not _is_value(value) or is_placeholder(value) or _is_place(value):
         return False
-    bits = entropy(value)
     digits = value.translate(_CLASSES).count(b"d")
-    if _UUID.fullmatch(value) or _HEX.fullmatch(value):
-        return bits >= 2.9 and digits >= 3 and digits < size
-    if _VARIABLE.fullmatch(value) or bits < (3.2 if size >= 20 else 2.9):
+    if _HEX.fullmatch(value) or _is_like(_UUID, value):
+        return digits >= 3 and digits < size and _has_entropy(value, 2.9)
+    if _is_like(_VARIABLE, value) or not _has_entropy(value, 3.2 if size >= 20 else 2.9):
         return False
     odds = wordiness(value)
-    if _JOINED.fullmatch(value) and odds > -0.6:
+    if odds > -0.6 and _is_like(_JOINED, value):
         return False
     changes = turns(value)
     if not digits:
@@ -331,7 +375,7 @@ def is_key_like(value: bytes) -> bool:
 def is_shaped(value: bytes) -> bool:
     """Say whether a value has the shape of a secret: by classes of characters alone, so that its placeholder has it too."""
     size = len(value)
-    if size < 16 or not _VALUE.fullmatch(value) or _PLACE.fullmatch(value):
+    if size < 16 or not _is_value(value) or _is_place(value):
         return False
     marks = value.translate(_CLASSES)
     return (
@@ -355,10 +399,10 @@ def is_middle(value: bytes) -> bool:
     if (
         not 8 <= len(value) <= 64
         or is_placeholder(value)
-        or _EXPRESSION.search(value)
+        or _has_expression(value)
         or _is_wordy(value)
-        or _VARIABLE.fullmatch(value)
-        or _PLACE.fullmatch(value)
+        or _is_like(_VARIABLE, value)
+        or _is_place(value)
     ):
         return False
     marks = set(value.translate(_CLASSES))
@@ -376,15 +420,15 @@ def is_loose(value: bytes) -> bool:
     if (
         len(value) < 6
         or (is_placeholder(value) and not _DUMMY.match(value))
-        or _VARIABLE.fullmatch(value)
+        or _is_like(_VARIABLE, value)
         or _WORDS.fullmatch(value)
     ):
         return False
     if (
         value.startswith((b"/", b"./", b"http"))
         or _REFERENCE.match(value)
-        or entropy(value) < 2.2
-        or _EXPRESSION.search(value)
+        or not _has_entropy(value, 2.2)
+        or _has_expression(value)
     ):
         return False
     if _is_wordy(value):

@@ -164,12 +164,14 @@ def _text(value: bytes, chance: Chance) -> bytes:
     made = bytearray(value)
     for found in _RUN.finditer(value, begin):
         run, (start, end) = found[0], found.span()
+        by = drawn[start:end]
         if few:
-            others = _of_few(few, not run.isalpha(), run != run.upper(), run != run.lower())
-        else:
-            in_uuid = any(uuid.start() <= start < uuid.end() for uuid in uuids)
-            others = _of_many(run, is_hex=in_uuid or _is_hex(run))
-        made[start:end] = [others[code][by] for code, by in zip(run, drawn[start:end], strict=True)]
+            of_few = _of_few(few, not run.isalpha(), run != run.upper(), run != run.lower())
+            made[start:end] = _write_few(run, by, *of_few)
+            continue
+        in_uuid = any(uuid.start() <= start < uuid.end() for uuid in uuids)
+        others = _of_many(run, is_hex=in_uuid or _is_hex(run))
+        made[start:end] = [others[code][draw] for code, draw in zip(run, by, strict=True)]
     for uuid in uuids:
         for at in (uuid.start(1), uuid.start(2)):
             made[at] = value[at]
@@ -182,12 +184,25 @@ def _is_hex(run: bytes) -> bool:
 
 
 @cache
-def _of_few(few: int, digits: bool, lower: bool, upper: bool) -> list[bytes]:
-    """Give what each character becomes by what was drawn, never itself: one of a few, of the classes that a run has."""
+def _of_few(
+    few: int, digits: bool, lower: bool, upper: bool
+) -> tuple[bytes, re.Pattern[bytes], dict[int, bytes]]:
+    """Give what characters become by what was drawn: few ones, of the classes that a run has; and what these few become, never themselves."""
     has = (digits, lower, upper)
     chosen = [one for one, is_there in zip(_CHOSEN.values(), has, strict=True) if is_there]
     turns = bytes([one[turn] for turn in range(few) for one in chosen])[:few]
-    return [_choices(turns, code) for code in range(128)]
+    own = {code: _choices(turns, code) for code in turns}
+    return _choices(turns, _OTHER), re.compile(b"[" + turns + b"]"), own
+
+
+def _write_few(
+    run: bytes, drawn: bytes, others: bytes, few: re.Pattern[bytes], own: dict[int, bytes]
+) -> bytearray:
+    made = bytearray(drawn.translate(others))
+    for found in few.finditer(run):
+        at = found.start()
+        made[at] = own[run[at]][drawn[at]]
+    return made
 
 
 def _of_many(run: bytes, *, is_hex: bool) -> list[bytes]:
