@@ -9,14 +9,13 @@ places.
 """
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from itertools import accumulate, pairwise
-from operator import itemgetter
-from typing import NamedTuple
-
-from .context import STRING
+from functools import lru_cache, partial, wraps
+from itertools import accumulate, compress, count, pairwise
+from operator import itemgetter, ne
+from typing import Concatenate, NamedTuple
 
 MOST_EVENTS = 32_000
 """Events that are taken apart at their quotes, however short a text is."""
@@ -25,11 +24,15 @@ BYTES_AN_EVENT = 64
 
 _AMID = 4096
 """Bytes amid a stream in which two events are compared."""
-_QUOTE = 34
-_LONGEST_MARK = 32
+_APART, _BESIDE = 3, 8
+"""Events that are compared of each part of a stream, and of one alone."""
 _MOST_SHAPES = 512
 _REACH = 512
 """Bytes of what is the same again and again that are joined with something else before or behind it."""
+_LONGEST_SHAPE = 4096
+"""Bytes of one that is remembered: there may be as many as `_MOST_SHAPES`, and few of longer ones are alike."""
+_DEEPEST = 64
+"""Objects and lists in one another that are told apart; what is deeper is at the place of the last of them."""
 _MOST_ITEMS = 64
 """Items of events of one shape that are told apart."""
 
@@ -64,6 +67,12 @@ _MOST_GAPS = 8
 _TRIED = 2
 _COMPARED = 4
 """Events in which what differs is found, and of how many kinds it is tried."""
+_FEW_OTHERS = 8
+"""Where events of other forms are more than this part of a stream, they may be of a wider one."""
+_WIDENED = 2
+_ANCHOR = 12
+_FARTHEST = 256
+"""Bytes with which an event begins that are looked for, at least; and behind them that are passed by their number, at most."""
 _HIDDEN = ((b"\\\\", b"\x01\x01"), (b'\\"', b"\x02\x02"))
 """What reads as a quote and is none, and what stands for it while quotes are asked for: as long as it."""
 _HEAD = re.compile(rb'\[?\s{0,64}(\{\s{0,64}"[^"\\]{1,64}"\s?:)')
@@ -172,72 +181,19 @@ def _take_apart(data: bytes, begin: int, between: bytes, shapes: "_Shapes") -> N
     if form is None:
         shapes.take_all(begin, data[begin:].split(between), len(between))
         shapes.finish()
-    elif len(form.texts) > 1:
+    else:
         _take_alike(data, begin, between, form, shapes)
-    else:
-        _take_glued(data, begin, between, form, shapes)
-
-
-def _take_glued(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_Shapes") -> None:
-    """Take events apart most of which differ in one string."""
-    behind, before = form.constants
-    whole = before + between + behind
-    first, *pieces = _split(data[begin:] if begin else data, whole, behind[-_LONGEST_MARK:])
-    if not pieces:
-        shapes.take_all(begin, first.split(between), len(between))
-        shapes.finish()
-        return
-    last = pieces.pop()
-    at = begin + len(first) + len(whole)
-    starts: Callable[[], list[int]]
-    text = b'"'.join(pieces)
-    odd = []
-    if text.count(b'"') > len(pieces) - 1 and not _has_escaped_alone(text, len(pieces) - 1):
-        odd = [
-            number
-            for number, part in enumerate(pieces)
-            if _QUOTE in part and not STRING.fullmatch(part)
-        ]
-    if odd:
-        offsets = list(accumulate((len(part) + len(whole) for part in pieces), initial=at))
-        for number in odd:
-            part = behind + pieces[number] + before
-            shapes.take_all(offsets[number] - len(behind), part.split(between), len(between))
-        even = sorted(set(range(len(pieces))).difference(odd))
-        pieces = [pieces[number] for number in even]
-        starts = partial(_pick, offsets, even)
-    else:
-        starts = partial(_count_starts, at, pieces, len(whole))
-    end = len(data) - len(last)
-    said: list[_Said] = []
-    others, alike = _part_from(first, between, behind)
-    if alike is not None:
-        at -= len(whole) + len(alike)
-        said.append(_Said(partial(list, [at]), [alike]))
-    else:
-        others[-1] += before
-    shapes.take_all(begin, others, len(between))
-    said.append(_Said(starts, pieces))
-    others, alike = _part_at(last, between, before)
-    if alike is not None:
-        said.append(_Said(partial(list, [end]), [alike]))
-        end += len(alike) + len(before) + len(between)
-    else:
-        others[0] = behind + others[0]
-        end -= len(behind)
-    shapes.take_all(end, others, len(between))
-    if not odd:
-        pieces = [piece for one in said for piece in one.pieces]
-        said = [_Said(partial(_count_starts, at, pieces, len(whole)), pieces)]
-    shapes.finish()
-    starts_of = partial(_find_constants, said, behind)
-    shapes.note_constants(form.constants, {behind.count(b'"')}, starts_of)
-    shapes.note(behind + before, behind.count(b'"'), said)
 
 
 def _take_alike(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_Shapes") -> None:
     """Take events apart most of which are of one form."""
-    parts = _splitter(form, between).split(data[begin:])
+    text = data[begin:] if begin else data
+    parts = _split(text, form, between)
+    for _ in range(_WIDENED):
+        wider = _widen(form, parts, between, len(text))
+        if wider is None:
+            break
+        form, parts = wider, _split(text, wider, between)
     step = len(form.texts) + 1
     others, columns = parts[::step], [parts[at::step] for at in range(1, step)]
     starts = partial(_find_gaps, begin, others, columns, form, between)
@@ -246,22 +202,10 @@ def _take_alike(data: bytes, begin: int, between: bytes, form: _Form, shapes: "_
             if part:
                 shapes.take_all(at, part.split(between), len(between))
     shapes.finish()
-    part = b"".join(form.constants)
     quotes = list(accumulate(one.count(b'"') for one in form.constants))
     gaps = [gap for gap, text in enumerate(form.texts) if text]
-    starts_of = partial(_find_between, starts, columns, form)
-    shapes.note_constants(form.constants, {quotes[gap] for gap in gaps}, starts_of)
-    for gap in gaps:
-        shapes.note(part, quotes[gap], [_Said(partial(starts, gap), columns[gap])])
-
-
-def _find_constants(said: list[_Said], behind: bytes, which: int) -> list[int]:
-    """Find where what is before a string that differs begins, or what is behind it."""
-    starts = [start for one in said for start in one.starts()]
-    if which == 0:
-        return [start - len(behind) for start in starts]
-    pieces = [piece for one in said for piece in one.pieces]
-    return [start + len(piece) for start, piece in zip(starts, pieces, strict=True)]
+    said = {quotes[gap]: [_Said(partial(starts, gap), columns[gap])] for gap in gaps}
+    shapes.note_form(form.constants, said, partial(_find_between, starts, columns, form))
 
 
 def _find_between(
@@ -275,12 +219,83 @@ def _find_between(
     return [start + len(piece) for start, piece in last]
 
 
+_GAPS = {True: rb'([^"\\]*+(?:\\.[^"\\]*+)*+)', False: b"([0-9+.eE-]*+)"}
+
+
 @lru_cache(maxsize=_MOST_SHAPES)
 def _splitter(form: _Form, between: bytes) -> re.Pattern[bytes]:
-    gaps = [rb'([^"\\]*+(?:\\.[^"\\]*+)*+)' if text else b"([0-9+.eE-]*+)" for text in form.texts]
     first, *others = map(re.escape, form.constants)
-    inner = [gap + other for gap, other in zip(gaps, others, strict=True)]
+    inner = [_GAPS[text] + other for text, other in zip(form.texts, others, strict=True)]
     return re.compile(first + b"".join(inner) + re.escape(between), re.DOTALL)
+
+
+def _split(text: bytes, form: _Form, between: bytes) -> list[bytes]:
+    """Give what is before an event of a form, what it says, what is before the next one and so on; at the end what is behind the last."""
+    return _split_by_sizes(text, form, between) or _splitter(form, between).split(text)
+
+
+def _split_by_sizes(text: bytes, form: _Form, between: bytes) -> list[bytes] | None:
+    """Split a text as `_splitter` does; None where it has an event of another form that is as long.
+
+    What is the same in all events is passed by its size, which is much faster. That it is the same is seen afterwards, at once.
+    """
+    first, *others = form.constants
+    quote = first.find(b'"')
+    far = min(len(first), max(_ANCHOR, quote + 1, len(first) - _FARTHEST))
+    # Long ones are passed up to the quote.
+    near = _ANCHOR if quote - 1 > _ANCHOR and far == quote + 1 else far
+    begins = first[:near], quote - 1 - near, first[quote - 1 : far]
+    sizes = (len(first) - far, *map(len, others))
+    parts = _splitter_by_sizes(begins if near < far else begins[:1], sizes, form.texts, between)
+    split = parts.split(text)
+    return split if _join_alike(split, form, between) == text else None
+
+
+def _join_alike(parts: list[bytes], form: _Form, between: bytes) -> bytes:
+    """Put together what `_splitter` has split."""
+    first, *ends = *form.constants[:-1], form.constants[-1] + between
+    step = len(ends) + 1
+    others, last = parts[:-1:step], parts[-1]
+    if not others or others.count(b"") < len(others):
+        joined = _alternate([others, *(parts[at:-1:step] for at in range(1, step))], [first, *ends])
+        return b"".join([*joined, last])
+    # With nothing before an event, the end of one and the beginning of the next one are one.
+    end = ends[-1] + first
+    if step == 2:
+        return b"".join((first, end.join(parts[1:-1:2]), ends[-1], last))
+    joined = _alternate([parts[at:-1:step] for at in range(1, step)], [*ends[:-1], end])
+    joined[-1] = ends[-1]
+    return b"".join((first, *joined, last))
+
+
+def _alternate(columns: list[list[bytes]], ends: list[bytes]) -> list[bytes]:
+    """Give the items of columns row by row, each with what is behind it."""
+    step, count = 2 * len(ends), len(columns[0])
+    joined = [b""] * (step * count)
+    for at, (column, end) in enumerate(zip(columns, ends, strict=True)):
+        joined[2 * at :: step] = column
+        joined[2 * at + 1 :: step] = [end] * count
+    return joined
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _splitter_by_sizes(
+    begins: tuple[bytes] | tuple[bytes, int, bytes],
+    sizes: tuple[int, ...],
+    texts: tuple[bool, ...],
+    between: bytes,
+) -> re.Pattern[bytes]:
+    """Give a pattern of events by what they begin with.
+
+    That has a quote which ends a string, so wherever an event may begin, the string that one before it goes on with ends at the latest: to look
+    for all of them takes a time that grows with the text.
+    """
+    anchor = b"(?<!\\\\)" * begins[0].startswith(b'"') + re.escape(begins[0])
+    if len(begins) > 1:
+        anchor += b".{%d}+" % begins[1] + re.escape(begins[2])
+    first, *others = (b".{%d}+" % size for size in sizes)
+    inner = [_GAPS[text] + other for text, other in zip(texts, others, strict=True)]
+    return re.compile(anchor + first + b"".join(inner) + re.escape(between), re.DOTALL)
 
 
 def _find_gaps(
@@ -308,76 +323,56 @@ def _find_gaps(
     return found
 
 
-def _has_escaped_alone(text: bytes, most: int) -> bool:
-    """Say at once whether strings that are joined by quotes have no other quote that ends one."""
-    return b"\\\\" not in text and text.count(b'"') - text.count(b'\\"') == most
-
-
-def _split(data: bytes, whole: bytes, mark: bytes) -> list[bytes]:
-    """Split a text at a long one, which ends in a mark; at that it is faster."""
-    first, *parts = data.split(mark)
-    if len(parts) < 3:
-        return data.split(whole)
-    last, size = parts.pop(), len(whole) - len(mark)
-    pieces = [part[:-size] for part in parts]
-    at = len(first) + len(mark)
-    # The parts have all of it, and nothing else.
-    joined = whole.join([*pieces, b""])
-    if at + len(joined) + len(last) != len(data) or not data.startswith(joined, at):
-        return data.split(whole)
-    return [first + mark + pieces[0], *pieces[1:], last]
-
-
-def _part_from(first: bytes, between: bytes, behind: bytes) -> tuple[list[bytes], bytes | None]:
-    """Give the events before the first two that are alike, and the piece of the first of these."""
-    others = first.split(between)
-    if others[-1].startswith(behind) and STRING.fullmatch(others[-1], len(behind)):
-        return others[:-1], others[-1][len(behind) :]
-    return others, None
-
-
-def _part_at(last: bytes, between: bytes, before: bytes) -> tuple[list[bytes], bytes | None]:
-    """Give the events behind the last that is alike, and its piece."""
-    others = last.split(between)
-    size = len(others[0]) - len(before)
-    if size >= 0 and others[0].endswith(before) and STRING.fullmatch(others[0], 0, size):
-        return others[1:], others[0][:size]
-    return others, None
-
-
-def _pick(offsets: list[int], which: list[int]) -> list[int]:
-    return [offsets[at] for at in which]
-
-
-def _count_starts(first: int, pieces: list[bytes], between: int) -> list[int]:
-    sizes = (len(piece) + between for piece in pieces[:-1])
-    return list(accumulate(sizes, initial=first))
-
-
 def _find_form(data: bytes, begin: int, between: bytes) -> _Form | None:
     """Find what most events amid a stream have in common."""
-    for quarter in (2, 1, 3):
-        at = data.find(between, max(begin, len(data) * quarter // 4)) + len(between)
-        parts = data[at : at + _AMID].split(between)[:-1] if at >= len(between) else []
-        form = _compare_parts([part for part in parts if b'\\"' not in part])
+    # Those that are apart differ in all that ever differs, but may be of several kinds.
+    apart = [_sample(data, begin, between, quarter, _APART) for quarter in (2, 1, 3)]
+    form = _compare_alike([part for parts in apart for part in parts])
+    for quarter in () if form is not None else (2, 1, 3):
+        form = _compare_parts(_sample(data, begin, between, quarter, _BESIDE))
         if form is not None:
-            return form
-    return None
+            break
+    return form
+
+
+def _sample(data: bytes, begin: int, between: bytes, quarter: int, most: int) -> list[bytes]:
+    """Give some events beside each other amid a stream; without those that have quotes in their strings."""
+    at = data.find(between, max(begin, len(data) * quarter // 4)) + len(between)
+    if at < len(between):
+        return []
+    parts = data[at : at + _AMID].split(between, most)[:-1]
+    return [part for part in parts if b'\\"' not in part]
+
+
+def _widen(form: _Form, parts: list[bytes], between: bytes, size: int) -> _Form | None:
+    """Find what the events of a form and others have in common; None where most are of that form, or the others of another kind.
+
+    parts: the events as they were split. size: bytes of all of them.
+    """
+    step = len(form.texts) + 1
+    others = list(filter(None, parts[::step]))
+    if sum(map(len, others)) * _FEW_OTHERS < size or len(parts) < step:
+        return None
+    said = zip(form.constants, (*parts[1:step], b""), strict=True)
+    one = b"".join([part for pair in said for part in pair])
+    odd = [
+        part
+        for other in others[:: len(others) // _COMPARED + 1]
+        for part in other.split(between, 2)[:2]
+    ]
+    alike = [part for part in odd if b'\\"' not in part and part.count(b'"') == one.count(b'"')]
+    return _compare_all([one, *alike]) if alike else None
 
 
 def _compare_parts(parts: list[bytes]) -> _Form | None:
-    """Give what some events have in common: those that differ in one string, or else in several, or in numbers too."""
-    tried = 0
-    for one, other in pairwise(parts):
-        if one == other:
-            continue  # some may be the same, or of another kind
-        form = _compare(one, other)
-        if form is None and tried == _TRIED:
-            form = _compare_alike(parts)
-        if form is not None:
-            return form
-        tried += 1
-    return _compare_alike(parts) if 0 < tried <= _TRIED else None
+    """Give what some events have in common: those that differ in strings and numbers, or else in one string."""
+    form = _compare_alike(parts)
+    if form is not None:
+        return form
+    pairs = [(one, other) for one, other in pairwise(parts) if one != other]
+    # Some may be of another kind.
+    forms = (_compare(one, other) for one, other in pairs[: _TRIED + 1])
+    return next((form for form in forms if form is not None), None)
 
 
 def _compare(one: bytes, other: bytes) -> _Form | None:
@@ -397,21 +392,26 @@ def _compare(one: bytes, other: bytes) -> _Form | None:
 def _compare_alike(parts: list[bytes]) -> _Form | None:
     """Find events that differ in some strings and numbers."""
     counts = [part.count(b'"') for part in parts]
-    for count in dict.fromkeys(counts[:_COMPARED]):
-        # Events beside each other say the same more often than those that are apart.
-        alike = [part for part, quotes in zip(parts, counts, strict=True) if quotes == count]
+    for each in dict.fromkeys(counts[:_COMPARED]):
+        alike = [part for part, quotes in zip(parts, counts, strict=True) if quotes == each]
         form = _compare_all(alike[:: len(alike) // _COMPARED + 1])
         if form is not None:
-            fits = _splitter(form, b"").fullmatch
-            return form if all(map(fits, alike)) else _compare_all(alike) or form
+            split = _split_by_sizes(b"".join(alike), form, b"")
+            fits = split is not None and not any(split[:: len(form.texts) + 1])
+            return form if fits else _compare_all(alike) or form
     return None
 
 
 def _compare_all(parts: list[bytes]) -> _Form | None:
     """Give what events have in common, or None where more than strings and numbers tell them apart."""
     events = [part.split(b'"') for part in parts]
-    first = events[0]
-    gaps = [at for at, varied in enumerate(zip(*events, strict=True)) if len(set(varied)) > 1]
+    first, *others = events
+    differ: set[int] = set()
+    for other in others:
+        if len(other) != len(first):
+            return None
+        differ.update(compress(count(), map(ne, first, other)))
+    gaps = sorted(differ)
     if not gaps or len(gaps) > _MOST_GAPS or len(first) % 2 == 0:
         return None
     constants: list[bytes] = []
@@ -463,6 +463,19 @@ def _common(one: bytes, other: bytes) -> int:
 # ---- events of any shape -------------------------------------------------------------------------
 
 
+class _Rows(list[tuple[int, list[bytes]]]):
+    """Events of one shape: where each begins, and its pieces."""
+
+    _starts: list[array[int]] | None = None
+
+    def starts(self, column: int) -> list[int]:
+        """Give where a piece of each begins; there are no more rows from then on."""
+        if self._starts is None:
+            sizes = ((at, (len(piece) + 1 for piece in row)) for at, row in self)
+            self._starts = [array("L", accumulate(each, initial=at)) for at, each in sizes]
+        return [starts[column] for starts in self._starts]
+
+
 class _Shapes:
     """Takes events apart at their quotes; those with the same names in the same places are of one shape."""
 
@@ -473,7 +486,7 @@ class _Shapes:
         self.hidden = False
         """Whether a string has marks in the place of its escapes."""
         self._items: dict[tuple[bytes, _Names], set[_Names]] = {}
-        self._rows: dict[_Key, list[tuple[int, list[bytes]]]] = {}
+        self._rows: dict[_Key, _Rows] = {}
         self._plain: list[tuple[int, bytes]] = []
 
     def take_all(self, at: int, parts: list[bytes], between: int) -> None:
@@ -501,7 +514,7 @@ class _Shapes:
                 return
         elif len(pieces) < 3:
             return
-        self._rows.setdefault(self._key(pieces), []).append((at, pieces))
+        self._rows.setdefault(self._key(pieces), _Rows()).append((at, pieces))
 
     def _take_plain(self, at: int, part: bytes) -> None:
         for line in _DATA.finditer(part):
@@ -525,36 +538,35 @@ class _Shapes:
         items.add(numbers)
         return shape, names, numbers
 
-    def note(self, part: bytes, column: int, said: list[_Said]) -> None:
-        """Note what was said at a place of an event, by its number of quotes."""
-        path: _Path | None = ("alone",)
-        if self._found:
-            path = _read_paths(*self._key(part.split(b'"'))).get(column)
-        if path is not None:
-            self._found.setdefault(path, []).extend(said)
-
-    def note_constants(
-        self, constants: tuple[bytes, ...], gaps: set[int], starts_of: Callable[[int], list[int]]
+    def note_form(
+        self,
+        constants: tuple[bytes, ...],
+        said: dict[int, list[_Said]],
+        starts_of: Callable[[int], list[int]],
     ) -> None:
-        """Note what events of a form have in common, at places where other events say something else.
+        """Note what events of a form say, and what they have in common at places where other events say something else.
 
-        gaps: the numbers of quotes of the strings in which they differ.
+        said: by the number of quotes before a string in which they differ.
         starts_of: gives where one of `constants` begins in each event.
         """
         if not self._found:
+            self._found.update(((column,), one) for column, one in said.items())
             return
         pieces = b"".join(constants).split(b'"')
         ends = list(accumulate(map(len, constants)))
         at = 0
         paths = _read_paths(*self._key(list(pieces)))
         for column, piece in enumerate(pieces):
-            others = self._found.get(paths.get(column, ()), []) if column not in gaps else []
+            others = self._found.get(paths.get(column, ()), []) if column not in said else []
             if piece and others:
                 which = bisect_right(ends, at)
                 ahead = at - (ends[which - 1] if which else 0)
                 near = _find_near([start + ahead for start in starts_of(which)], others, len(piece))
                 others.append(_Said(partial(list, near), [piece] * len(near)))
             at += len(piece) + 1
+        for column, one in said.items():
+            if column in paths:
+                self._found.setdefault(paths[column], []).extend(one)
 
     def finish(self) -> None:
         """Note what was said at which path."""
@@ -567,11 +579,8 @@ class _Shapes:
             rows.sort(key=itemgetter(0))
             paths = _read_paths(*key)
             for column, path in paths.items():
-                get = itemgetter(column)
-                pieces = [get(row) for _, row in rows]
-                self._found.setdefault(path, []).append(
-                    _Said(partial(_find_starts, rows, column), pieces)
-                )
+                pieces = [row[column] for _, row in rows]
+                self._found.setdefault(path, []).append(_Said(partial(rows.starts, column), pieces))
 
 
 def _find_near(starts: list[int], others: list[_Said], size: int) -> list[int]:
@@ -584,24 +593,35 @@ def _find_near(starts: list[int], others: list[_Said], size: int) -> list[int]:
     return [starts[at] for at in sorted(found)]
 
 
-def _find_starts(rows: list[tuple[int, list[bytes]]], column: int) -> list[int]:
-    return [at + sum(map(len, row[:column])) + column for at, row in rows]
+def _remembered[**P, R](
+    read: Callable[Concatenate[bytes, P], R],
+) -> Callable[Concatenate[bytes, P], R]:
+    """Have what is read of a shape be remembered."""
+    remembered = lru_cache(maxsize=_MOST_SHAPES)(read)
+
+    @wraps(read)
+    def ask(shape: bytes, /, *more: P.args, **named: P.kwargs) -> R:
+        if len(shape) > _LONGEST_SHAPE:
+            return read(shape, *more, **named)
+        return remembered(shape, *more, **named)  # type: ignore[arg-type]  # all of them can be hashed
+
+    return ask
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@_remembered
 def _find_names(shape: bytes) -> _Get | None:
     """Say which strings of an event are names, by what is outside of its strings."""
     outside = shape.split(b'"')
     return _getter([2 * at - 1 for at in range(1, len(outside)) if _is_name(outside, at)])
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@_remembered
 def _find_numbers(shape: bytes, names: _Names) -> _Get | None:
     """Say what has the numbers of items."""
     return _getter(_walk(_fill(shape, names))[1])
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@_remembered
 def _read_paths(shape: bytes, names: _Names, numbers: _Names | None) -> dict[int, _Path]:
     """Give the paths of the strings of an event that are no names."""
     pieces = _fill(shape, names)
@@ -639,50 +659,54 @@ def _is_name(outside: list[bytes], at: int) -> bool:
 class _Level:
     """An object or a list that is open."""
 
-    def __init__(self, *, listed: bool) -> None:
+    def __init__(self, *, listed: bool, outer: "_Level | None" = None) -> None:
         self.listed = listed
         self.step: object = 0 if listed else b""
         """The number of the item, or the name of the member."""
         self.number: bytes | None = None
         """What the object has as `index`."""
+        self._outer = outer
+        self._entered = outer.step if outer is not None else None
+        self._path: _Path | None = None
+
+    def path(self) -> _Path:
+        """Give the path around it and the step there; an item that says which one it is counts by that."""
+        if self._path is None:
+            step = self._entered if self.number is None else b"#" + self.number
+            self._path = () if self._outer is None else (self._outer.path(), step)
+        return self._path
 
 
 def _walk(pieces: list[bytes]) -> tuple[dict[int, _Path], list[int]]:
     """Read an event that was taken apart: paths by the numbers of strings that are no names; and what has the number of an item."""
     levels = [_Level(listed=False)]
-    found: dict[int, list[_Level]] = {}
-    steps: dict[int, list[object]] = {}
+    deeper = 0
+    found: dict[int, tuple[_Level, object]] = {}
     numbers: list[int] = []
     for at, piece in enumerate(pieces):
+        level = levels[-1]
         if at % 2:
-            level = levels[-1]
-            if pieces[at + 1 : at + 2] and pieces[at + 1].lstrip()[:1] == b":":
+            if not (pieces[at + 1 : at + 2] and pieces[at + 1].lstrip()[:1] == b":"):
+                found[at] = level, level.step
+            elif not deeper:
                 level.step = piece
                 if piece == b"index" and len(levels) > 1 and levels[-2].listed:
                     numbers.append(at + 1)
                     number = _NUMBER.match(pieces[at + 1])
                     level.number = number[1] if number else None
-            else:
-                found[at] = levels[:]
-                steps[at] = [one.step for one in levels]
             continue
         for sign in _SYNTAX.findall(piece):
             level = levels[-1]
             if sign in (b"{", b"["):
-                levels.append(_Level(listed=sign == b"["))
+                if len(levels) > _DEEPEST:
+                    deeper += 1
+                else:
+                    levels.append(_Level(listed=sign == b"[", outer=level))
             elif sign in (b"}", b"]"):
-                if len(levels) > 1:
+                if deeper:
+                    deeper -= 1
+                elif len(levels) > 1:
                     levels.pop()
-            elif sign == b"," and level.listed and isinstance(level.step, int):
+            elif not deeper and level.listed and isinstance(level.step, int):
                 level.step += 1
-    paths = {at: _path(levels, steps[at]) for at, levels in found.items()}
-    return paths, numbers
-
-
-def _path(levels: list[_Level], steps: list[object]) -> _Path:
-    """Name each step; an item that says which one it is counts by that."""
-    path = list(steps)
-    for at, level in enumerate(levels):
-        if level.number is not None and at:
-            path[at - 1] = b"#" + level.number
-    return tuple(path)
+    return {at: (level.path(), step) for at, (level, step) in found.items()}, numbers

@@ -1,6 +1,7 @@
 """What is fast finds the same as what is slow: each shorter way through the search beside the long one."""
 
 import json
+from typing import cast
 
 import pytest
 from hypothesis import example, given
@@ -101,6 +102,42 @@ def test_a_stream_of_responses_has_one_form() -> None:
     form = spelled._find_form(data.encode(), 0, b"\n\n")
     assert form is not None
     assert form.texts == (False, True, True)
+
+
+def test_an_event_of_another_item_that_is_as_long_is_told_apart() -> None:
+    """What is the same in all events is passed by its size at first."""
+    said = [(at // 20, str(at)) for at in range(100)]
+    data = "".join(
+        f'data: {{"item": "msg_{item}", "d": [{{"index": {item}, "t": "{text}"}}]}}\n\n'
+        for item, text in said
+    ).encode()
+    spelled_at_once = _spelled(data, events=True, quick=True)
+    assert spelled_at_once == _spelled(data, events=True, quick=False)
+    for item in range(5):
+        assert "".join(text for of, text in said if of == item).encode() in spelled_at_once
+
+
+def test_a_form_is_wider_where_most_events_are_not_of_it() -> None:
+    """Events that were compared may have said the same by chance."""
+    said = [b"%d" % at if at < 90 else b"a" for at in range(100)]
+    data = b"".join(b'data: {"n": %d, "d": "%b"}\n\n' % pair for pair in enumerate(said))
+    narrow = spelled._Form((b'data: {"n": ', b', "d": "a", "p": "', b'"}'), (False, True))
+    padded = data.replace(b'"}\n', b'", "p": "x"}\n')
+    wide = spelled._widen(narrow, spelled._split(padded, narrow, b"\n\n"), b"\n\n", len(padded))
+    assert wide is not None
+    assert wide.texts == (False, True)
+    assert b', "d": "' in wide.constants
+
+
+def test_objects_in_one_another_cost_no_more_the_deeper_they_are() -> None:
+    """A path has so many steps at most."""
+    pieces = (b'{"a":"b","c":' * 5000 + b'"d"').split(b'"')
+    paths, _ = spelled._walk(pieces)
+    assert len(paths) == 5001
+    path, steps = paths[max(paths)], 0
+    while path:
+        path, steps = cast("tuple[object, ...]", path[0]), steps + 1
+    assert steps == spelled._DEEPEST + 1
 
 
 @given(
