@@ -36,9 +36,10 @@ _SIGNS = (re.compile(rb"[^:,;|]+"), re.compile(rb"[^.]+"), re.compile(rb"[^/]+")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _WHOLE = re.compile(
-    rb"[{\[]|-----|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|[a-z][a-z0-9+.-]*://|.*\s", re.DOTALL
+    rb"[{\[]|-----|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|SG\.[\w-]+\.|(?:ya29|hv[sbr])\.|[a-z][a-z0-9+.-]*://|.*[\s$]",
+    re.DOTALL,
 )
-"""Documents, JSON Web Tokens, keys in DER, addresses and texts."""
+"""Documents, JSON Web Tokens, keys in DER, formats with signs in them, addresses, hashes of passwords and texts."""
 
 
 @lru_cache(maxsize=256)
