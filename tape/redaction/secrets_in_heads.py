@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 
 from ...config.schema import KeepRule, RedactRule
 from ..records.credential_parts import find_in_protocols, read_pair
+from .finding.names import read_name
 from .learned import Learned
 from .placeholders.placeholder import Placeholders, unescape
 from .places import (
@@ -60,6 +61,8 @@ _URLS = re.compile(
 _IN_URLS = re.compile(rb"[?#@]")
 """What a URL with a secret in a declared place has."""
 
+_NAMED = re.compile(r"(?:key|passwd|pwd|pass|passphrase)\Z")
+"""How further fields are named that may hold a secret: it has to look like one."""
 _URL = "url"
 """In place of a kind: the header field is a URL."""
 _PROTOCOLS = "protocols"
@@ -102,6 +105,7 @@ class Heads:
         # Names of one agent repeat from request to request.
         self._in_request: KindOf = lru_cache(maxsize=1024)(self._find_in_request)
         self._in_response: KindOf = lru_cache(maxsize=1024)(self._find_in_response)
+        self._names_one: Callable[[bytes], bool] = lru_cache(maxsize=1024)(self._is_named_like_one)
 
     def placeholder(self, kind: str, value: bytes) -> bytes:
         """Give what stands for a secret of a kind; `value` is a whole header or query value.
@@ -124,6 +128,8 @@ class Heads:
         """
         kind = (self._in_request if in_request else self._in_response)(name)
         if kind is None:
+            if in_request and self._names_one(name):
+                self._learn_if_strong(name, value.strip())
             if b"/" in value and _IN_URLS.search(value):
                 return self._urls(value)
             return value, (), value
@@ -202,6 +208,12 @@ class Heads:
 
     # ---- inside --------------------------------------------------------------------------------
 
+    def _learn_if_strong(self, name: bytes, value: bytes) -> None:
+        """Learn a value like a secret in a field that is named like one: it is found there then, and counts."""
+        place = read_name(name)
+        if place is not None and place.accepts(value):
+            self._learned.add(value)
+
     def _find_in_response(self, name: bytes) -> str | None:
         # The table alone: an answer's `x-next-token` has to come back as it was.
         lower = name.decode("latin-1").lower()
@@ -225,6 +237,10 @@ class Heads:
         if found or lower in self._kept:
             return found
         return kind_of_header(lower)
+
+    def _is_named_like_one(self, name: bytes) -> bool:
+        lower = name.decode("latin-1").lower()
+        return lower not in self._kept and _NAMED.search(lower) is not None
 
     def _urls(self, value: bytes) -> tuple[bytes, tuple[str, ...], bytes]:
         """Replace the secrets of each URL in a text."""

@@ -143,3 +143,35 @@ def test_a_header_field_with_a_secret_is_replaced(name: str) -> None:
     fields = ((name.encode(), VALUE.encode()),)
     asked = Request("GET", "https", "api.test", 443, "/", "HTTP/1.1", fields, b"")
     assert VALUE.encode() not in Redactor(b"k" * 32).request(asked)[0].headers[0][1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["X-Tenant-Key", "x-ingest-key", "Tyk-Key", "x_service_key", "x-login-passwd", "X-Store-Pass", "X-Vault-Passphrase"],
+)  # fmt: skip
+def test_a_value_like_a_secret_in_a_field_named_like_one_is_replaced(name: str) -> None:
+    """It counts by its value, since not every such field is a credential's; the run knows it from then on."""
+    redactor = Redactor(b"k" * 32)
+    asked = Request("POST", "https", "a.test", 443, "/", "HTTP/1.1", ((name.encode(), VALUE.encode()),), f"it is {VALUE}".encode())  # fmt: skip
+    kept, found = redactor.request(asked)
+    assert VALUE.encode() not in kept.headers[0][1] + kept.body
+    assert f"request.header.{name.lower()}" in [one.place for one in found]
+    assert {one.part for one in kept.secrets} == {"body", f"header {name.lower()}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, VALUE) for name in ("Idempotency-Key", "X-Cache-Key", "Sec-WebSocket-Key", "X-Public-Key", "Surrogate-Keyring", "X-Monkey")),
+        *(("X-Tenant-Key", value) for value in ("customers/2026", "primary", "2026-11-26", "order-of-the-day", "v1.2.3")),
+    ],
+)  # fmt: skip
+def test_what_such_a_field_has_else_stays(name: str, value: str) -> None:
+    """A harmless name, or a value that looks like no secret."""
+    asked = Request("POST", "https", "a.test", 443, "/", "HTTP/1.1", ((name.encode(), value.encode()),))  # fmt: skip
+    assert Redactor(b"k" * 32).request(asked)[0].headers == asked.headers
+
+
+def test_a_key_of_appwrite_is_in_a_place_of_its_own() -> None:
+    """As its pages name it."""
+    assert kind_of_header("x-appwrite-key") == "key"
