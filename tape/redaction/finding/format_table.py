@@ -269,6 +269,49 @@ FORMATS: tuple[Format, ...] = (
         r"[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}",
         family="password-hash",
     ),
+    _middle(
+        "argon2",
+        r"\$argon2(?:id|i|d)\$(?:v=D{1,3}\$)?m=D{1,8},t=D{1,4},p=D{1,3}\$C{8,88}\$C{16,172}",
+        r"\$argon2id\$ \$argon2i\$ \$argon2d\$",
+        0,
+        family="password-hash",
+    ),
+    _row(
+        "yescrypt",
+        "$y$ $gy$",
+        r"[A-Za-z0-9./]{1,100}(?:\$[A-Za-z0-9./]{1,86})?\$[A-Za-z0-9./]{43}",
+        family="password-hash",
+    ),
+    _row(
+        "scrypt-crypt",
+        "$7$",
+        r"[A-Za-z0-9./]{11}[A-Za-z0-9./]{1,86}\$[A-Za-z0-9./]{43}",
+        "none",
+        family="password-hash",
+    ),
+    _row(
+        "pbkdf2",
+        "pbkdf2_sha256$ pbkdf2_sha1$ pbkdf2_sha512$ $pbkdf2$ $pbkdf2-sha256$ $pbkdf2-sha512$",
+        r"D{1,8}\$[A-Za-z0-9./]{1,64}\$[A-Za-z0-9./+]{20,120}={0,2}",
+        family="password-hash",
+    ),
+    _row(
+        "werkzeug-hash",
+        "scrypt: pbkdf2:sha256: pbkdf2:sha512:",
+        r"D{1,8}(?::D{1,3}:D{1,3})?\$A{1,64}\$H{64,128}",
+        family="password-hash",
+    ),
+    _row(
+        "scram",
+        "SCRAM-SHA-1$ SCRAM-SHA-256$ SCRAM-SHA-512$",
+        r"D{1,8}:C{8,100}={0,2}\$C{20,100}={0,2}:C{20,100}={0,2}",
+        family="password-hash",
+    ),
+    _row(
+        "ldap-hash", "{SHA} {SSHA} {SSHA256} {SSHA512}", r"C{24,200}={0,2}", family="password-hash"
+    ),
+    _middle("nt-hash", "X{32}:X{32}", ":X{32}:::", 32, test="hex", family="password-hash"),
+    _row("mysql-hash", "*", "[0-9A-F]{40}", "hex", family="password-hash"),
     _row("jwt", _TOKEN, r"B{2,2000}\.eyB{8,8000}\.B{16,2000}", "header"),
     _row(
         "jwe",

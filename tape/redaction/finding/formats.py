@@ -21,9 +21,22 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
 _RUN_BEFORE, _RUN_BEHIND = 64, 32
 """Bytes of base64 around what only looks like a secret."""
 _BEGIN = re.compile(rb"BEGIN[A-Z0-9 ]{1,24}\Z")
+_WORDS = frozenset(("key", "sdk", "api", "secret", "pat", "token"))
+"""Prefixes that are words too: `cache-key-...`."""
 _PUTTY = re.compile(rb"Private-Lines: \d+((?:\\+[nrt]|[\s>|\d]|[A-Za-z0-9+/=])*)")
 
 
+_OWN = re.compile(
+    b"|".join(
+        re.escape(begins).encode()
+        for row in FORMATS
+        for begins in row.begins
+        if begins in ("AKIA", "ASIA")
+        or (len(begins) > 3 and begins[-1] in "_-" and begins.strip("_-").lower() not in _WORDS)
+        or row.test == "header"
+    )
+)
+"""Prefixes that name an issuer and end in a sign, and beginnings of JSON Web Tokens."""
 _NEAR = 96
 
 
@@ -139,7 +152,10 @@ def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[byte
     if found is None:
         return None  # a pattern has no assertions: it matches no shorter text either
     if (
-        is_boundary(data, start) or _is_joined(data, start) or _begins_record(data, start)
+        is_boundary(data, start)
+        or _is_joined(data, start)
+        or _begins_record(data, start)
+        or _is_behind_sign(data, start)
     ) and not _goes_on(data, found.end()):
         return found
     if _is_run_of_base64(data, start, found.end()):
@@ -185,6 +201,11 @@ def _begins_record(data: bytes, start: int) -> bool:
 def _is_joined(data: bytes, start: int) -> bool:
     """Say whether a secret can begin behind a letter: with a sign, as the path of a URL, or behind `bot` in one."""
     return data[start] in b"./" or data[max(0, start - 4) : start] == b"/bot"
+
+
+def _is_behind_sign(data: bytes, start: int) -> bool:
+    """Say whether a prefix that is nobody else's is behind a sign of a name, as in `x_ghp_...`."""
+    return data[start - 1] in b"_-" and _OWN.match(data, start) is not None
 
 
 def _width(head: str) -> int:

@@ -9,7 +9,7 @@ place decides which test the value has to pass:
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -30,6 +30,7 @@ from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from .commands import COMMAND, find_in_command
 from .context import MAX_VALUE, Context, Found, Strings
 from .heads import Head
+from .tables import COLUMN, WEB_KEY, find_in_column, find_web_key
 
 _NAME = (
     "(?:(?:pass(?:word|wd|phrase|code)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
@@ -889,6 +890,8 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
         _find_part,
     ),
     (Head('credentials \\\\{0,3}"'), _find_terraform),
+    (COLUMN, partial(find_in_column, read_name)),
+    (WEB_KEY, find_web_key),
 )
 """Heads of names and places, and who looks closer."""
 REVERSED = next(at for at, (_, confirm) in enumerate(NAMED) if confirm is _find_reversed)

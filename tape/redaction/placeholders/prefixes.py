@@ -40,7 +40,12 @@ PREFIXES = tuple(prefix for prefix, then in _PREFIXES if then is _ANY)
 _BY_BEGINNING: dict[bytes, list[tuple[bytes, re.Pattern[bytes]]]] = {}
 for _prefix, _then in _PREFIXES:
     _BY_BEGINNING.setdefault(_prefix[:2], []).append((_prefix, _then))
-_COST = re.compile(rb"\$2[aby]\$[0-9]{2}\$|\$[56]\$rounds=[0-9]{4,9}\$")
+_COST = re.compile(
+    rb"\$2[aby]\$[0-9]{2}\$|\$[56]\$rounds=[0-9]{4,9}\$|\$argon2(?:id|i|d)\$(?:v=[0-9]{1,3}\$)?m=[0-9]{1,8},t=[0-9]{1,4},p=[0-9]{1,3}\$|"
+    rb"\$g?y\$[A-Za-z0-9./]{1,8}\$|\$7\$[A-Za-z0-9./]{11}|\$?pbkdf2(?:[_-]sha(?:1|256|512))?\$[0-9]{1,8}\$|(?:scrypt|pbkdf2:sha(?:256|512)):[0-9]{1,8}(?::[0-9]{1,3}){0,2}\$|"
+    rb"SCRAM-SHA-(?:1|256|512)\$[0-9]{1,8}:"
+)
+_BEGIN_COST = (b"$", b"p", b"s", b"S")
 """How a hash of a password begins that says what it costs: with another cost, who checks a password would take another time."""
 _LEAST = 12
 """Characters behind a prefix, so that no short secret is given away by its beginning."""
@@ -48,7 +53,7 @@ _LEAST = 12
 
 def prefix_size(value: bytes) -> int:
     """Give the length of the longest known prefix of a value, 0 where it has none."""
-    cost = _COST.match(value) if value[:1] == b"$" else None
+    cost = _COST.match(value) if value[:1] in _BEGIN_COST else None
     if cost is not None and len(value) - cost.end() >= _LEAST:
         return cost.end()
     for prefix, then in _BY_BEGINNING.get(value[:2], ()):

@@ -386,7 +386,7 @@ def test_a_field_that_is_kept_keeps_no_format_of_its_name() -> None:
 def test_every_format_can_be_named() -> None:
     """What a configuration may turn off is what there is."""
     rows = {name for one in FORMATS for name in (one.name, one.family) if name}
-    assert rows | {"userinfo", "pem", "bearer", "basic"} == set(SECRET_FORMATS)
+    assert rows | {"userinfo", "pem", "bearer", "basic", "jwk"} == set(SECRET_FORMATS)
 
 
 @given(st.binary(max_size=300), st.booleans())
