@@ -233,7 +233,7 @@ def _loaded_from() -> Iterator[Path]:
 def _module_files() -> Iterator[str]:
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)
-        if isinstance(path, str) and os.path.isabs(path):
+        if isinstance(path, str) and path.startswith("/"):
             yield path
 
 

@@ -23,6 +23,7 @@ import ssl
 import struct
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from OpenSSL import SSL
 
@@ -174,8 +175,12 @@ def _split(text: str) -> list[str]:
     return re.split("[:;]", text) if text else []
 
 
+@cache
 def _read_dynamic(path: str) -> tuple[list[str], list[str]]:
-    """Give the folders that an ELF file names for its libraries, and the names of these. Source: elf(5)."""
+    """Give the folders that an ELF file names for its libraries, and the names of these. Source: elf(5).
+
+    It is read once: it is one that this process has mapped, and whether it was changed is found out by others.
+    """
     try:
         with open(path, "rb") as file:
             head = file.read(64)
