@@ -6,7 +6,6 @@ it is taken out, which has to show: a guard that nobody misses guards nothing.
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -14,10 +13,13 @@ from typing import Any
 
 import pytest
 
-from .leak_runner import CASES, LAYERS, PROFILES, PROXIED, Case
+from playhead.tests.support import prepared
+
+from .leak_runner import CASES, LAYERS, MOST_S, NEVER, PROFILES, PROXIED, Case
 
 Report = dict[str, Any]
 
+pytestmark = pytest.mark.timeout(2 * MOST_S)
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 FEATURED = list(PROFILES) if FULL else ["shipped", "loose-eager"]
 RUNS: dict[str, tuple[list[str], list[str], bool]] = {
@@ -35,8 +37,6 @@ The whole guard is tried in all profiles, with every feature on in a few but for
 """
 
 _POOLED = {"pooled_connection", "pooled_tls_connection"}
-_NEVER = {"no_protocol_at_all"}
-"""Names no destination, so that there is nowhere to leave to."""
 _ELSEWHERE = {"live_model"}
 """Asks a host that belongs to no case."""
 _SILENT = {
@@ -51,7 +51,7 @@ _SILENT = {
 def report() -> Callable[[str], Report]:
     """Give what was seen in a run by its name; all of them are run at once."""
     runner = [sys.executable, "-m", "playhead.tests.proxy.engine.leak_runner", json.dumps(RUNS)]
-    done = subprocess.run(runner, capture_output=True, timeout=55, check=False)
+    done = prepared.run(runner, imports=prepared.FOR_OURS, timeout=MOST_S + 10)
     assert done.returncode == 0, done.stderr.decode()
     reports: dict[str, Report] = json.loads(done.stdout)
 
@@ -253,5 +253,5 @@ def test_the_probes_see_what_leaves(report: Callable[[str], Report]) -> None:
     without = report("without any")
     tried = {visit["case"] for visit in without["visits"]}
     assert tried >= set(PLAIN)
-    assert tried - _leaking(without) - _ELSEWHERE - _SILENT == _NEVER
+    assert tried - _leaking(without) - _ELSEWHERE - _SILENT == NEVER
     assert without["kernel"] > without["opened"]
