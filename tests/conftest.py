@@ -16,6 +16,7 @@ import certifi
 import certifi.core
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence_types import Divergence
@@ -52,6 +53,9 @@ if not os.environ.get("PLAYHEAD_FULL"):
 settings.register_profile("reduced", max_examples=10, deadline=None)
 settings.register_profile("full", max_examples=500, deadline=None)
 settings.load_profile("full" if os.environ.get("PLAYHEAD_FULL") else "reduced")
+# With some ten examples hardly any is one of the constants for which it would read all our modules, in each worker.
+if not os.environ.get("PLAYHEAD_FULL") and hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
@@ -140,6 +144,15 @@ def _in_an_empty_folder() -> Iterator[None]:
         os.chmod(folder, 0o755)  # commands of other users run there too
         patch.chdir(folder)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _forked_from_the_same(request: pytest.FixtureRequest) -> None:
+    """Have all workers fork programs from processes that they share: each would import the same again."""
+    prepared = sys.modules.get("playhead.tests.support.prepared")
+    if prepared is not None and hasattr(request.config, "workerinput"):
+        base = request.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        prepared.share(base.parent / "shared")
 
 
 @pytest.hookimpl(trylast=True)

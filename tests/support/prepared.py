@@ -2,13 +2,14 @@
 
 A start of `playhead` takes most of a second, nearly all of it imports, and the tests start some two hundred.
 What is forked runs the same `main` in a process of its own, with arguments, environment, folder, standard files,
-signals and exit of its own. With PLAYHEAD_FULL=1 every program is started for real, and always those that a test
+signals and exit of its own. The workers of one run of the tests share what they fork from: see `share`. With PLAYHEAD_FULL=1 every program is started for real, and always those that a test
 starts by other means, such as through a shell.
 """
 
 import atexit
 import contextlib
 import gc
+import hashlib
 import importlib
 import io
 import json
@@ -60,12 +61,18 @@ MCP = (
 """What clients and servers of the `mcp` package have imported."""
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
+_NEVER_LATE = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+"""Does not: see `_become`."""
 _NAME = "playhead.tests.support.prepared"
 """Of this module, also where it is run."""
 _NUMBER = struct.Struct("i")
+_LONGEST = 70
+"""In bytes, of a folder with sockets in it: a path has at most 107. Source: unix(7)."""
+_LAST_S = 60
+"""How long the process that has started what others fork from waits for the last of them."""
 _LOCK = threading.Lock()
-_FIRST = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""The environment before any test has changed it; see `conftest.py` for the one that is left out."""
+_FIRST = dict(os.environ)
+"""The environment before any test has changed it."""
 
 
 def start(
@@ -118,7 +125,11 @@ def _starts_otherwise(env: Mapping[str, str] | None) -> bool:
 
 
 def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(_READ_AT_START)}
+    return {
+        name: value
+        for name, value in env.items()
+        if name.startswith(_READ_AT_START) and name not in _NEVER_LATE
+    }
 
 
 @cache
@@ -193,11 +204,52 @@ _BEGAN_WITH: tuple[str, ...] = ()
 _READY: "dict[tuple[str, ...], _Template]" = {}
 
 
+def share(folder: Path) -> None:
+    """Have other processes fork from what this one forks from, and the other way round.
+
+    folder: the same for all of them; it is made where it is missing. Programs that are forked do not share any more.
+    """
+    global _SHARED
+    if len(os.fsencode(folder)) < _LONGEST:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _SHARED = folder
+
+
+_SHARED: Path | None = None
+
+
 class _Template:
-    """The process that forks. It ends with us."""
+    """The process that forks. It ends with the last process that gives it orders."""
 
     def __init__(self, imports: tuple[str, ...]) -> None:
-        self._orders, theirs = socket.socketpair()
+        self._process: subprocess.Popen[bytes] | None = None
+        if _SHARED is None:
+            self._orders, theirs = socket.socketpair()
+            self._start(theirs, imports)
+        else:
+            name = hashlib.sha256(" ".join(imports).encode()).hexdigest()[:16]
+            self._orders = self._connect(str(_SHARED / name), imports)
+        atexit.register(self._close)
+
+    def _connect(self, path: str, imports: tuple[str, ...]) -> socket.socket:
+        """Connect to the process that listens at a path, or else start one."""
+        while True:
+            orders = socket.socket(socket.AF_UNIX)
+            with contextlib.suppress(FileNotFoundError):
+                orders.connect(path)
+                return orders
+            orders.close()
+            listener, own = socket.socket(socket.AF_UNIX), f"{path}-{os.getpid()}"
+            listener.bind(own)
+            listener.listen(100)
+            # It listens before it can be found; of several processes that start one at once, one does.
+            with contextlib.suppress(FileExistsError):
+                os.link(own, path)
+                self._start(listener, imports)
+            listener.close()
+            os.unlink(own)
+
+    def _start(self, theirs: socket.socket, imports: tuple[str, ...]) -> None:
         with theirs:
             number = theirs.fileno()
             command = [sys.executable, "-m", _NAME, str(number), *imports]
@@ -205,7 +257,6 @@ class _Template:
             for name in _read_at_start(env).keys() - _of_templates().keys():
                 del env[name]  # of the test that is first to need this template
             self._process = subprocess.Popen(command, pass_fds=[number], env=env)
-        atexit.register(self._close)
 
     def send(self, order: dict[str, Any], files: list[int]) -> None:
         """Have a program started with these files: stdin, stdout, stderr, and where to tell of it."""
@@ -215,7 +266,9 @@ class _Template:
 
     def _close(self) -> None:
         self._orders.close()
-        self._process.wait(10)
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # others still use it
+                self._process.wait(10 if _SHARED is None else _LAST_S)
 
 
 class _ForkedTemplate(_Template):
@@ -255,11 +308,18 @@ def _new_template(imports: tuple[str, ...]) -> _Template:
 # ---- in the template, and in what it forks -----------------------------------------------------------
 
 
-def _fork_for_orders(orders: socket.socket) -> list[str] | None:
-    """Fork until there are no more orders; give None then, and in a child the words of its command."""
+def _fork_for_orders(given: socket.socket) -> list[str] | None:
+    """Fork until there are no more orders; give None then, and in a child the words of its command.
+
+    given: where orders come from, or where those connect who have some.
+    """
     running: dict[int, tuple[int, socket.socket]] = {}
+    is_shared = bool(given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    connected: dict[int, socket.socket] = {}
     with selectors.DefaultSelector() as selector:
-        selector.register(orders, selectors.EVENT_READ)
+        selector.register(given, selectors.EVENT_READ)
+        if not is_shared:
+            connected[given.fileno()] = given
         while True:
             for number in [key.fd for key, _ in selector.select()]:
                 if number in running:
@@ -269,8 +329,18 @@ def _fork_for_orders(orders: socket.socket) -> list[str] | None:
                     with news:
                         news.send(_NUMBER.pack(os.waitpid(pid, 0)[1]))
                     continue
+                if number not in connected:
+                    orders, _ = given.accept()
+                    connected[orders.fileno()] = orders
+                    selector.register(orders, selectors.EVENT_READ)
+                    continue
+                orders = connected[number]
                 head, files, _, _ = socket.recv_fds(orders, _NUMBER.size, 4)
                 if not head:
+                    selector.unregister(number)
+                    connected.pop(number).close()
+                    if connected or (is_shared and _is_wanted(given)):
+                        continue
                     return None
                 body = _read(orders, _NUMBER.unpack(head)[0])
                 pid = os.fork()
@@ -278,7 +348,8 @@ def _fork_for_orders(orders: socket.socket) -> list[str] | None:
                     for watched, (_, news) in running.items():
                         os.close(watched)
                         news.close()
-                    orders.close()
+                    for one in (given, *connected.values()):
+                        one.close()
                     return _become(json.loads(body), files)
                 for file in files[:3]:
                     os.close(file)
@@ -287,6 +358,20 @@ def _fork_for_orders(orders: socket.socket) -> list[str] | None:
                 watched = os.pidfd_open(pid)
                 selector.register(watched, selectors.EVENT_READ)
                 running[watched] = pid, news
+
+
+def _is_wanted(listener: socket.socket) -> bool:
+    """Say whether somebody has connected; who comes from now on does not find us any more, and starts another."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_find_shared(listener))
+    with selectors.DefaultSelector() as selector:
+        selector.register(listener, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def _find_shared(listener: socket.socket) -> str:
+    """Give the path at which others find us: the one that was bound has a number added."""
+    return str(listener.getsockname()).rpartition("-")[0]
 
 
 def _read(orders: socket.socket, length: int) -> bytes:
@@ -309,6 +394,8 @@ def _become(order: dict[str, Any], files: list[int]) -> list[str]:
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
     sys.stdin = _standard(0, "rb", sys.stdin)
     sys.stdout = _standard(1, "wb", sys.stdout)
     sys.stderr = _standard(2, "wb", sys.stderr)

@@ -1,5 +1,7 @@
 """What a process of ours makes with its first request: where they are forked this is imported, and it is made once."""
 
+import gc
+
 from playhead.config import Config
 from playhead.proxy.run import launcher
 from playhead.proxy.sandbox.filesystem import named_pipes
@@ -11,14 +13,35 @@ classify("POST", "https", "host.test", 443, "/path", Config().classes)
 # The search of secrets is compiled: every proxy would do so at its start, for half of the CPU of a short replay.
 Redactor.prepare()
 
+# As in tests: see conftest.py. What is forked lives for a second.
+gc.set_threshold(50_000, 20, 100)
+
 _SEARCH_S, _AGAIN_S = 0.01, 0.01
 
 
-def _search_briefly(where: named_pipes.Where, most_s: float) -> named_pipes.Search:
-    return named_pipes.Search(where, _SEARCH_S if most_s == named_pipes.MOST_S else most_s)
+class _BriefSearch:
+    """A search for named pipes that is over once it has begun."""
+
+    def __init__(self, where: named_pipes.Where, most_s: float) -> None:
+        self.where = where
+        most_s = _SEARCH_S if most_s == named_pipes.MOST_S else most_s
+        pipes, left = named_pipes.search(
+            where.roots,
+            where.closed,
+            far=where.far,
+            most_entries=named_pipes._most_entries(most_s),
+            most_s=most_s,
+        )
+        self._found = named_pipes.cut(pipes, [*where.elsewhere, *left])
+
+    def result(self) -> named_pipes.Found:
+        return self._found
+
+    def close(self) -> None:
+        pass
 
 
-# What is near is looked at first. In a home folder the search would take all of its time, in each of some hundred
-# replays; what is forked is so with reduced counts alone.
-launcher.Search = _search_briefly  # type: ignore[assignment, attr-defined]  # imported there, not exported; a class there
+# What is near is looked at first. In a home folder the search would take all of its time, and an interpreter of its own,
+# in each of some hundred replays; what is forked is so with reduced counts alone.
+launcher.Search = _BriefSearch  # type: ignore[assignment, attr-defined, misc]  # imported there, not exported
 named_pipes.MOST_AGAIN_S = _AGAIN_S

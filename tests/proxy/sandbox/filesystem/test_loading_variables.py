@@ -13,7 +13,7 @@ from playhead.proxy.sandbox.filesystem.loading_variables import FILES, VARIABLES
 from playhead.proxy.sandbox.filesystem.startup_places import find_startup_places
 from playhead.store import Store
 from playhead.tests.support.needs import need
-from playhead.tests.support.process import playhead_anew
+from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
 COMPARED = sorted(name for name, variable in VARIABLES.items() if variable.compared)
@@ -65,9 +65,9 @@ def writing(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     }
 
     def replay(*words: str, folders: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", WRITE, *(str(tmp_path / name) for name in folders)]
+        command = [sys.executable, "-S", "-c", WRITE, *(str(tmp_path / name) for name in folders)]
         given = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *words]
-        return playhead_anew(*given, "--", *command, cwd=tmp_path / "task", env=environ)
+        return playhead(*given, "--", *command, cwd=tmp_path / "task", env=environ)
 
     return replay
 

@@ -11,7 +11,7 @@ import pytest
 
 from playhead.store import Store
 from playhead.tests.support.needs import need
-from playhead.tests.support.process import playhead_anew
+from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
 PLANT = """
@@ -46,8 +46,8 @@ def planting(tmp_path: Path) -> Replay:
 
     def replay(*flags: str, paths: list[Path], **more: str) -> subprocess.CompletedProcess[str]:
         words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *flags, "--"]
-        command = [sys.executable, "-c", PLANT, *map(str, paths)]
-        return playhead_anew(*words, *command, cwd=tmp_path / "work", env={**environ, **more})
+        words += [sys.executable, "-S", "-c", PLANT, *map(str, paths)]
+        return playhead(*words, cwd=tmp_path / "work", env={**environ, **more})
 
     return replay
 
