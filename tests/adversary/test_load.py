@@ -112,7 +112,7 @@ def test_some_bytes_of_tls_are_no_fault_of_ours(tmp_path: Path) -> None:
     assert playhead("import", "--jsonl", tmp_path / "tape.jsonl", *store).returncode == 0
     written = tmp_path / "receipt.json"
     flags = (*store, "--receipt", written)
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", _BEGUN)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", _BEGUN)
     if done.returncode == 125:
         pytest.skip(done.stderr)
     assert done.returncode == 123, done.stderr

@@ -255,21 +255,17 @@ def test_no_stderr_is_no_reason_to_fail(env: dict[str, str], store: Path) -> Non
     shut = ["sh", "-c", 'exec "$@" 2>&-', "sh"]
     # With and without a buffer before stderr, which the interpreter empties at its exit.
     env = {name: value for name, value in env.items() if name != "PYTHONUNBUFFERED"}
-    unbuffered = ["env", "PYTHONUNBUFFERED=1"]
+    unbuffered = {**env, "PYTHONUNBUFFERED": "1"}
     gone, ours = os.pipe()
     os.close(gone)
     try:
-        for prefix, stderr in ((shut, None), ([], ours), (unbuffered, ours)):
-            done = subprocess.run(
-                [*prefix, *COMMAND, "record", "--run", "mute", "--store", str(store), *code],
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                env=env,
-                timeout=30,
-                check=False,
-            )
-            assert (done.returncode, done.stdout) == (4, "out\n")
+        for prefix, stderr, given in ((shut, None, env), ([], ours, env), ([], ours, unbuffered)):
+            words = [*prefix, *COMMAND, "record", "--run", "mute", "--store", str(store), *code]
+            with prepared.start(
+                words, stdout=subprocess.PIPE, stderr=stderr, text=True, env=given
+            ) as started:
+                out, _ = started.communicate(timeout=30)
+            assert (started.returncode, out) == (4, "out\n")
     finally:
         os.close(ours)
 
@@ -308,7 +304,7 @@ class Terminal:
             "fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", become, *command],
+            [sys.executable, "-S", "-c", become, *command],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -38,7 +38,7 @@ def test_a_command_sees_the_stdout_that_it_has_without_playhead(tmp_path: Path, 
         with out.open("ab" if kind == "appended" else "r+b") as file:
             file.seek(3)
             stdout = file if where is None else where
-            program = [sys.executable, "-c", SAYS]
+            program = [sys.executable, "-S", "-c", SAYS]
             with prepared.start(
                 [*words, *program], stdout=stdout, stderr=subprocess.PIPE
             ) as started:
@@ -57,7 +57,7 @@ def test_a_terminal_stays_the_terminal(tmp_path: Path) -> None:
     """It is not hashed: nobody but the person has what was written to it."""
     ours, theirs = pty.openpty()
     try:
-        words = [*_command(tmp_path / "store"), sys.executable, "-c", SAYS]
+        words = [*_command(tmp_path / "store"), sys.executable, "-S", "-c", SAYS]
         with prepared.start(words, stdout=theirs, stderr=subprocess.PIPE) as started:
             _, err = started.communicate()
         assert started.returncode == 0, err
@@ -71,7 +71,7 @@ def test_a_terminal_stays_the_terminal(tmp_path: Path) -> None:
 def test_a_reader_that_leaves_ends_the_command_as_without_playhead(tmp_path: Path) -> None:
     """The pipe that the command has is closed with the one that it stands for."""
     program = "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: print('x' * 1000)"
-    words = [*_command(tmp_path / "store"), sys.executable, "-c", program]
+    words = [*_command(tmp_path / "store"), sys.executable, "-S", "-c", program]
     reader, writer = os.pipe()
     started = prepared.start(words, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
@@ -102,7 +102,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work.mkdir()
     flags: list[str | Path] = ["-q", "--run", "r", "--store", folder / "store"]
     words = ["record", *flags, "--", sys.executable]
-    done = playhead(*words, "-c", PROGRAM, "paid", "refunded", cwd=work)
+    done = playhead(*words, "-S", "-c", PROGRAM, "paid", "refunded", cwd=work)
     assert done.returncode == 0, done.stderr
     shutil.copytree(work / "made", folder / "made")
     return folder
@@ -131,7 +131,7 @@ def test_stdout_and_files_are_compared_where_that_is_asked_for(
     shutil.copytree(recording / "made", work / "made")
     flags: list[str | Path] = ["-q", "--store", recording / "store", "--receipt", receipt]
     flags += ["--no-sandbox", "--compare", compare]
-    words = ["replay", *flags, "r", "--", sys.executable, "-c", PROGRAM]
+    words = ["replay", *flags, "r", "--", sys.executable, "-S", "-c", PROGRAM]
     done = playhead(*words, *now, cwd=work)
     assert receipt.is_file(), done.stderr
     told = json.loads(receipt.read_text())

@@ -235,7 +235,7 @@ def test_no_attempt_is_hidden(tmp_path: Path) -> None:
         record_run(opened, "tape", [ask()])
     flags = ("--store", tmp_path / "store", "--receipt", written)
     code = ASK + SLY
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", code)
     receipt = json.loads(written.read_text())
     assert done.returncode == receipt["exit_code"] == 123, done.stderr
     assert {(row["by"], row["target"]): row["reason"] for row in receipt["egress"]} == {

@@ -66,7 +66,7 @@ def install(folder):
     path = os.path.join(folder, MARK + "-installed.py")
     with open(path, "w") as file:
         file.write("ANSWER = 42")
-    return subprocess.run([sys.executable, "-c", f"import runpy; print(runpy.run_path({path!r})['ANSWER'])"],
+    return subprocess.run([sys.executable, "-S", "-c", f"import runpy; print(runpy.run_path({path!r})['ANSWER'])"],
                           capture_output=True, text=True, check=True).stdout.strip()
 
 def signal_all():
@@ -198,7 +198,7 @@ def _main(uid: int) -> None:
         before = _times()
         given = {"mark": MARK, "launcher": os.getpid(), "tries": tries(folder, receipt)}
         words = [*COMMAND, "replay", "tape", "--receipt", str(receipt), *more, "--"]
-        agent = (sys.executable, "-c", AGENT, json.dumps(given))
+        agent = (sys.executable, "-S", "-c", AGENT, json.dumps(given))
         done = prepared.run([*words, *agent], text=True, timeout=60)
         verify = (*COMMAND, "verify", "--receipt", str(receipt))
         checked = prepared.run(verify, text=True, timeout=60)

@@ -145,7 +145,7 @@ def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, changes: lis
     """125, and each path, whatever the command ended with."""
     flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
     code = ASK + "\n".join(changes)
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125, done.stderr
     for path, words in map(CHANGES.__getitem__, changes):
         (line,) = (line for line in done.stderr.splitlines() if f"{place / path}: " in line)
@@ -155,7 +155,7 @@ def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, changes: lis
 def test_a_configuration_that_appears_is_said(place: Path) -> None:
     """The next command would be told what the one before wrote."""
     (place / "playhead.yaml").unlink()
-    words = ("replay", "tape", "--store", "store", "--", sys.executable, "-c")
+    words = ("replay", "tape", "--store", "store", "--", sys.executable, "-S", "-c")
     done = playhead(*words, ASK + "open('playhead.yaml', 'w').write('store: other')")
     assert done.returncode == 125
     assert f"{place / 'playhead.yaml'}: the configuration was not there before" in done.stderr
@@ -164,7 +164,7 @@ def test_a_configuration_that_appears_is_said(place: Path) -> None:
 def test_a_recording_in_a_changed_place_is_no_recording(place: Path) -> None:
     """125 there, too; nothing of the tape is lost."""
     code = "open('playhead.yaml', 'a').write('# more')"
-    done = playhead("record", "--run", "changed", "--", sys.executable, "-c", code)
+    done = playhead("record", "--run", "changed", "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125, done.stderr
     assert "the configuration has another content" in done.stderr
 
@@ -175,7 +175,7 @@ def test_what_the_next_start_would_load_is_said(
     """A module that an interpreter imports by itself, in a folder of PYTHONPATH, is 125; the agent's own modules are none."""
     monkeypatch.setenv("PYTHONPATH", ".")
     code = f"{ASK}open('tools.py', 'w').write('')\nopen('sitecustomize.py', 'w').write('')"
-    done = playhead("replay", "tape", "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125
     assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
     assert (place / "tools.py").exists()
@@ -208,7 +208,7 @@ def test_roots_that_the_next_proxy_trusts_cannot_be_written_to(roots: list[Path]
     """Whichever variable names them: in a sandbox they can be read only."""
     need("a sandbox")
     code = f"{ASK}PATHS = {list(map(str, roots))}\n{_APPEND}"
-    done = playhead("replay", "tape", "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["Read-only file system"] * len(roots)
 
@@ -218,7 +218,7 @@ def test_roots_that_the_next_proxy_trusts_are_compared(roots: list[Path]) -> Non
     paths = [*map(str, roots), str(roots[-1].with_name("new.pem"))]
     code = f"{ASK}PATHS = {paths}\n{_APPEND}"
     flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125, done.stderr
     told = json.loads(Path("receipts/receipt.json").read_text())["changed"]
     assert sorted(row["path"] for row in told) == sorted(paths)
@@ -246,7 +246,7 @@ def test_an_archive_is_hidden_from_a_command(archive: Path) -> None:
     """It finds an empty folder, and what it writes there is gone."""
     need("a sandbox")
     code = f"{_SPOIL}\nopen('archive/new', 'w').close()"
-    done = playhead("replay", "tape", "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", code)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert sorted(path.name for path in archive.iterdir()) == ["runs", "steps"]
     assert (archive / "steps" / "batch.parquet").read_text() == "steps"
@@ -254,7 +254,7 @@ def test_an_archive_is_hidden_from_a_command(archive: Path) -> None:
 
 def test_a_change_of_an_archive_is_said(archive: Path) -> None:
     """Outside of a sandbox: 125, and each file of it."""
-    done = playhead("replay", "tape", "--no-sandbox", "--", sys.executable, "-c", _SPOIL)
+    done = playhead("replay", "tape", "--no-sandbox", "--", sys.executable, "-S", "-c", _SPOIL)
     assert done.returncode == 125, done.stderr
     for name in ("steps", "runs"):
         path = archive / name / "batch.parquet"
@@ -305,7 +305,7 @@ except OSError as error:
 os.rmdir(__import__("tempfile").mkdtemp(dir="/var/tmp"))
 """
     try:
-        done = playhead("replay", "tape", "--", sys.executable, "-c", ASK + code)
+        done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", ASK + code)
         assert not name.is_symlink()
     finally:
         name.unlink(missing_ok=True)
@@ -365,7 +365,7 @@ def test_a_receipt_is_written_through_nothing(place: Path, what: str) -> None:
 def test_a_receipt_takes_the_place_of_what_a_command_put_there(place: Path) -> None:
     """A link is replaced, and never followed; a folder cannot be, and that is 125."""
     receipt = place / "receipts" / "receipt.json"
-    words = ("replay", "tape", "--receipt", receipt, "--", sys.executable, "-c")
+    words = ("replay", "tape", "--receipt", receipt, "--", sys.executable, "-S", "-c")
     done = playhead(*words, f"{ASK}os.symlink({str(place / 'victim')!r}, {str(receipt)!r})")
     assert done.returncode == 0, done.stderr
     assert receipt.stat(follow_symlinks=False).st_mode & 0o177777 == 0o100600
@@ -380,7 +380,7 @@ def test_a_receipt_takes_the_place_of_what_a_command_put_there(place: Path) -> N
 def test_a_receipt_is_checked_by_its_signature(place: Path, tmp_path: Path) -> None:
     """As it was written, and printed again; not with another word, another store's, a key twice, or none."""
     receipt = place / "receipts" / "receipt.json"
-    done = playhead("replay", "tape", "--receipt", receipt, "--", sys.executable, "-c", ASK)
+    done = playhead("replay", "tape", "--receipt", receipt, "--", sys.executable, "-S", "-c", ASK)
     assert done.returncode == 0, done.stderr
     text = receipt.read_text()
 
@@ -420,33 +420,48 @@ def test_a_receipt_is_checked_by_its_signature(place: Path, tmp_path: Path) -> N
     assert playhead("verify", "--receipt", receipt, "tape").returncode == 2
 
 
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the store of a recording, `first`."""
+    folder = tmp_path_factory.mktemp("recording")
+    done = playhead("record", "--run", "first", "--store", folder / "store", "--", "true")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def recorded(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in which we are."""
+    shutil.copytree(recording, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.parametrize("name", ["log.lmdb/data.mdb", "private/receipt.key"])
-def test_a_store_with_a_second_name_is_refused(place: Path, name: str) -> None:
+def test_a_store_with_a_second_name_is_refused(recorded: Path, name: str) -> None:
     """What a backup by `cp -al` leaves is within reach of the command: nothing is run, and the path is named."""
-    playhead("record", "--run", "first", "--", "true")
-    os.link(place / "store" / name, place / "again")
-    done = playhead("replay", "first", "--", "touch", "ran")
+    os.link(recorded / "store" / name, recorded / "again")
+    done = playhead("replay", "first", "--store", "store", "--", "touch", "ran")
     assert done.returncode == 125
-    assert f"{place / 'store' / name} has a second name" in done.stderr
+    assert f"{recorded / 'store' / name} has a second name" in done.stderr
     assert "cp -a, not cp -al" in done.stderr
-    assert not (place / "ran").exists()
+    assert not (recorded / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["private", "log.lmdb", "log.lmdb/data.mdb"])
 @pytest.mark.parametrize("way", ["link", "owner"])
-def test_a_store_that_is_not_ones_own_is_refused(place: Path, name: str, way: str) -> None:
+def test_a_store_that_is_not_ones_own_is_refused(recorded: Path, name: str, way: str) -> None:
     """A link, or another user's: it is neither read nor written, and left as it is."""
-    playhead("record", "--run", "first", "--", "true")
-    path = place / "store" / name
+    path = recorded / "store" / name
     if way == "link":
-        path.rename(place / "moved")
-        path.symlink_to(place / "moved")
+        path.rename(recorded / "moved")
+        path.symlink_to(recorded / "moved")
     elif os.geteuid() == 0:
         os.chown(path, SOMEBODY, SOMEBODY)
     else:
         pytest.skip("only root can make it somebody else's")
-    done = playhead("record", "--run", "more", "--", "true")
+    done = playhead("record", "--run", "more", "--store", "store", "--", "true")
     assert done.returncode == 2, done.stderr
     assert ("is a link to" if way == "link" else f"belongs to user {SOMEBODY}") in done.stderr
-    done = playhead("replay", "first", "--", "true")
+    done = playhead("replay", "first", "--store", "store", "--", "true")
     assert done.returncode == 125

@@ -180,7 +180,9 @@ def test_variables_of_the_command_are_for_the_command(tmp_path: Path) -> None:
         held = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
-            assert asyncio.run(_run(Sandbox([sys.executable, "-c", code], given, NOTHING))) == 0
+            assert (
+                asyncio.run(_run(Sandbox([sys.executable, "-S", "-c", code], given, NOTHING))) == 0
+            )
         finally:
             os.dup2(held, 2)
             os.close(held)
@@ -254,7 +256,7 @@ def _read_until_nobody_holds(reading: int) -> None:
 def test_orphans_end_with_the_command(pipe: tuple[Path, int]) -> None:
     """Also those that left their session, and that ignore SIGTERM."""
     path, reading = pipe
-    sandbox = sandboxed(sys.executable, "-c", STUBBORN, str(path), "ends")
+    sandbox = sandboxed(sys.executable, "-S", "-c", STUBBORN, str(path), "ends")
     assert asyncio.run(_run(sandbox)) == 3
     _read_until_nobody_holds(reading)
 
@@ -284,7 +286,7 @@ def test_nothing_is_left_of_a_launcher_that_was_killed(
     path, reading = pipe
     files = str(path.parent) if wrapped else ""
     before = Path("/proc/mounts").read_text()
-    command = [sys.executable, "-c", STUBBORN, str(path), "stays"]
+    command = [sys.executable, "-S", "-c", STUBBORN, str(path), "stays"]
     with subprocess.Popen([sys.executable, "-c", LAUNCHER, files, *command]) as launcher:
         seen = b""
         with selectors.DefaultSelector() as selector:

@@ -272,7 +272,7 @@ def test_no_folder_above_what_is_seen_can_be_moved(
     paths = sorted({str(one) for one in above if str(one) != "/"})
     code = f"{ASK}PATHS = {paths}\n{MOVE}"
     flags = ("--store", place / "store", "--receipt", place / "receipt.json", "--sandbox-files")
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", code)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [path for path, said in told["moved"].items() if said == "moved"] == []
@@ -335,7 +335,7 @@ def test_a_replay_sees_its_folder_and_the_system(place: Path, more: tuple[str, .
         "--sandbox-files",
         *more,
     )
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-c", ASK + LOOK)
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", ASK + LOOK)
     assert done.returncode == 0, done.stderr
     home = str(place / "home")
     assert json.loads(done.stdout) == {

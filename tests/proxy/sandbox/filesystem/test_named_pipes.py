@@ -111,7 +111,7 @@ def test_a_pipe_that_a_program_waits_at_is_closed(
     with Store.open(folder / "store") as opened:
         record_run(opened, "tape", [ask()])
     monkeypatch.chdir(folder)
-    words = [sys.executable, "-c", "import sys; print(open('pipe', 'rb').read(), flush=True)"]
+    words = [sys.executable, "-S", "-c", "import sys; print(open('pipe', 'rb').read(), flush=True)"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as reader:
         done = playhead(
             "replay",
@@ -122,6 +122,7 @@ def test_a_pipe_that_a_program_waits_at_is_closed(
             "receipt.json",
             "--",
             sys.executable,
+            "-S",
             "-c",
             WRITE,
         )
@@ -152,7 +153,7 @@ def test_a_replay_beside_pipes_that_cannot_be_closed_is_not_plainly_faithful(
     monkeypatch.chdir(folder)
     words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", "--"]
     asking = WRITE.split("for name")[0]
-    done = playhead(*words, sys.executable, "-c", asking)
+    done = playhead(*words, sys.executable, "-S", "-c", asking)
     assert done.returncode == 0, done.stderr
     told = json.loads(Path("receipt.json").read_text())
     assert told["sandbox"]["pipes_open"]

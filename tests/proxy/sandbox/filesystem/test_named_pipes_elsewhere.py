@@ -95,7 +95,7 @@ def test_what_is_seen_with_files_has_no_pipe_that_leads_out(
     words = ["replay", "tape", "--store", str(tmp_path / "store"), "--receipt", "receipt.json"]
     with opened_later(pipes, work) as came:
         done = playhead(
-            *words, "--sandbox-files", "--", sys.executable, "-c", WRITE, *map(str, pipes)
+            *words, "--sandbox-files", "--", sys.executable, "-S", "-c", WRITE, *map(str, pipes)
         )
     assert done.returncode == 0, done.stderr
     assert came == [b"", b""]
@@ -118,7 +118,7 @@ def test_a_pipe_that_was_in_reach_is_in_the_verdict(
     pipe = elsewhere / "pipe"
     words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", "--"]
     with opened_later([pipe], tmp_path) as came:
-        done = playhead(*words, sys.executable, "-c", WRITE, str(pipe))
+        done = playhead(*words, sys.executable, "-S", "-c", WRITE, str(pipe))
     assert done.returncode == 0, done.stderr
     told = json.loads(Path("receipt.json").read_text())
     assert came == [b""] or told["contained_but_for"], told["sandbox"]
