@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
-from . import machine
+from . import machine, prepared
 from .certificates import make_certificates
 from .needs import has
 from .origins import Handler, Origin
@@ -91,13 +91,7 @@ async def _say(request: web.Request) -> web.Response:
 
 def _playhead(*words: str) -> dict[str, Any]:
     inner = [sys.executable, "-m", __spec__.name, "clients"]
-    done = subprocess.run(
-        [*COMMAND, *words, "--json", "--", *inner],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = prepared.run([*COMMAND, *words, "--json", "--", *inner], text=True, timeout=120)
     assert done.stdout, (done.returncode, done.stderr)
     return {
         "code": done.returncode,
@@ -108,6 +102,7 @@ def _playhead(*words: str) -> dict[str, Any]:
 
 def _main() -> None:
     machine.enter_or_exit(machine.SOMEBODY, {"/etc/hosts": _HOSTS})
+    prepared.stay_ready()
     with tempfile.TemporaryDirectory() as made:
         os.environ["HOME"] = made
         store = ["--store", f"{made}/store"]

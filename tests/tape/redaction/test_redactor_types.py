@@ -102,8 +102,8 @@ _SEARCHED = {"headers", "trailers", "target", "reason", "body", "chunks", "secre
 
 
 @pytest.fixture(scope="module")
-def complaints(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What mypy says of every attempt, each in a line of its own."""
+def complaints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What mypy says of every attempt, each in a line of its own; of modules that are as they were it knows since last time."""
     pytest.importorskip("mypy")
     lines = [*_ATTEMPTS.values(), *_FINE.values()]
     folder = tmp_path_factory.mktemp("types")
@@ -111,7 +111,9 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> str:
     program = _BEGINNING + "".join(f"    if raw.port == {at}: {line}\n" for at, line in enumerate(lines))  # fmt: skip
     (folder / "attempts.py").write_text(program)
     (folder / "playhead").symlink_to(ROOT)  # mypy follows no package that is installed to be edited
-    options = ("--no-error-summary", "--follow-imports=silent", "--cache-dir", folder / "cache")
+    kept = getattr(request.config, "cache", None)
+    cache = kept.mkdir("mypy") if kept is not None else folder / "cache"
+    options = ("--no-error-summary", "--follow-imports=silent", "--cache-dir", cache)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, folder / "attempts.py"],
         capture_output=True,
