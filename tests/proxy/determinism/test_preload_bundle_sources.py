@@ -1,12 +1,14 @@
 """Every source of time and chance that a Python or Node program can reach: a replay has the same value, or the receipt names the source."""
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from playhead.proxy.processes.fixed_addresses import fixed_addresses
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import again, new_kit, run
 from playhead.timeline.receipts.receipt import Receipt
@@ -129,26 +131,93 @@ def level_of(told: dict[str, Any]) -> str:
     return Receipt(run="a", parent="b", mode="playback", status="sealed", determinism=whole).level
 
 
-@pytest.mark.parametrize(("runtime", "name"), ROWS)
-def test_a_source_comes_again_or_is_named(runtime: str, name: str, tmp_path: Path) -> None:
-    """Two replays say what the recording said, at level 4; or the receipt names the source, below level 4."""
-    code, source = (PYTHON if runtime == "python" else NODE)[name]
+class Told(NamedTuple):
+    """What came of a source, in a recording and in two replays of it."""
+
+    recorded: str
+    replayed: list[str]
+    evidence: list[dict[str, Any]]
+    """Of each replay, as in the receipt; of all that was read in the same program."""
+
+
+_MARK = "---- "
+_WRITTEN = {
+    # How a program says whose turn it is, and has each part for itself.
+    "python": "print({mark!r}); exec(compile({code!r}, __file__, 'exec'), {{}})\n",
+    "node": "console.log({mark!r}); {{ {code} }}\n",
+}
+
+
+def _programs(runtime: str) -> list[list[str]]:
+    """Give the sources of each program: all of those that come again; of the others none that is named as another one is."""
+    table = PYTHON if runtime == "python" else NODE
+    if FULL:
+        return [[name] for name in table]
+    same = [name for name in table if table[name][1] == SAME]
+    named: list[list[str]] = []
+    for name in table:
+        source = table[name][1]
+        if source != SAME:
+            free = (part for part in named if all(table[one][1] != source for one in part))
+            part = next(free, None)
+            if part is None:
+                named.append(part := [])
+            part.append(name)
+    return [same, *named]
+
+
+def _read(runtime: str, names: list[str], file: Path) -> dict[str, Told]:
+    """Record a program that reads some sources, and replay it twice."""
+    table = PYTHON if runtime == "python" else NODE
     program = sys.executable if runtime == "python" else need("node")
-    file = tmp_path / "program"
-    file.write_text(code)
+    parts = [{"mark": f"{_MARK}{name}", "code": table[name][0]} for name in names]
+    file.write_text("".join(_WRITTEN[runtime].format(**part) for part in parts))
     bundle = new_kit()
     recorded = run(bundle, program, file)
-    assert (recorded.err, bool(recorded.out)) == ("", True)
-    for _ in range(2):
-        replayed = run(again(bundle, recorded.rows), program, file)
-        assert replayed.err == ""
+    replays = [run(again(bundle, recorded.rows), program, file) for _ in range(2)]
+    assert [one.err for one in (recorded, *replays)] == [""] * 3
+    said = [dict(_split(one.out)) for one in (recorded, *replays)]
+    evidence = [one.told for one in replays]
+    return {name: Told(said[0][name], [one[name] for one in said[1:]], evidence) for name in names}
+
+
+def _split(out: str) -> Iterator[tuple[str, str]]:
+    for part in out.split(_MARK)[1:]:
+        name, _, said = part.partition("\n")
+        yield name, said
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Told]:
+    """Give what came of a source of a runtime; several are read by one program, unless everything is counted."""
+    found: dict[tuple[str, str], Told] = {}
+
+    def tell(runtime: str, name: str) -> Told:
+        if (runtime, name) not in found:
+            (names,) = (names for names in _programs(runtime) if name in names)
+            file = tmp_path_factory.mktemp("sources") / "program"
+            found.update({(runtime, one): it for one, it in _read(runtime, names, file).items()})
+        return found[runtime, name]
+
+    return tell
+
+
+@pytest.mark.parametrize(("runtime", "name"), ROWS)
+def test_a_source_comes_again_or_is_named(
+    runtime: str, name: str, told: Callable[[str, str], Told]
+) -> None:
+    """Two replays say what the recording said, at level 4; or the receipt names the source, below level 4."""
+    _, source = (PYTHON if runtime == "python" else NODE)[name]
+    found = told(runtime, name)
+    for replayed, evidence in zip(found.replayed, found.evidence, strict=True):
         if source == SAME:
-            assert replayed.out == recorded.out
-            assert replayed.told["sources"] == []
-            assert level_of(replayed.told).startswith("4:")
+            assert found.recorded
+            assert replayed == found.recorded
+            assert evidence["sources"] == []
+            assert level_of(evidence).startswith("4:")
         else:
-            assert source in replayed.told["sources"]
-            assert level_of(replayed.told).startswith("3:")
+            assert source in evidence["sources"]
+            assert level_of(evidence).startswith("3:")
 
 
 LIBRARY = {
