@@ -43,5 +43,5 @@ class _BriefSearch:
 
 # What is near is looked at first. In a home folder the search would take all of its time, and an interpreter of its own,
 # in each of some hundred replays; what is forked is so with reduced counts alone.
-launcher.Search = _BriefSearch  # type: ignore[assignment, attr-defined, misc]  # imported there, not exported
+launcher.Search = _BriefSearch  # type: ignore[assignment, attr-defined]  # imported there, not exported
 named_pipes.MOST_AGAIN_S = _AGAIN_S
