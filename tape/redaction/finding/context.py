@@ -70,6 +70,8 @@ class Strings:
         """Whether the place that was looked at last had a value to be judged."""
         self.lines = CommandLines(data)
         """The command lines of the text."""
+        self.table = -1
+        """Where the line begins that was looked at last as the first one of a table."""
         self._asked = 0
         self._answer = False
         self._run = 0, 0

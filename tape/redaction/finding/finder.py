@@ -27,6 +27,8 @@ _JUDGED = 4
 """What a value costs that is judged, and each 64 bytes of one."""
 _FOUND = 5
 """What a value costs that is found again, without judging; one that was judged costs little more."""
+_FREE = 8
+"""Items of one list that cost no more than its place."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
@@ -191,6 +193,7 @@ class Finder:
             if isinstance(one, list):
                 found += [each._replace(kind=SECRET) for each in one]
                 behind = max([behind, *(each.end for each in one)])
+                looked += _FOUND * max(0, len(one) - _FREE)
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 found.append(one if one.declared else one._replace(kind=SECRET))

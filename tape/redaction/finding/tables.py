@@ -62,6 +62,9 @@ def find_in_column(
     if context.document:
         return None  # a string of JSON has no line ends: what has is a prompt that was put together
     first = data.rfind(b"\n", max(0, end - _LONGEST_LINE), end - 1) + 1
+    if first == strings.table:
+        return None
+    strings.table = first
     lines = _lines(data, first)
     line = next(lines, None)
     if line is None:
@@ -170,8 +173,10 @@ def find_web_key(context: Context, end: int, _strings: Strings) -> list[Found] |
     start = data.rfind(b"{", max(0, end - _OBJECT), end)
     if start < 0 or data.find(b"}", start, end) >= 0:
         return None
-    stop = data.find(b"}", end, end + _OBJECT)
-    stop = stop if stop >= 0 else min(len(data), end + _OBJECT)
+    if data.find(b"kty", start, data.rfind(b"kty", start, end)) >= 0:
+        return None  # one that was looked at
+    ends = (data.find(sign, end, end + _OBJECT) for sign in (b"}", b"{"))
+    stop = min((at for at in ends if at >= 0), default=min(len(data), end + _OBJECT))
     found = [
         Found(*member.span(2), SECRET, learn=True)
         for member in _MEMBER.finditer(data, start, stop)
