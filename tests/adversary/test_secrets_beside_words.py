@@ -150,6 +150,44 @@ def test_words_in_such_a_column_stay(said: str) -> None:
     assert text(said) == said
 
 
+def _body(**members: object) -> str:
+    return json.dumps(members)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _body(query=f'mutation {{ login(user: "bob", password: "{PASSWORDS[0]}") {{ id }} }}'),
+        _body(query=f'mutation Login($a: Int) {{\n  login(token: "{PASSWORDS[0]}")\n}}', variables={}),
+        _body(operationName="A", query=f'query A {{ me(apiKey: "{PASSWORDS[0]}") {{ id }} }}'),
+        _body(query=f'{{ me(secret: "{PASSWORDS[0]}") {{ id }} }}'),
+        _body(recovery_codes=["k3f9a-x7q2m", "w8b4c-d5h1j"]),
+        _body(backupCodes=["K3F9A-X7Q2M"]),
+    ],
+)  # fmt: skip
+def test_arguments_of_graphql_and_codes_are_replaced(said: str) -> None:
+    """A document of GraphQL is no prompt."""
+    kept = text(said)
+    assert not [
+        one for one in (PASSWORDS[0], "k3f9a-x7q2m", "w8b4c-d5h1j", "K3F9A-X7Q2M") if one in kept
+    ]
+    assert json.loads(kept).keys() == json.loads(said).keys()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _body(query=f'say what password: "{PASSWORDS[0]}" means'),
+        _body(query=f'query the table; password: "{PASSWORDS[0]}"'),
+        _body(content=f'mutation {{ login(password: "{PASSWORDS[0]}") {{ id }} }}'),
+        _body(error_codes=["k3f9a-x7q2m"], recovery_codes=["used", "none-left"]),
+    ],
+)
+def test_other_queries_and_codes_stay(said: str) -> None:
+    """A search in words, a document in a prompt."""
+    assert text(said) == said
+
+
 @pytest.mark.parametrize(
     "said",
     [

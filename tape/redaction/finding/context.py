@@ -54,6 +54,13 @@ class Context(NamedTuple):
     """Whether it is a part of a JSON document; None where its beginning says so."""
 
 
+_QUERY = re.compile(rb'"query"\s{0,4}:\s{0,4}\Z')
+_GRAPHQL = re.compile(
+    rb"(?:\s|\\n)*(?:(?:query|mutation|subscription)(?:(?:\s|\\n)+[A-Za-z_]\w*)?(?:\s|\\n)*[({]|\{(?:\s|\\n)*[A-Za-z_]\w*(?:\s|\\n)*[({])"
+)
+"""How a document of GraphQL begins."""
+
+
 class Strings:
     """The strings of a JSON document that positions are in; asked in rising order.
 
@@ -73,7 +80,7 @@ class Strings:
         self.table = -1
         """Where the line begins that was looked at last as the first one of a table."""
         self._asked = 0
-        self._answer = False
+        self._answer = self._graphql = False
         self._run = 0, 0
 
     def run_end(self, start: int, run: re.Pattern[bytes]) -> int:
@@ -93,7 +100,7 @@ class Strings:
         if member and depth == 0:
             return False
         inside = self._in_document(at)
-        return not (member and inside)
+        return not (self._graphql or (member and inside))
 
     def _in_document(self, at: int) -> bool:
         """Say whether the string around a position is a JSON document."""
@@ -102,6 +109,10 @@ class Strings:
         while (quote := data.rfind(b'"', self._asked, quote)) > 0:
             if data[quote - 1] != 92:
                 self._answer = _BEGINS.match(data, quote + 1, quote + 64) is not None
+                self._graphql = (
+                    _GRAPHQL.match(data, quote + 1, quote + 200) is not None
+                    and _QUERY.search(data, max(0, quote - 20), quote) is not None
+                )
                 break
         else:
             if not self._asked:

@@ -35,7 +35,7 @@ from .tables import COLUMN, WEB_KEY, find_in_column, find_web_key
 _NAME = (
     "(?:(?:pass(?:word|wd|phrase|code)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
     "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[_-]key|key[_-]?base|keybase|"
-    "session[_-]?id|device[_-]?code|(?:client|storage)[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
+    "session[_-]?id|device[_-]?code|(?:recovery|backup|scratch)[_-]?code|(?:client|storage)[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
 )
 _V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
 _BLANK = "(?:[ \\t]|\\\\{1,7}t|\\xc2\\xa0|\\\\{1,7}u00a0)"
@@ -111,7 +111,9 @@ _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SEPARATED = re.compile(r"[^a-z0-9]")
 _LAST = re.compile(r"[.\s:]")
 
-_PASSWORDS = ("password", "passwd", "pass", "passphrase", "pwd", "passcode", "psk")
+_CODES = ("recoverycode", "backupcode", "scratchcode")
+"""What logs in without the second factor."""
+_PASSWORDS = ("password", "passwd", "pass", "passphrase", "pwd", "passcode", "psk", *_CODES)
 _KEYS = tuple(
     f"{word}key"
     for word in (
@@ -175,7 +177,9 @@ def read_name(name: bytes) -> Place | None:
     again = plain.removesuffix("ation").removesuffix("confirm")
     if again.endswith(_PASSWORDS):
         plain = again
-    if plain.endswith(("tokens", "secrets", "passwords", "keys")):
+    if plain.endswith(
+        ("tokens", "secrets", "passwords", "keys", "recoverycodes", "backupcodes", "scratchcodes")
+    ):
         plain = plain[:-1]
     if own := _OWN.get(plain):
         return Place(plain, own, password=False, declared=True)
