@@ -19,7 +19,9 @@ _COLUMN = (
     "(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[ _-]?key)?|token|credential|"
     "(?:api|access|private|auth|signing|encryption|account|master)[ _-]?key)s?"
 )
-COLUMN = Head(_COLUMN + '"?[ ]{0,8}(?:[,;\\t|]|\\r?\\n)', caseless=True)
+# In source code blanks are before names; in tables of Markdown, too, but behind a bar.
+_BEFORE = '(?:(?:^|[\\n,;\\t])"?|[|] {0,4})[A-Za-z0-9_-]{0,24}'
+COLUMN = Head(_BEFORE + _COLUMN + '"?[ ]{0,8}(?:[,;\\t|]|\\r?\\n)', caseless=True)
 WEB_KEY = Head("kty\\\\{0,7}[\"']\\s{0,4}:\\s{0,4}\\\\{0,7}[\"'](?:RSA|EC|OKP|oct)")
 
 _NAME = re.compile(rb"[A-Za-z_][\w-]*(?: [\w-]+){0,2}")
