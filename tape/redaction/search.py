@@ -478,8 +478,21 @@ def _escaped_until(data: bytes) -> int:
     until = len(data)
     for mark in (b"%", b"\\u00"):
         if until > 2 * _MOST_ESCAPES and data.count(mark) > _MOST_ESCAPES:
-            until = min(until, len(data) - len(data.split(mark, _MOST_ESCAPES)[-1]) - len(mark))
+            until = min(until, _find_nth(data, mark, _MOST_ESCAPES))
     return until
+
+
+def _find_nth(data: bytes, mark: bytes, number: int) -> int:
+    """Find where a mark is for the so manieth time, where it is as often: by counting halves, for it may be very often."""
+    start, end = 0, len(data)
+    while end - start > 1:
+        middle = (start + end) // 2
+        count = data.count(mark, start, middle + len(mark) - 1)
+        if count < number:
+            start, number = middle, number - count
+        else:
+            end = middle
+    return start
 
 
 @cache

@@ -146,8 +146,8 @@ class CommandLines:
             most = min(stop, at + LONGEST)
             if not runs and (plain := _PLAIN.match(data, at, most)) is not None:
                 at = plain.end()
-                spans = [one.span() for one in _PLAIN_WORD.finditer(data, plain.start(), at)]
-                yield [Word(data[one[0] : one[1]], (one,), *one) for one in spans]
+                spans = map(re.Match.span, _PLAIN_WORD.finditer(data, plain.start(), at))
+                yield [Word(data[start:end], ((start, end),), start, end) for start, end in spans]
                 continue
             piece = _PIECE.match(data, at, most)
             if piece is None:

@@ -173,7 +173,10 @@ def is_boundary(data: bytes, start: int) -> bool:
 
 def ends_escape(data: bytes, start: int) -> bool:
     """Say whether an escape is directly before a position, and means no letter or digit."""
-    escape = _ENDS_ESCAPE.search(data, max(0, start - _LONGEST_ESCAPE), start)
+    before = data[max(0, start - _LONGEST_ESCAPE) : start]
+    if b"\\" not in before and b"%" not in before and b"\x1b" not in before:
+        return False
+    escape = _ENDS_ESCAPE.search(before)
     if escape is None:
         return False
     code = escape[1] or escape[2]

@@ -196,7 +196,8 @@ class Finder:
                 looked += _FOUND * max(0, len(one) - _FREE)
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
-                found.append(one if one.declared else one._replace(kind=SECRET))
+                same = one.declared or one.kind == SECRET
+                found.append(one if same else one._replace(kind=SECRET))
                 judged = keys.looked
                 if which >= named:
                     keys.look(context.data[one.start : one.end])

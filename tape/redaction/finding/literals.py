@@ -11,6 +11,7 @@ pending until they are in one, so that a search finds each of them at any time. 
 """
 
 from collections.abc import Callable, Sequence
+from operator import is_not
 from typing import NamedTuple, Protocol
 
 import ahocorasick_rs
@@ -25,6 +26,8 @@ _WORTH = 1 << 20
 """Bytes that are searched for values that are pending, for each value of a compile that spares the next text that."""
 _A_TEXT = 4096
 """Bytes that cost as much as the fixed costs of a text."""
+_BEGINNING = 24
+"""Bytes of a needle that are looked for at first."""
 _SHORT = 2048
 """Bytes below which a text is searched for each needle by itself."""
 
@@ -59,25 +62,39 @@ class _Finds(Protocol):
 
 
 class _Automaton:
-    """Needles as an automaton."""
+    """Needles as an automaton; of long ones their beginnings, for it takes as long to make as it has bytes."""
 
     def __init__(self, needles: Sequence[Needle]) -> None:
-        kind = ahocorasick_rs.MatchKind.LeftmostLongest
-        self._count = len(needles)
+        self._needles = needles
+        by_beginning: dict[bytes, list[int]] = {}
+        for which, needle in enumerate(needles):
+            by_beginning.setdefault(needle.text[:_BEGINNING], []).append(which)
+        self._which = list(by_beginning.values())
+        self._cut = any(len(needle.text) > _BEGINNING for needle in needles)
+        kinds = ahocorasick_rs.MatchKind
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
-            [*(needle.text for needle in needles), *_STRANGE],
-            matchkind=kind,
+            [*by_beginning, *_STRANGE],
+            matchkind=kinds.Standard if self._cut else kinds.LeftmostLongest,
             implementation=ahocorasick_rs.Implementation.ContiguousNFA,
         )
 
     def find(self, data: bytes) -> Hits | None:
-        found = self._automaton.find_matches_as_indexes(data)
+        found = self._automaton.find_matches_as_indexes(data, overlapping=self._cut)
         if not found:
             return None
+        count, needles = len(self._which), self._needles
+        ends = [
+            (start + len(needles[number].text), number)
+            for which, start, _ in found
+            if which < count
+            for number in self._which[which]
+            if not self._cut or data.startswith(needles[number].text, start)
+        ]
+        ends.sort()
         most = most_places(len(data), BYTES_A_LITERAL)
-        searched = found[most][1] if len(found) > most else len(data)
-        ends = [(end, which) for which, _, end in found[:most] if which < self._count]
-        return Hits(ends, searched)
+        if len(ends) > most:
+            return Hits(ends[:most], ends[most][0])
+        return Hits(ends, len(data))
 
 
 class _Waiting:
@@ -155,6 +172,7 @@ class Literals:
         self._spent = 0
         """What texts have cost for values that are pending, in bytes."""
         self._tiers: tuple[_Tier, _Tier] = (_EMPTY, _EMPTY)
+        self._joined: tuple[list[_Tier], _Tier] = ([], _EMPTY)
         self._turn = [True]
         """The right to compile: taken out and put back in one step each."""
 
@@ -192,7 +210,7 @@ class Literals:
             return [], len(data)
         pending = self._take_pending(len(data)) if self._pending else []
         if len(pending) > _RECENT:
-            pending = [_joined(pending, fast=False)]
+            pending = [self._join(pending)]
         searched = len(data)
         found: list[Match] = []
         for tier in (*pending, *self._tiers) if pending else self._tiers:
@@ -207,6 +225,14 @@ class Literals:
             return found, searched
         found.sort(key=lambda match: (match.start, -match.end))
         return without_overlaps(found), searched
+
+    def _join(self, pending: list[_Tier]) -> _Tier:
+        """Make one of many that are pending; the next text has mostly the same ones."""
+        of, joined = self._joined
+        if len(of) != len(pending) or any(map(is_not, of, pending)):
+            joined = _joined(pending, fast=False)
+            self._joined = pending, joined
+        return joined
 
     def _take_pending(self, size: int) -> list[_Tier]:
         """Give what is pending, and have it compiled where that has become worth it."""

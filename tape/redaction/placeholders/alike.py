@@ -45,6 +45,7 @@ _LAST = {1: b"AEIMQUYcgkosw048", 2: b"AQgw"}
 """What may be last in base64 by the characters of padding, the bits behind the end being 0."""
 
 _RUN = re.compile(rb"[A-Za-z0-9]+")
+_SIGNS = bytes(frozenset(range(256)) - frozenset(_DIGITS + _LOWER + _UPPER))
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _BASE32 = re.compile(rb"[A-Z2-7]{16,}")
 _UUID = re.compile(
@@ -133,7 +134,16 @@ def _has_made_tokens(value: bytes) -> bool:
 
 
 def _is_long(text: bytes) -> bool:
-    return sum(map(len, _RUN.findall(text))) >= _FEW[-1][0]
+    return bool(_how_few(text))
+
+
+def _how_few(text: bytes) -> int:
+    """Give how many different letters and digits a text is made of; 0 for as many as there are."""
+    count = len(text.translate(None, _SIGNS))
+    for least, few in _FEW:
+        if count >= least:
+            return few
+    return 0
 
 
 def _has_few(value: bytes) -> bool:
@@ -141,12 +151,11 @@ def _has_few(value: bytes) -> bool:
     made = bytearray(value)
     for uuid in _UUID.finditer(value):
         made[uuid.start(1)] = made[uuid.start(2)] = made[uuid.start()]
-    count = sum(map(len, _RUN.findall(value, begin)))
     coded = _BASE64.fullmatch(value, begin)
     if coded is not None:
         made[coded.start(1) - 1] = _OTHER  # it counts, and may be any
     runs = _RUN.findall(made, begin)
-    few = next((few for least, few in _FEW if count >= least), 0)
+    few = _how_few(value[begin:])
     codes = frozenset(code for chosen in _CHOSEN.values() for code in chosen[:few])
     return bool(few) and all(len(set(run)) <= few and codes.issuperset(run) for run in runs)
 
@@ -158,8 +167,7 @@ def _text(value: bytes, chance: Chance) -> bytes:
     """Make each letter and digit another one, behind a prefix."""
     begin = prefix_size(value)
     uuids = list(_UUID.finditer(value)) if value.count(b"-") >= 4 else []
-    count = sum(map(len, _RUN.findall(value, begin)))
-    few = next((few for least, few in _FEW if count >= least), 0)
+    few = _how_few(value[begin:])
     drawn = chance.draw(len(value))
     made = bytearray(value)
     for found in _RUN.finditer(value, begin):

@@ -13,6 +13,8 @@ from ..acceptance import iban_rest, is_card, is_iban, luhn_rest
 _EMAIL = re.compile(rb"[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 _NUMBER = re.compile(rb"\+?[0-9(][0-9 ().\-/]*[0-9]")
 _IBAN = re.compile(rb"[A-Z]{2}[0-9]{2}[A-Z0-9 -]*[A-Z0-9]")
+_BEGIN = frozenset(bytes([code]) for code in b"+(0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""How numbers of all sorts begin."""
 _BETWEEN = bytes(frozenset(range(128)) - frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 _RESERVED = b".test"
 """A top-level domain in which nobody has an address (RFC 2606)."""
@@ -26,8 +28,10 @@ _NATIONAL = 10
 
 def normal_form(value: bytes) -> bytes | None:
     """Give what a value is, however it is written; None where it is no personal data."""
-    if _EMAIL.fullmatch(value):
+    if b"@" in value and _EMAIL.fullmatch(value):
         return value.lower()
+    if value[:1] not in _BEGIN:
+        return None
     plain = value.translate(None, _BETWEEN)
     if _NUMBER.fullmatch(value) and 7 <= len(plain) <= 19:
         return b"+" * value.startswith(b"+") + plain
