@@ -101,13 +101,13 @@ def _bodies() -> dict[str, list[bytes]]:
     words = modules.decode("latin-1").split(" ")
     events = [
         "".join(
-            f"data: {json.dumps(_event(word))}\n\n" for word in words[at * 300 : (at + 1) * 300]
+            f"data: {json.dumps(_event(word, at))}\n\n" for word in words[at * 300 : (at + 1) * 300]
         ).encode()
         for at in range(_BODIES)
     ]
     responses = [
         "".join(
-            f"event: {_RESPONSE}\ndata: {json.dumps(_response(word, number))}\n\n"
+            f"event: {_RESPONSE}\ndata: {json.dumps(_response(word, number, at))}\n\n"
             for number, word in enumerate(words[at * 250 : (at + 1) * 250])
         ).encode()
         for at in range(_BODIES)
@@ -133,19 +133,23 @@ def _conversation(text: bytes, step: int) -> bytes:
     return json.dumps({"model": "bench-1", "messages": messages}).encode()
 
 
-def _event(word: str) -> dict[str, object]:
-    """Give an event as OpenAI's chat sends one for each token."""
+def _event(word: str, answer: int) -> dict[str, object]:
+    """Give an event as OpenAI's chat sends one for each token; each answer has an id of its own."""
     choice = {"index": 0, "delta": {"content": word + " "}, "logprobs": None, "finish_reason": None}
-    told = {"id": "chatcmpl-Bq3", "object": "chat.completion.chunk", "created": 1767225600}
+    told = {
+        "id": f"chatcmpl-Bq{answer:02}",
+        "object": "chat.completion.chunk",
+        "created": 1767225600,
+    }
     return {**told, "model": "gpt-4o-2024-08-06", "service_tier": "default", "choices": [choice]}
 
 
 _RESPONSE = "response.output_text.delta"
 
 
-def _response(word: str, number: int) -> dict[str, object]:
+def _response(word: str, number: int, answer: int) -> dict[str, object]:
     """Give an event as OpenAI's responses have one for each token: a number and two strings differ."""
-    told = {"type": _RESPONSE, "sequence_number": number, "item_id": "msg_68aef0a1"}
+    told = {"type": _RESPONSE, "sequence_number": number, "item_id": f"msg_68aef0{answer:02}"}
     place = {"output_index": 0, "content_index": 0, "delta": word + " ", "logprobs": []}
     return {**told, **place, "obfuscation": "x7Kq2mWp9Za"[: number % 11 + 1]}
 

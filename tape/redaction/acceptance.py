@@ -112,6 +112,7 @@ _PLACEHOLDERS = ahocorasick_rs.BytesAhoCorasick(
             b"2345678",
             b"3456789",
             b"bcdefgh",
+            *(b"a-za-z", b"a-z0-9"),  # a class of characters
         ),
     ]
 )

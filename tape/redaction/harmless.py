@@ -21,7 +21,8 @@ TOKENS = PAGING | frozenset(
     (
         *("card", "payment", "device"),  # what is charged, who is told
         *("update", "change", "lock"),  # a version that the next request names
-        *("client", "idempotency", "idempotent"),  # a request that is sent again
+        *("client", "clientrequest", "idempotency", "idempotent"),  # a request that is sent again
+        "lifecycleaction",  # what an answer of AWS is for
         *("eos", "bos", "pad", "unk", "sep", "cls", "mask", "special"),  # pieces of a model's text
     )
 )

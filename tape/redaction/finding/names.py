@@ -369,6 +369,10 @@ def _decode(escape: re.Match[bytes]) -> bytes:
     return chr(int(escape[1], 16)).encode("utf-8", "surrogatepass")
 
 
+_CALLED = re.compile(rb" {1,32}\([^()\n;]{0,200}\);")
+"""Arguments in a column of their own, in C and its like, up to the end of the statement."""
+
+
 def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
     """Find where a value ends: at its quote, or at what cannot belong to it. `start` where there is none."""
     if quote:
@@ -377,6 +381,12 @@ def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
             return end if data.find(b"\n", start, end) < 0 else start
     end = min(strings.run_end(start, _VALUE_FORWARD), start + MAX_VALUE)
     if end == start or data[end : end + 1] in (b"(", b"[", b"{"):
+        return start
+    if (
+        data[end : end + 1] == b" "
+        and _CALLED.match(data, end)
+        and data[start:end].replace(b"_", b"").isalnum()
+    ):
         return start
     value = data[start:end].partition(b"<")[0].partition(b">")[0]
     return start + len(value.rstrip(b".,:;?!"))
