@@ -65,14 +65,6 @@ COMMANDS = {
 }
 """By run: a script among `clients` with its arguments, or a whole command."""
 
-IMPORTS = (
-    *prepared.MCP,
-    *("openai.resources.chat.completions", "anthropic.resources.messages", "truststore"),
-    *("httpcore2._async.http2", "httpcore2._sync.http2"),
-    "playhead.tests.journeys.clients.transcript",
-)
-"""What the scripts under `serve` need to have imported; one process has it for all of them."""
-
 CASES: dict[str, tuple[str, ...]] = {
     "bytes": ("/bytes",),
     "head": ("-I", "/bytes"),
@@ -243,7 +235,7 @@ def _jobs(places: dict[str, str]) -> tuple[dict[str, list[str]], dict[str, list[
 
 
 def _run(command: Sequence[str], env: dict[str, str] | None = None) -> Any:
-    return prepared.run(command, imports=IMPORTS, timeout=60, env=env, process_group=0)
+    return prepared.run(command, imports=prepared.SDKS, timeout=60, env=env, process_group=0)
 
 
 def _run_all(
@@ -282,7 +274,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) 
         Origin({"/{path:.*}": handler}, certificates) as h1,
         Origin({"/{path:.*}": handler}) as plain,
         AsgiOrigin(answers.over_asgi(log), certificates) as h2,
-        McpOrigin(certificates, IMPORTS) as mcp,
+        McpOrigin(certificates, prepared.SDKS) as mcp,
         RawOrigin(_say_raw, certificates) as raw,
     ):
         places = {"h1": h1.url, "plain": plain.url, "h2": h2.url, "mcp": mcp.url, "raw": raw.url}

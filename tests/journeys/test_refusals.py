@@ -7,6 +7,7 @@ installed them.
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from playhead.config import Config
 from playhead.tape.exchange import RunId
+from playhead.tests.support import prepared
 from playhead.tests.support.client import Connection
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.needs import need
@@ -112,9 +114,15 @@ async def _answer(conversation: Conversation) -> None:
 
 
 async def _ask(
-    folder: Path, command: Sequence[str | Path], more: dict[str, str]
+    folder: Path,
+    command: Sequence[str | Path],
+    more: dict[str, str],
+    imports: Sequence[str] = (),
 ) -> tuple[int, str, list[Receipt]]:
-    """Run a client against a tape that does not have what it asks; give its exit code, its output and the receipt."""
+    """Run a client against a tape that does not have what it asks; give its exit code, its output and the receipt.
+
+    imports: of what it is forked from.
+    """
     home = folder / "home"
     home.mkdir()
     with RawOrigin(_answer) as origin:
@@ -129,8 +137,9 @@ async def _ask(
             proxy, ca = running.url_for("tape"), str(running.ca)
             led = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
             trust = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-            process = await asyncio.create_subprocess_exec(
-                *map(str, command),
+            process = prepared.start(
+                command,
+                imports=imports,
                 env={
                     **kept,
                     **dict.fromkeys(led, proxy),
@@ -140,15 +149,16 @@ async def _ask(
                     **more,
                 },
                 cwd=home,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
             )
-            try:
-                said, _ = await asyncio.wait_for(process.communicate(), PATIENCE_S)
-            except TimeoutError:
-                process.kill()
-                raise
+            with process:
+                try:
+                    said, _ = await asyncio.to_thread(process.communicate, None, PATIENCE_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
             told = said.decode("utf-8", "replace")
             # What its helpers ask, such as git, may be runs of their own.
             names = [one.info.id for one in running.registry.open if one.info is not None]
@@ -181,7 +191,9 @@ async def test_an_sdk_asks_once_and_says_why(row: Row, tmp_path: Path) -> None:
     """No retry, and the exception's text has our message."""
     python = find_python(row.package, place=row.place, ours=row.ours)
     command = (python, CLIENTS / "refused.py", row.script)
-    _check(row, await _ask(tmp_path, command, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}))
+    imports = prepared.SDKS if row.ours and row.package in ("openai", "anthropic") else ()
+    more = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    _check(row, await _ask(tmp_path, command, more, imports))
 
 
 TOOLS = {

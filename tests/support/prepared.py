@@ -59,6 +59,13 @@ MCP = (
     *("mcp.client.streamable_http", "mcp.server.fastmcp", "playhead.tests.support.asgi"),
 )
 """What clients and servers of the `mcp` package have imported."""
+SDKS = (
+    *MCP,
+    *("openai.resources.chat.completions", "anthropic.resources.messages", "truststore"),
+    *("httpcore2._async.http2", "httpcore2._sync.http2"),
+    "playhead.tests.journeys.clients.transcript",
+)
+"""What clients of models have imported; one process has it for all of them."""
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 """Of the environment: what comes too late for a process that runs."""
 _NEVER_LATE = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
