@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.story import Call, Said, recorded
 
 TOKEN = "tok4f0c81ab77e0c2d93b6a"
@@ -55,8 +56,22 @@ USES: dict[str, Callable[[str], Sent]] = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("source", SOURCES)
+PAIRS = [
+    (source, use)
+    for row, source in enumerate(SOURCES)
+    for column, use in enumerate(USES)
+    if FULL or (row + column) % 3 == 0
+]
+"""What is tried: each source with each use, or a third of them with every source and every use among them."""
+
+
+def test_every_source_and_every_use_is_tried() -> None:
+    """Each day, with some partner."""
+    assert {source for source, _ in PAIRS} == set(SOURCES)
+    assert {use for _, use in PAIRS} == set(USES)
+
+
+@pytest.mark.parametrize(("source", "use"), PAIRS)
 async def test_what_an_answer_gave_is_sent_back_and_nothing_else_is_taken_for_it(
     source: str, use: str, store_dir: Path
 ) -> None:
