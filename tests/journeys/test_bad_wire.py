@@ -30,8 +30,9 @@ from playhead.timeline import Receipt
 _HEAD = b"HTTP/1.1 200 OK\r\n"
 _CHUNKED = _HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 _FINE = _HEAD + b"Content-Length: 4\r\n\r\nfine"
-_STORY_S = 60.0
+_STORY_S = 300.0
 """Longest time that all cases take, one after another, on a busy machine."""
+pytestmark = pytest.mark.timeout(2 * _STORY_S)
 
 
 # ---- what origins do wrong ---------------------------------------------------------------------------
