@@ -70,7 +70,7 @@ FORMAT = "_".join(("hf", "Qw7Zk3vTn9LxB2mWdR8sYp4HcJ6gFa1eUo"))
 HEADER = "{header: x-foo}"
 PATTERN = "{pattern: 'tango-[0-9]+-velvet-[0-9]+'}"
 NAMED = {"{header: x-foo}": "redact[0] header x-foo", PATTERN: "redact[0] pattern"}
-POINTS = 25 if FULL else 3
+POINTS = 25 if FULL else 2
 """At which a rewrite is killed."""
 LARGE = 600_000
 """Bytes of a body that is spilled."""

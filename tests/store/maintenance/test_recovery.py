@@ -25,13 +25,14 @@ from playhead.store.keys import pair_key
 from playhead.store.lmdb.liveness import create_liveness_file
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support import prepared, store_child
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import read_json, wait_until
 from playhead.tests.support.store_child import nth
 
-KILLS = 100 if os.environ.get("PLAYHEAD_FULL") else 10
-PROCESSES, RUNS, EXCHANGES = 8, 5, 20
+KILLS = 100 if FULL else 5
+PROCESSES, RUNS, EXCHANGES = 8 if FULL else 4, 5, 20
 
 
 class Child:
@@ -114,7 +115,7 @@ def check_recovered(store: Store, child: Child) -> list[int]:
     return sorted(intents - set(outcomes))
 
 
-@pytest.mark.timeout(30 + 3 * KILLS)
+@pytest.mark.timeout(120 + 3 * KILLS)
 def test_a_killed_process_loses_nothing_that_was_acknowledged(store_dir: Path) -> None:
     """kill -9 anywhere; the run is recovered at the next opening, what was in flight is unknown."""
     random_points = random.Random(20)
