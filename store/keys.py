@@ -23,6 +23,10 @@
     files         run, seq -> hashes of body files        which an exchange needs, 32 bytes each
     originals     run, seq -> body codec + originals      what redaction replaced in an answer; in encrypted stores alone
                   run, seq, number -> body codec + data   the same of a message of a WebSocket: its bytes as they came
+    folders       run, number -> body codec + manifest    of the working folder: 0 at the start, then one a savepoint
+                  0, 0 -> runs by folder                  which run has looked at a folder last
+    contents      name -> users; name, number -> body codec + part    contents of files, for all runs
+    content_uses  run, name -> b""                        which contents a run's manifests need
 
 Numbers are 8 bytes, big endian, so that LMDB's order is ours. In `fingerprints` and `raws` the run stands for its
 index: its own number, or the one that a later index was given.
@@ -53,7 +57,8 @@ TABLES = (
     "files",
 )
 ORIGINALS = "originals"
-OPTIONAL_TABLES = (ORIGINALS,)
+FOLDERS, CONTENTS, CONTENT_USES = "folders", "contents", "content_uses"
+OPTIONAL_TABLES = (ORIGINALS, FOLDERS, CONTENTS, CONTENT_USES)
 """Tables that a store has only where something needs them."""
 
 CHECK_ROW = b"key"
@@ -68,9 +73,12 @@ ERASED_ROW = b"erased"
 """Row of `meta`: a run was erased or rewritten, and its bytes may still be in the files."""
 REWRITTEN_ROWS = b"rewritten/"
 """Begins rows of `meta`, before the name of a batch: its files have what a rewritten run held before."""
-PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses"))
+PLAIN_VALUES = frozenset(("meta", "open", "mail", "fingerprints", "users", "uses", "content_uses"))
 """Tables whose values contain nothing of what was said; in an encrypted store the values of all others are encrypted."""
-BLOCK_AT = {"fingerprints": 8, "raws": 8, "blocks": 8, "openings": 0, "users": 0, "uses": 8}
+BLOCK_AT = {
+    **{"fingerprints": 8, "raws": 8, "blocks": 8, "openings": 0, "users": 0, "uses": 8},
+    **{"contents": 0, "content_uses": 8},
+}
 """Where the 16 bytes of a hash begin in the keys of a table."""
 TEXT_FROM = {"names": 0, "origins": 8}
 """From where on the keys of a table are text."""

@@ -25,6 +25,7 @@ from .tables.body_file_uses import FileUses
 from .tables.events import EventLog
 from .tables.exchanges import Exchanges
 from .tables.fingerprints import Indexes
+from .tables.folders import Folders
 from .tables.originals import Originals
 from .tables.requests_to_owner import OwnerRequests
 from .tables.runs import RunList
@@ -55,6 +56,8 @@ class Store:
         """The messages of WebSockets."""
         self.exchanges = Exchanges(database, self.events, self.alpn, self.messages, self.originals)
         """The exchanges of each run."""
+        self.folders = Folders(database)
+        """What working folders held, and the contents of their files."""
         self.index = Indexes(database, self.runs)
         """Finds exchanges by fingerprint or raw bytes."""
         self.owner_requests = OwnerRequests(database)

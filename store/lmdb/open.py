@@ -25,6 +25,7 @@ from ..keys import (
     LEFT_ROW,
     OLDEST_FORMAT,
     OPTIONAL_TABLES,
+    ORIGINALS,
     TABLES,
     UPGRADE_ROW,
 )
@@ -173,7 +174,8 @@ def _open_optional(database: Database, *, make: bool) -> None:
     """Open the tables that are there only where something needs them."""
     for name in OPTIONAL_TABLES:
         with contextlib.suppress(lmdb.NotFoundError, lmdb.ReadonlyError):
-            database.tables[name] = database.environment.open_db(name.encode(), create=make)
+            create = make and name == ORIGINALS
+            database.tables[name] = database.environment.open_db(name.encode(), create=create)
 
 
 def read_format(path: Path, environment: lmdb.Environment) -> int | None:

@@ -6,16 +6,20 @@ import lmdb
 
 from ..deltas.shared_prefixes import erase, move_uses, release
 from ..errors import RunOpen
-from ..keys import ERASED_ROW, ORIGINALS, number_key
+from ..keys import CONTENT_USES, ERASED_ROW, FOLDERS, ORIGINALS, number_key
 from ..lmdb.database import Database
 from ..lmdb.free_space import find_unused
 from ..paths import COMPACTED, DATA, LOG
 from ..spill.body_files import BodyFiles
 from ..tables.body_file_uses import FileUses
+from ..tables.folders import release_contents
 from ..tables.run_info import RunInfo, RunStatus
 from ..tables.runs import RunList
 
-BY_RUN = ("events", "exchanges", "blocks", "messages", "files", "origins", "mail", ORIGINALS)
+BY_RUN = (
+    *("events", "exchanges", "blocks", "messages", "files", "origins", "mail", ORIGINALS),
+    *(FOLDERS, CONTENT_USES),
+)
 BY_INDEX = ("fingerprints", "raws")
 _LEAST_UNUSED_BYTES = 8 << 20
 """A compaction is owed for so much free space inside the file, if that is a quarter of it or more."""
@@ -131,7 +135,7 @@ def remove_rows(
     """
     places = [(table, run) for table in BY_RUN if table in database.tables]
     places += [(table, number) for table in BY_INDEX for number in indexes]
-    count = 0
+    count = release_contents(database, transaction, run)
     for table, number in places:
         for place in list(database.places(transaction, table, number)):
             transaction.delete(place, db=database.tables[table])

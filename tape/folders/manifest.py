@@ -1,0 +1,217 @@
+"""A manifest: what a folder holds at one moment, path by path.
+
+Paths are bytes, relative, with slashes between their parts: names need not be UTF-8. A manifest is complete but for what it
+names in `left_out`. Source of the kinds: inode(7).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from ..records.codec import BadRecord, pack_map, unpack
+
+DIGEST_BYTES = 32
+_VERSION = 1
+
+
+class Kind(StrEnum):
+    """What stands at a path."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    PIPE = "pipe"
+    SOCKET = "socket"
+    DEVICE = "device"
+
+
+class Entry(NamedTuple):
+    """One path."""
+
+    kind: Kind
+    mode: int
+    """Permission bits, with set-uid, set-gid and sticky."""
+    size: int = 0
+    """Bytes of a file; 0 of everything else."""
+    modified_ns: int = 0
+    digest: bytes = b""
+    """BLAKE3 of a file's content; empty where it is not known."""
+    target: bytes = b""
+    """Of a link."""
+    inode: int = 0
+    changed_ns: int = 0
+    """Time of the last change of anything: with `inode` it tells on one machine whether a file was touched at all."""
+    unsaved: str = ""
+    """Why the content is not in the store, in one word or two; empty where it is, or nobody asked for it."""
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.kind is Kind.FOLDER
+
+    def untouched_since(self, other: "Entry") -> bool:
+        """Say whether this is the very file of another look, and nobody has touched it in between."""
+        return self.inode != 0 and (
+            self.kind,
+            self.mode,
+            self.size,
+            self.modified_ns,
+            self.inode,
+            self.changed_ns,
+        ) == (other.kind, other.mode, other.size, other.modified_ns, other.inode, other.changed_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """Where a repository stood."""
+
+    head: str = ""
+    """Commit; empty before the first one."""
+    branch: str = ""
+    """Empty where none is checked out."""
+    dirty: tuple[str, ...] | None = ()
+    """Files that differ from the commit, or are in none, as git names them; at most `MOST_DIRTY`. None where git did not say in time."""
+    dirty_count: int = 0
+
+
+MOST_DIRTY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a folder holds."""
+
+    folder: bytes
+    """Its path on its machine."""
+    entries: Mapping[bytes, Entry] = field(default_factory=dict)
+    left_out: Mapping[bytes, str] = field(default_factory=dict)
+    """What nobody looked at, and why; a folder stands for all that is in it. At most `MOST_LEFT_OUT`."""
+    left_out_count: int = 0
+    omitted: int = 0
+    """Entries beyond the limit, as far as they were counted: with one the manifest is not complete."""
+    git: GitState | None = None
+    """None where the folder is in no work tree."""
+    saved: bool = False
+    """Whether contents were to be saved."""
+    seq: int = 0
+    """The exchange before which it was taken; 0 of the start."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size for entry in self.entries.values())
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are."""
+        return sum(entry.kind is Kind.FILE for entry in self.entries.values())
+
+
+MOST_LEFT_OUT = 200
+
+
+def pack_manifest(manifest: Manifest) -> bytes:
+    """Pack a manifest."""
+    git = manifest.git
+    return pack_map(
+        {
+            "v": _VERSION,
+            "folder": manifest.folder,
+            "entries": [
+                [path, entry.kind.value, *entry[1:]] for path, entry in manifest.entries.items()
+            ],
+            "left_out": [[path, why] for path, why in manifest.left_out.items()],
+            "left_out_count": manifest.left_out_count,
+            "omitted": manifest.omitted,
+            "git": None
+            if git is None
+            else [
+                git.head,
+                git.branch,
+                None if git.dirty is None else list(git.dirty),
+                git.dirty_count,
+            ],
+            "saved": manifest.saved,
+            "seq": manifest.seq,
+        }
+    )
+
+
+def unpack_manifest(data: bytes) -> Manifest:
+    """Unpack a manifest. Raises: BadRecord."""
+    value = unpack(data)
+    try:
+        if value["v"] != _VERSION:
+            raise BadRecord(f"manifest of format {value['v']!r}; this version reads {_VERSION}")
+        git = value["git"]
+        return Manifest(
+            folder=value["folder"],
+            entries={row[0]: _entry(row[1:]) for row in value["entries"]},
+            left_out=dict(value["left_out"]),
+            left_out_count=value["left_out_count"],
+            omitted=value["omitted"],
+            git=None
+            if git is None
+            else GitState(git[0], git[1], None if git[2] is None else tuple(git[2]), git[3]),
+            saved=value["saved"],
+            seq=value["seq"],
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise BadRecord(f"no manifest: {error!r}") from error
+
+
+class Step(NamedTuple):
+    """How a manifest differs from the one before it, for savepoints: little where little has changed."""
+
+    seq: int
+    written: Mapping[bytes, Entry]
+    gone: tuple[bytes, ...]
+
+    def apply(self, manifest: Manifest) -> Manifest:
+        """Give the manifest after this step."""
+        gone = frozenset(self.gone)
+        kept = {path: entry for path, entry in manifest.entries.items() if path not in gone}
+        return Manifest(
+            manifest.folder,
+            kept | dict(self.written),
+            manifest.left_out,
+            manifest.left_out_count,
+            manifest.omitted,
+            None,
+            manifest.saved,
+            self.seq,
+        )
+
+
+def find_step(before: Manifest, after: Manifest) -> Step:
+    """Find how two manifests differ, down to the times of files."""
+    had, has = before.entries, after.entries
+    written = {path: entry for path, entry in has.items() if had.get(path) != entry}
+    return Step(after.seq, written, tuple(path for path in had if path not in has))
+
+
+def pack_step(step: Step) -> bytes:
+    """Pack a step."""
+    rows = [[path, entry.kind.value, *entry[1:]] for path, entry in step.written.items()]
+    return pack_map({"v": _VERSION, "seq": step.seq, "written": rows, "gone": list(step.gone)})
+
+
+def unpack_step(data: bytes) -> Step:
+    """Unpack a step. Raises: BadRecord."""
+    value = unpack(data)
+    try:
+        written = {row[0]: _entry(row[1:]) for row in value["written"]}
+        return Step(value["seq"], written, tuple(value["gone"]))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise BadRecord(f"no savepoint: {error!r}") from error
+
+
+def _entry(row: list[Any]) -> Entry:
+    return Entry(Kind(row[0]), *row[1:])
+
+
+def show_path(path: bytes) -> str:
+    """Write a path as text: what is not UTF-8, and what would break a line or a terminal, as escapes."""
+    text = path.decode("utf-8", "backslashreplace")
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text)

@@ -1,0 +1,66 @@
+"""Manifests are packed and unpacked without loss, and savepoints add up."""
+
+import pytest
+
+from playhead.tape.folders.manifest import (
+    Entry,
+    GitState,
+    Kind,
+    Manifest,
+    find_step,
+    pack_manifest,
+    pack_step,
+    show_path,
+    unpack_manifest,
+    unpack_step,
+)
+from playhead.tape.records.codec import BadRecord
+
+FILE = Entry(Kind.FILE, 0o644, 3, 5, b"d" * 32, inode=1, changed_ns=2, unsaved="secret")
+ENTRIES = {
+    b"a": FILE,
+    b"\xff\n": FILE._replace(size=0, digest=b""),
+    b"l": Entry(Kind.LINK, 0o777, target=b"../\xfe"),
+    b"d": Entry(Kind.FOLDER, 0o755),
+    b"p": Entry(Kind.PIPE, 0o600),
+}
+
+
+@pytest.mark.parametrize(
+    "git",
+    [None, GitState(), GitState("a" * 40, "main", ("x", "\udcff"), 2), GitState(dirty=None)],
+)
+def test_a_manifest_comes_back(git: GitState | None) -> None:
+    """Names that are not UTF-8 too."""
+    made = Manifest(b"/w", ENTRIES, {b"build": "ignored"}, 1, 5, git, saved=True, seq=3)
+    assert unpack_manifest(pack_manifest(made)) == made
+
+
+def test_a_step_leads_from_one_manifest_to_the_next() -> None:
+    """What was written, and what is gone."""
+    before = Manifest(b"/w", ENTRIES)
+    entries = {**ENTRIES, b"a": FILE._replace(size=4), b"new": FILE}
+    del entries[b"l"]
+    after = Manifest(b"/w", entries, seq=7)
+    step = find_step(before, after)
+    assert set(step.written) == {b"a", b"new"}
+    assert step.gone == (b"l",)
+    assert unpack_step(pack_step(step)) == step
+    assert step.apply(before) == after
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc0", b"\x81\xa1v\x02", b"\x81\xa1v\x01", b"\x93\1\2\3"])
+def test_what_is_no_manifest_is_told(data: bytes) -> None:
+    """A damaged row is no crash."""
+    for read in (unpack_manifest, unpack_step):
+        with pytest.raises(BadRecord):
+            read(data)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [(b"a b", "a b"), (b"\xff", "\\xff"), (b"a\nb", "a\\x0ab"), ("ä".encode(), "ä")],
+)
+def test_a_path_is_shown_on_one_line(path: bytes, shown: str) -> None:
+    """Whatever it holds."""
+    assert show_path(path) == shown
