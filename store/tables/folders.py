@@ -43,7 +43,8 @@ class Content(NamedTuple):
 
     digest: bytes
     """32 bytes of BLAKE3."""
-    data: bytes
+    data: bytes = b""
+    """May be left out of one that the store holds: then a run only begins to need it."""
 
 
 class Folders:
@@ -197,9 +198,8 @@ class Folders:
         name = content.digest[:NAME_BYTES]
         data = content.data
         parts = [data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES)] or [b""]
-        with self._database.reading() as transaction:
-            if self._database.holds(transaction, CONTENTS, name):
-                parts = []  # most are: nothing is packed for them
+        if self.holds(content.digest):
+            parts = []  # most are: nothing is packed for them
         rows = [
             self._database.row(CONTENTS, name + at.to_bytes(4, "big"), record_codec.pack(part))
             for at, part in enumerate(parts)
@@ -212,6 +212,8 @@ class Folders:
             return
         count = _count(self._database, transaction, rows.name)
         if count == 0 and not rows.rows:  # another process has just taken it out
+            if blake3(rows.content.data).digest() != rows.content.digest:
+                return  # nobody has its bytes any more; whoever reads it is told
             rows = self._content_rows_anew(rows)
         for row in rows.rows if count == 0 else ():
             self._database.put_row(transaction, row)

@@ -1,0 +1,198 @@
+"""List what is in a folder: every path with its kind, mode, size and times, by ignore files and within limits.
+
+No link is followed, no file but ignore files is opened, and no folder is entered that is ignored, Playhead's own or on
+another file system. 20,000 entries take some 40 ms.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ...tape.folders.ignore import IGNORE_FILE, IGNORED, USUAL, Ignored
+from ...tape.folders.manifest import MOST_LEFT_OUT, Entry, Kind, Manifest
+
+_KINDS = {
+    stat.S_IFREG: Kind.FILE,
+    stat.S_IFDIR: Kind.FOLDER,
+    stat.S_IFLNK: Kind.LINK,
+    stat.S_IFIFO: Kind.PIPE,
+    stat.S_IFSOCK: Kind.SOCKET,
+    stat.S_IFCHR: Kind.DEVICE,
+    stat.S_IFBLK: Kind.DEVICE,
+}
+_GIT = b".git"
+_MOST_RULES_BYTES = 1 << 20
+OWN = "Playhead's own"
+UNLISTED = "cannot be listed"
+ELSEWHERE = "another file system"
+BEYOND = "beyond the limit"
+
+
+class Limits(NamedTuple):
+    """How much is looked at."""
+
+    entries: int = 50_000
+    time_s: float = 2.0
+
+
+_LIMITS = Limits()
+
+
+def entry_of(told: os.stat_result, target: bytes = b"") -> Entry:
+    """Give the entry of what stands at a path, without its content."""
+    kind = _KINDS.get(stat.S_IFMT(told.st_mode), Kind.DEVICE)
+    return Entry(
+        kind,
+        stat.S_IMODE(told.st_mode),
+        told.st_size if kind is Kind.FILE else 0,
+        told.st_mtime_ns,
+        b"",
+        target,
+        told.st_ino,
+        told.st_ctime_ns,
+    )
+
+
+def look(
+    folder: str,
+    *,
+    left_out: frozenset[str] = frozenset(),
+    tracked: frozenset[bytes] = frozenset(),
+    known: Mapping[bytes, Entry] | None = None,
+    limits: Limits = _LIMITS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Manifest:
+    """List a folder; git's state is not known, and contents as far as `known` has them. Blocks.
+
+    left_out: folders that are not the command's, as the store.
+    tracked: paths that count although they are ignored, with the folders above them.
+    known: entries of an earlier look: what nobody has touched since is taken from there.
+    Raises: OSError, where there is no such folder.
+    """
+    own = {os.fsencode(one) for one in left_out}
+    found = _Look(os.fsencode(folder), own, tracked, known or {})
+    until = clock() + limits.time_s
+    while found.folders:
+        if len(found.entries) > limits.entries or clock() > until:
+            found.give_up()
+            break
+        found.enter()
+    return Manifest(
+        os.fsencode(folder),
+        found.entries,
+        found.left_out,
+        found.left_out_count,
+        found.omitted,
+    )
+
+
+class _Look:
+    """One look at a folder."""
+
+    def __init__(
+        self,
+        folder: bytes,
+        own: set[bytes],
+        tracked: frozenset[bytes],
+        known: Mapping[bytes, Entry],
+    ) -> None:
+        self.entries: dict[bytes, Entry] = {}
+        self.left_out: dict[bytes, str] = {}
+        self.left_out_count = 0
+        self.omitted = 0
+        self.folders: list[tuple[bytes, Ignored | None]] = [(b"", _rules_above(folder))]
+        """Paths that are empty or end with a slash, with their rules; None inside of a repository's own folder."""
+        self._folder = folder.rstrip(b"/")
+        self._own = own
+        self._tracked = tracked
+        self._known = known
+        self._device = os.stat(folder or b"/").st_dev
+
+    def enter(self) -> None:
+        """List the next folder."""
+        above, rules = self.folders.pop()
+        place = self._folder + b"/" + above
+        try:
+            with os.scandir(place) as scanned:
+                listed = list(scanned)
+        except OSError:  # closed to this user, or gone
+            self._leave_out(above.rstrip(b"/"), UNLISTED)
+            return
+        if rules is not None and any(one.name == IGNORE_FILE for one in listed):
+            rules = rules.within(above, _read_rules(place + IGNORE_FILE))
+        for one in listed:
+            try:
+                self._take(one, above + one.name, rules)
+            except FileNotFoundError:  # it went meanwhile
+                continue
+
+    def _take(self, one: "os.DirEntry[bytes]", path: bytes, rules: Ignored | None) -> None:
+        told = one.stat(follow_symlinks=False)
+        is_folder = stat.S_ISDIR(told.st_mode)
+        if why := self._find_why(one, path, rules, told, is_folder=is_folder):
+            self._leave_out(path, why)
+            return
+        was = self._known.get(path)
+        if was is None or (was.changed_ns, was.inode) != (told.st_ctime_ns, told.st_ino):
+            target = os.readlink(one.path) if stat.S_ISLNK(told.st_mode) else b""
+            was = entry_of(told, target)
+        self.entries[path] = was
+        if is_folder:
+            inside = None if one.name == _GIT else rules
+            self.folders.append((path + b"/", inside))
+
+    def _find_why(
+        self,
+        one: "os.DirEntry[bytes]",
+        path: bytes,
+        rules: Ignored | None,
+        told: os.stat_result,
+        *,
+        is_folder: bool,
+    ) -> str:
+        """Say why a path is left out; empty where it is not."""
+        if is_folder and one.path in self._own:
+            return OWN
+        if is_folder and told.st_dev != self._device:
+            return ELSEWHERE
+        if rules is None or path in self._tracked or one.name == _GIT:
+            return ""
+        if is_folder and one.name in USUAL:
+            return IGNORED
+        return IGNORED if rules.leaves_out(path, folder=is_folder) else ""
+
+    def give_up(self) -> None:
+        """Name the folders that were not entered any more."""
+        self.omitted = len(self.folders)
+        for above, _ in self.folders:
+            self._leave_out(above.rstrip(b"/"), BEYOND)
+
+    def _leave_out(self, path: bytes, why: str) -> None:
+        self.left_out_count += 1
+        if len(self.left_out) < MOST_LEFT_OUT:
+            self.left_out[path] = why
+
+
+def _rules_above(folder: bytes) -> Ignored:
+    """Read the rules that are in no ignore file of the folder itself. Source: gitignore(5)."""
+    home = os.fsencode(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
+    rules = Ignored()
+    for file in (os.path.join(home, b"git", b"ignore"), os.path.join(folder, b".git/info/exclude")):
+        rules = rules.within(b"", _read_rules(file))
+    return rules
+
+
+def _read_rules(file: bytes) -> bytes:
+    """Read an ignore file, which may be anything: no link is followed, and nothing is waited for."""
+    try:
+        held = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        if not stat.S_ISREG(os.fstat(held).st_mode):
+            return b""
+        return os.read(held, _MOST_RULES_BYTES)
+    finally:
+        os.close(held)
