@@ -77,9 +77,18 @@ class Record:
             return None
         pending.progress.begin()
         if pending.request_class is RequestClass.EFFECT:
+            if self._registry.hooks.before_effect is not None:
+                return self._log_behind_savepoint(pending)
             return intent.log_durably(pending)
         intent.log(pending)
         return None
+
+    async def _log_behind_savepoint(self, pending: PendingExchange) -> None:
+        """Have it kept how things stand, then log the intent of an effect."""
+        before_effect = self._registry.hooks.before_effect
+        if before_effect is not None and pending.open_run.mode is Mode.RECORD:
+            await before_effect(pending)
+        await intent.log_durably(pending)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""

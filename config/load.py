@@ -51,6 +51,10 @@ FLAGS = {
     "strict": ("runs.strict",),
     "late": ("playback.late",),
     "compare": ("playback.compare",),
+    "files": ("files.replay",),
+    "save_files": ("files.save",),
+    "transaction": ("files.transaction",),
+    "keep_writes": ("files.keep_writes",),
 }
 """What `override` takes, and the keys that each lies over; the flag of `ca_dir` is `--ca-dir`."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -14,6 +14,7 @@ from .sections.contracts import ContractRule, OnViolation, parse_model_violation
 from .sections.control import Control, Sandbox, Tls
 from .sections.effects import Answer, EffectRule, Gate, ReadRule
 from .sections.faults import MOST, FaultRule, Inject
+from .sections.files import Files
 from .sections.ignore import IgnoreRule, parse_profile, read_profiles
 from .sections.limits import Limits, Sink
 from .sections.live import Classes, ClassLive, LiveRule
@@ -310,6 +311,10 @@ repeats: 20               # the same request in a row at its endpoint""",
     )
     sandbox: Sandbox = section(
         Sandbox, "Where `playhead replay` and `playhead record` run a command."
+    )
+    files: Files = section(
+        Files,
+        "The [working folder](files.md): what a recording keeps of it, and what a replay works on.",
     )
     determinism: str | None = optional(
         choice("off", "seed", "full"),

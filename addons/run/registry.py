@@ -302,6 +302,8 @@ class RunRegistry:
         self.counters.runs[open_run.mode.value] += 1
         open_run.members.keys.add(key)
         self._by_key[key] = open_run
+        for told in self.hooks.on_opened:
+            await told(open_run)
         return open_run
 
     async def _settle_recordings(self, name: str) -> None:

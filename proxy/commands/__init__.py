@@ -19,6 +19,7 @@ COMMANDS: tuple[click.Command, ...] = (
         look_back.rewind,
         look_back.state,
         look_back.context,
+        look_back.files,
         inspect.receipt,
         inspect.effects,
         inspect.contracts,

@@ -58,6 +58,42 @@ def show(
 
 @click.command()
 @options("config", "store", "json")
+@click.option("--at", metavar="STEP", help="A seq, start or end: the folder before that exchange.")
+@click.option(
+    "--restore",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Make this folder what it was.",
+)
+@click.option("--diff", metavar="A B", nargs=2, help="What differs between two steps.")
+@click.option("--force", is_flag=True, help="Overwrite work that no savepoint has.")
+@click.argument("run")
+def files(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    at: str | None,
+    restore: Path | None,
+    diff: tuple[str, str] | None,
+    force: bool,
+    run: str,
+) -> int:
+    """Show what the working folder held at the steps of a run, or bring it back."""
+    from ..looking_back.files import FilesOptions, show_files
+
+    if diff and (at is not None or restore is not None):
+        raise click.UsageError("--diff compares two steps; leave out --at and --restore")
+    if force and restore is None:
+        raise click.UsageError("--force goes with --restore")
+    asked = FilesOptions(at, restore, diff or None, force, as_json)
+    try:
+        return show_files(reading(config_file, store), run, asked)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@click.command()
+@options("config", "store", "json")
 @click.option(
     "--at", metavar="TIME", help="A time: +12s since the run began, 03:12:05, or a date too."
 )

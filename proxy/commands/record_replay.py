@@ -22,6 +22,42 @@ _SANDBOX_FILES = click.option(
 )
 
 
+def _of_replay[F: Callable[..., Any]](function: F) -> F:
+    """Give a command the flags of what a replay works on."""
+    for option in (
+        click.option(
+            "--keep-writes",
+            flag_value="true",
+            default=None,
+            help="Put what COMMAND has written into the working folder when it has ended.",
+        ),
+        click.option(
+            "--in-place", is_flag=True, help="Work on the folder itself; as --files in-place."
+        ),
+        click.option(
+            "--files",
+            metavar="WORD",
+            help="What COMMAND works on: auto (the default), overlay, copy or in-place.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+_SAVE_FILES = click.option(
+    "--save-files",
+    flag_value="true",
+    default=None,
+    help="Save the contents of the working folder, so that a replay has it as it was.",
+)
+_TRANSACTION = click.option(
+    "--transaction",
+    flag_value="true",
+    default=None,
+    help="Make a savepoint of the working folder before each effect (playhead files).",
+)
+
+
 @click.command()
 @options(
     *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
@@ -102,6 +138,8 @@ def _container_host(
 )
 @_in_docker
 @_SANDBOX_FILES
+@_SAVE_FILES
+@_TRANSACTION
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(
     config_file: Path | None,
@@ -160,6 +198,7 @@ def record(
     "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
 )
 @_in_docker
+@_of_replay
 @click.argument("run")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def replay(
@@ -174,10 +213,13 @@ def replay(
     image: str | None,
     variables: tuple[str, ...],
     volumes: tuple[str, ...],
+    in_place: bool,
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
     flags["sandbox"] = "none" if no_sandbox else sandbox
+    if in_place:
+        flags["files"] = "in-place"
     try:
         config, _ = settings(config_file, flags)
         container_host = _container_host(

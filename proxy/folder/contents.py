@@ -22,6 +22,7 @@ _TICK_NS = 20_000_000
 """Times of files are up to a tick of the kernel behind the clock."""
 _OBJECTS = b".git/objects/"
 _MOST_INFLATED = 16 << 20
+_MOST_HASHED = 256 << 20
 UNREADABLE, TOO_LARGE, TOO_MANY, SECRET = "unreadable", "too large", "beyond the limit", "secret"
 PACK, CHANGED = "a pack of git", "changed meanwhile"
 
@@ -125,16 +126,20 @@ class Saver:
         holds: Callable[[bytes], bool],
         redact: Callable[[bytes], bytes],
         limits: SaveLimits,
+        *,
+        trusted: bool = False,
     ) -> None:
         """Prepare.
 
         holds: whether the store has a content, by its hash.
         redact: takes secrets out of a text; what it changes is not saved.
+        trusted: whether what is known of entries was decided by the rules of now.
         """
         self._folder = folder
         self._holds = holds
         self._redact = redact
         self._limits = limits
+        self._trusted = trusted
         self._size = 0
         self.entries: dict[bytes, Entry] = {}
         """Those that were gone through, with hash, and with why not."""
@@ -146,7 +151,8 @@ class Saver:
                 why = "" if entry.kind in (Kind.FOLDER, Kind.LINK) else "no file"
                 self.entries[path] = entry._replace(unsaved=why)
                 continue
-            if entry.digest and not entry.unsaved and self._holds(entry.digest):
+            known = self._trusted and bool(entry.digest)
+            if known and not entry.unsaved and self._holds(entry.digest):
                 self.entries[path] = entry
                 yield Content(entry.digest, b"")
                 continue
@@ -156,9 +162,13 @@ class Saver:
                 yield Content(made.digest, data)
 
     def _read(self, path: bytes, entry: Entry) -> tuple[Entry, bytes | None]:
-        if entry.unsaved == SECRET and entry.digest:
+        if self._trusted and entry.unsaved == SECRET and entry.digest:
             return entry, None
         if why := self._find_limit(path, entry):
+            if (
+                not entry.digest and entry.size <= _MOST_HASHED
+            ):  # so that it is known when it is seen again
+                entry = _hash_listed(self._folder + b"/" + path, entry)
             return entry._replace(unsaved=why), None
         try:
             data = read_listed(self._folder + b"/" + path, entry)

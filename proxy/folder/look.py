@@ -196,3 +196,49 @@ def _read_rules(file: bytes) -> bytes:
         return os.read(held, _MOST_RULES_BYTES)
     finally:
         os.close(held)
+
+
+class IgnoreFilter:
+    """Says of single paths whether ignore files leave them out, as they are in a folder now."""
+
+    def __init__(self, folder: str, tracked: frozenset[bytes] = frozenset()) -> None:
+        """Begin with a folder.
+
+        tracked: paths that count although they are ignored.
+        """
+        self._folder = os.fsencode(folder).rstrip(b"/")
+        self._tracked = tracked
+        self._rules: dict[bytes, Ignored | None] = {
+            b"": self._read(b"", _rules_above(self._folder))
+        }
+        """By folder, which is empty or ends with a slash; None where everything in it is left out."""
+
+    def leaves_out(self, path: bytes, *, folder: bool) -> bool:
+        """Say whether a path is left out, or a folder above it."""
+        if path in self._tracked or b".git" in path.split(b"/"):
+            return False
+        above, name = _split(path)
+        rules = self._within(above)
+        return rules is None or _is_out(rules, path, name, folder=folder)
+
+    def _within(self, folder: bytes) -> Ignored | None:
+        if folder not in self._rules:
+            path = folder[:-1]
+            above, name = _split(path)
+            rules = self._within(above)
+            if rules is not None and _is_out(rules, path, name, folder=True):
+                rules = None
+            self._rules[folder] = self._read(folder, rules) if rules is not None else None
+        return self._rules[folder]
+
+    def _read(self, folder: bytes, rules: Ignored) -> Ignored:
+        return rules.within(folder, _read_rules(self._folder + b"/" + folder + IGNORE_FILE))
+
+
+def _split(path: bytes) -> tuple[bytes, bytes]:
+    above, _, name = path.rpartition(b"/")
+    return (above + b"/" if above else b""), name
+
+
+def _is_out(rules: Ignored, path: bytes, name: bytes, *, folder: bool) -> bool:
+    return (folder and name in USUAL) or rules.leaves_out(path, folder=folder)

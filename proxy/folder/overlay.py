@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ... import __path__ as package_path
+from ..sandbox.copies_process import START
 from ..sandbox.filesystem.mountinfo import find_again, is_in, read_mounts
-from ..sandbox.filesystem.working_copies import BIND, OVERLAY, START, find_mounts_in
+from ..sandbox.filesystem.working_copies import BIND, OVERLAY, find_mounts_in
 from ..sandbox.preflight import find_switch
 
 _PATIENCE_S = 20.0
@@ -98,13 +99,19 @@ def is_in_memory(place: str) -> bool:
 
 
 def overlay_rows(
-    folder: str, room: str, bases: Sequence[str] = (), *, number: int = 0
+    folder: str,
+    room: str,
+    bases: Sequence[str] = (),
+    *,
+    number: int = 0,
+    kept: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Make the mounts that put an overlay over a folder, and one over each file system that is mounted in it.
 
     room: where the upper layers go.
     bases: layers between the folder and the upper one, the uppermost first.
     number: tells the layers of several folders in one room apart.
+    kept: folders in it that stay the real ones.
     """
     mounts = read_mounts()
     rows = []
@@ -119,15 +126,24 @@ def overlay_rows(
                 "upper": _make(room, f"upper-{number}-{at}", target),
                 "work": _make(room, f"work-{number}-{at}", target),
                 "again": _find_again(target, folder, mounts) if at == 0 else [],
+                "kept": _find_kept(folder, kept) if at == 0 else [],
             }
         )
     return rows
 
 
-def bind_row(folder: str, source: str) -> dict[str, Any]:
-    """Make the mount that puts another folder in the place of one."""
+def bind_row(folder: str, source: str, *, kept: Sequence[str] = ()) -> dict[str, Any]:
+    """Make the mount that puts another folder in the place of one.
+
+    kept: folders in it that stay the real ones.
+    """
     again = _find_again(folder, folder, read_mounts())
-    return {"kind": BIND, "target": folder, "source": source, "again": again}
+    stay = _find_kept(folder, kept)
+    return {"kind": BIND, "target": folder, "source": source, "again": again, "kept": stay}
+
+
+def _find_kept(folder: str, kept: Sequence[str]) -> list[str]:
+    return sorted({one for one in map(os.path.realpath, kept) if is_in(one, folder)})
 
 
 def _find_again(path: str, folder: str, mounts: Any) -> list[str]:
@@ -147,11 +163,15 @@ def _make(room: str, name: str, like: str) -> str:
 
 
 def command_words(
-    rows: Sequence[dict[str, Any]], hidden: Sequence[str], *, of_user: bool
+    rows: Sequence[dict[str, Any]], hidden: Sequence[str], *, of_user: bool, variables: int = -1
 ) -> list[str]:
-    """Give the words before a command that have it run on copies, in namespaces of its own."""
+    """Give the words before a command that have it run on copies, in namespaces of its own.
+
+    variables: descriptor of its variables, which is passed on; -1 where it inherits them.
+    """
     given = dumps({"mounts": list(rows), "hidden": list(hidden)})
-    return [sys.executable, *START, package_path[0], "user" if of_user else "root", given]
+    kind = "user" if of_user else "root"
+    return [sys.executable, *START, package_path[0], kind, given, str(variables)]
 
 
 def try_overlay(folder: str, place: str, *, of_user: bool) -> Tried | None:

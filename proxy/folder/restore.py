@@ -17,6 +17,8 @@ from .layers import parents, write_file
 from .look import entry_of
 
 _MOST_NAMED = 5
+_INDEX = b".git/index"
+"""Written anew by any look at a repository; what is staged is among its objects."""
 _TEMPORARY = b".playhead-restoring-"
 
 
@@ -80,6 +82,7 @@ def make_plan(
         for one in changes
         if (was := present.entries.get(one.path)) is not None
         and was.kind is Kind.FILE
+        and not one.path.endswith(_INDEX)
         and was.size
         and not holds(was.digest or hash_once(one.path))
     ]
@@ -88,7 +91,7 @@ def make_plan(
         for one in changes
         if one.change is not Change.DELETED
         and one.entry.kind is Kind.FILE
-        and (one.entry.unsaved or not has(one.entry.digest))
+        and not (one.entry.digest and has(one.entry.digest))
         and not _is_mode_alone(present.entries.get(one.path), one.entry, hash_once, one.path)
     ]
     return Plan(folder, target, changes, retimed, list(dict.fromkeys(losses)), missing)

@@ -45,9 +45,10 @@ from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign
 from ..trust.secret_files import open_receipt_key
 from .archived_files import ArchivedFiles, find_archives
-from .outputs import Folder, Stdout
+from .outputs import Stdout
 from .runtime import Runtime
 from .tampering import MOST_TOLD, Baseline, named_files
+from .work_folder import AnyFolder, WorkFolder
 
 if TYPE_CHECKING:
     from .sandboxed import AnySandbox, Place, SandboxedRun
@@ -176,6 +177,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         await stack.enter_async_context(runtime)
         seed = open_receipt_key(config.store)
         restrict_imports()
+        work = WorkFolder(runtime, config, in_container=wanted.container_host is not None)
+        stack.callback(work.close)
         archived = await asyncio.to_thread(ArchivedFiles, find_archives(config))
         for_clock = asyncio.get_running_loop().create_task(_look(config, config_file, file))
         if config.mode is Mode.PLAYBACK:
@@ -184,13 +187,16 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
+        await work.begin(run, preload_bundle)
         # What is repeated follows the tape; a divergence is explained by it.
         level = "off" if preload_bundle is None else preload_bundle.basis.level
         runtime.registry.adopt(replace(runtime.registry.config, determinism=level))
-        sandboxed, job = await _prepare(runtime, config, wanted, preload_bundle, stack, search)
+        sandboxed, job = await _prepare(
+            runtime, config, wanted, preload_bundle, stack, search, work
+        )
         child = _Child(job, runtime.registry.hurry)
         # What was prepared in the working folder is none of the command's.
-        before, folder = await asyncio.gather(for_clock, _look_at_folder(config))
+        before, folder = await asyncio.gather(for_clock, asyncio.to_thread(work.look))
         stdout = stack.enter_context(Stdout())
         watch = SocketWatch(lambda: child.pid)
         watching = sandboxed is None
@@ -215,6 +221,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
         ended = {"child_exit": code, "command": redactor.redact_command(command)}
         made = await asyncio.to_thread(_find_made, runtime, info, stdout, folder)
+        made |= await work.finish(info, redactor.text)
         if config.mode is Mode.PLAYBACK and config.playback.compare:
             made["compare"] = list(config.playback.compare)
         await _note(runtime, info, {**ended, **made, "contained": sandboxed is not None})
@@ -265,7 +272,7 @@ def _find_command(child: "_Child") -> list[Process]:
 
 
 def _find_made(
-    runtime: Runtime, info: RunInfo, stdout: Stdout, folder: Folder
+    runtime: Runtime, info: RunInfo, stdout: Stdout, folder: AnyFolder
 ) -> dict[str, object]:
     """Give what the command left behind, as far as that is known. Blocking."""
     tape = runtime.store.runs.find_tape(info) if info.parent is not None else None
@@ -318,12 +325,6 @@ async def _look(config: Config, config_file: Path | None, file: ReceiptFile | No
     return await asyncio.to_thread(Baseline, config, config_file=config_file, folders=folders)
 
 
-async def _look_at_folder(config: Config) -> Folder:
-    """Look at the working folder, before the command runs."""
-    left_out = config.store, config.public_ca_dir, *find_archives(config)
-    return await asyncio.to_thread(Folder, Path.cwd(), left_out=left_out)
-
-
 async def _prepare(
     runtime: Runtime,
     config: Config,
@@ -331,6 +332,7 @@ async def _prepare(
     preload_bundle: PreloadBundle | None,
     stack: contextlib.AsyncExitStack,
     search: Search | None,
+    work: WorkFolder,
 ) -> "tuple[SandboxedRun | None, _Job]":
     """Open what the command is to use as its proxy, in a sandbox where one is asked for."""
     command, container_host = wanted.command, wanted.container_host
@@ -345,7 +347,7 @@ async def _prepare(
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
         variables = _variables(config, url, preload_bundle)
-        return None, _Process(command, variables)
+        return None, _Process(command, variables, work)
     from .sandboxed import PROXY_URL, OwnNamespaces, SandboxedRun
 
     if container_host is None and (linked := find_second_names(config.store)):
@@ -372,6 +374,8 @@ async def _prepare(
             files=files,
             fixed=[] if wanted.output.file is None else [wanted.output.file.absolute().parent],
             pipes=await _find_pipes(search),
+            copies=work.mounts,
+            closed=work.hidden,
         )
     sandboxed = SandboxedRun(runtime, config, place)
     await stack.enter_async_context(sandboxed)
@@ -581,9 +585,10 @@ class _SandboxJob:
 class _Process:
     """A command among all others of this machine."""
 
-    def __init__(self, command: Sequence[str], variables: dict[str, str]) -> None:
+    def __init__(self, command: Sequence[str], variables: dict[str, str], work: WorkFolder) -> None:
         self._command = command
         self._variables = variables
+        self._work = work
 
     async def start(self) -> int:
         self._process = self._spawn()
@@ -595,8 +600,12 @@ class _Process:
     def _spawn(self) -> subprocess.Popen[bytes]:
         try:
             # Not the loop's own: uvloop's cannot set a process group without a preexec function.
-            with usual_limit(), fixed_addresses(self._variables):
-                return subprocess.Popen(self._command, env=self._variables, process_group=0)
+            with (
+                usual_limit(),
+                fixed_addresses(self._variables),
+                self._work.wrapped(self._command, self._variables) as (words, options),
+            ):
+                return subprocess.Popen(words, process_group=0, **options)
         except (OSError, ValueError) as error:
             text = getattr(error, "strerror", None) or str(error)
             raise EngineError(

@@ -15,7 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from ...tape.folders.changes import Change
+from ...tape.folders.manifest import Kind
 from ...timeline.receipts.receipt import UNWRITTEN
+from ..folder.execution import Execution
 from ..standard_streams import write_all
 
 MOST_FILES = 20_000
@@ -199,6 +202,45 @@ class Folder:
                 inside = entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False)
                 if inside and Path(entry.path) not in self._left_out:
                     folders.append(entry.path)
+
+
+class LayeredFolder:
+    """The working folder of a command that runs on an overlay: what it changed is in the upper layer."""
+
+    def __init__(self, execution: Execution, working: Path) -> None:
+        """Prepare.
+
+        working: the working folder, in that of the execution.
+        """
+        self._execution = execution
+        within = os.path.relpath(os.path.realpath(working), execution.area.folder)
+        self._above = "" if within == "." else f"{within}/"
+
+    def changed(self, also: tuple[str, ...] = ()) -> dict[str, str] | None:
+        """As `Folder.changed`. Blocking."""
+        written = self._execution.find_written()
+        names: dict[str, bytes | None] = {
+            os.fsdecode(one.path): None
+            for one in written.effects
+            if one.change is Change.DELETED and one.entry.kind is Kind.FILE
+        }
+        names |= {os.fsdecode(path): place for path, place in written.touched.items()}
+        found = {
+            name.removeprefix(self._above): place
+            for name, place in names.items()
+            if name.startswith(self._above) and not _LEFT_OUT.intersection(name.split("/")[:-1])
+        }
+        if len(found) > _MOST_HASHED:
+            return None
+        hashes = {
+            name: "" if place is None else _hash(Path(os.fsdecode(place)))
+            for name, place in found.items()
+        }
+        for name in also:
+            if name not in hashes:
+                there = self._execution.find_file(os.fsencode(self._above + name))
+                hashes[name] = UNWRITTEN if there is not None else ""
+        return dict(sorted(hashes.items()))
 
 
 def _hash(path: Path) -> str:

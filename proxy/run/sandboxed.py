@@ -98,6 +98,8 @@ class OwnNamespaces:
         files: Sequence[Path] = (),
         fixed: Sequence[Path] = (),
         pipes: Found = NOTHING,
+        copies: Sequence[Mapping[str, Any]] = (),
+        closed: Sequence[str] = (),
     ) -> None:
         """Prepare for one command with these variables.
 
@@ -105,6 +107,8 @@ class OwnNamespaces:
         files: those of the configuration, to be protected from it.
         fixed: folders that have to stay where they are.
         pipes: what the search for named pipes found.
+        copies: mounts that put copies in the place of working folders (`working_copies`).
+        closed: folders with the layers of those, which the command must not reach.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
         self._command = command
@@ -130,6 +134,8 @@ class OwnNamespaces:
             let_in=sockets,
             pipes=pipes.pipes,
             copied=self._files.read_only() if self._files is not None else (),
+            copies=copies,
+            closed=closed,
         )
         self.summary: dict[str, Any] = {
             "strict": strict,

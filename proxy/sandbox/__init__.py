@@ -16,6 +16,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               network/local_services.py         local services that a live rule allows
               network/own_ports.py              reaches what the command listens at in there
     sandbox   init.py                           the setup steps, in order; the first process, which reaps
+              copies_process.py                 runs a command that is in no sandbox on copies of its folders
               connects.py                       the watcher process, which makes the command's connections
               kernel/namespaces.py              user, network, mount, process, IPC and host name namespaces
               kernel/seccomp.py                 the system calls that are refused
@@ -29,6 +30,7 @@ The part in the proxy's process and the part in the sandbox share only the chann
               filesystem/mountinfo.py           the mount table
               filesystem/protective_mounts.py   copies to write to, and mounts that nobody can move
               filesystem/devices.py             the sandbox's own /dev
+              filesystem/working_copies.py      overlays and copies in the place of working folders
               filesystem/mounts.py              masked folders, resolver, hosts, roots, /proc
     both      channel.py                        messages with descriptors
               kernel/bpf.py                     filters for seccomp and packets

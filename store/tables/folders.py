@@ -7,6 +7,7 @@ first put into them.
 """
 
 from collections.abc import Iterable, Mapping
+from secrets import randbits
 from typing import NamedTuple
 
 import lmdb
@@ -25,6 +26,7 @@ from ..deltas import record_codec
 from ..errors import LogCorrupt, StoreError
 from ..keys import CONTENT_USES, CONTENTS, FOLDERS, number_key, pair_key
 from ..lmdb.database import Database, Row
+from ..lmdb.liveness import is_locked
 from .run_info import RunInfo
 
 NAME_BYTES = 16
@@ -36,6 +38,8 @@ _LAST_LOOKS = pair_key(0, 0)
 _MOST_FOLDERS = 64
 """Working folders of which it is known which run has looked at them last."""
 _COUNT_BYTES = 8
+_PROVISIONAL = 1 << 62
+"""From here on numbers stand for runs that have not begun yet."""
 
 
 class Content(NamedTuple):
@@ -52,6 +56,53 @@ class Folders:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def begin(self) -> int:
+        """Give a number under which contents can be saved for a run that has not begun yet; see `adopt`.
+
+        What processes that have died left under such numbers is removed.
+        Raises: StoreUnwritable.
+        """
+        self._make_tables()
+        database = self._database
+        number = _PROVISIONAL + randbits(40)
+        owner = database.owner_file.encode()
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            for place in list(database.places(transaction, FOLDERS, 0)):
+                other = int.from_bytes(place[8:16], "big")
+                if other < _PROVISIONAL:
+                    continue
+                held = (database.find(transaction, FOLDERS, place) or b"").decode()
+                if held != database.owner_file and not is_locked(database.path, held):
+                    self._drop(transaction, other)
+            database.put(transaction, FOLDERS, pair_key(0, number), owner)
+
+        database.writer.call(operation)
+        return number
+
+    def _drop(self, transaction: lmdb.Transaction, number: int) -> None:
+        release_contents(self._database, transaction, number)
+        for table in (FOLDERS, CONTENT_USES):
+            for place in list(self._database.places(transaction, table, number)):
+                transaction.delete(place, db=self._database.tables[table])
+        self._database.delete(transaction, FOLDERS, pair_key(0, number))
+
+    def adopt(self, number: int, run: int) -> None:
+        """Give what was saved under a number of `begin` to a run that has begun. Raises: StoreUnwritable."""
+        database = self._database
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            for table in (FOLDERS, CONTENT_USES):
+                for place in list(database.places(transaction, table, number)):
+                    data = database.get(transaction, table, place)
+                    assert data is not None
+                    key, value = database.cipher.decrypt_row(table, place, data)
+                    transaction.delete(place, db=database.tables[table])
+                    database.put(transaction, table, number_key(run) + key[8:], value)
+            database.delete(transaction, FOLDERS, pair_key(0, number))
+
+        database.writer.call(operation)
 
     def save(self, run: int, manifest: Manifest, contents: Iterable[Content] = ()) -> None:
         """Save what a folder held when a run began, with the contents of its files.

@@ -42,7 +42,7 @@ def find_changes(
     found: list[FileEffect] = []
     for path in sorted({*before, *after}):
         was, now = before.get(path), after.get(path)
-        if was == now:
+        if was is now or was == now:
             continue
         if was is not None and (now is None or was.is_folder != now.is_folder):
             found.append(FileEffect(path, Change.DELETED, was))

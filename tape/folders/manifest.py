@@ -94,6 +94,8 @@ class Manifest:
     """None where the folder is in no work tree."""
     saved: bool = False
     """Whether contents were to be saved."""
+    rules: bytes = b""
+    """By which rules it was decided what is a secret."""
     seq: int = 0
     """The exchange before which it was taken; 0 of the start."""
 
@@ -133,6 +135,7 @@ def pack_manifest(manifest: Manifest) -> bytes:
                 git.dirty_count,
             ],
             "saved": manifest.saved,
+            "rules": manifest.rules,
             "seq": manifest.seq,
         }
     )
@@ -155,6 +158,7 @@ def unpack_manifest(data: bytes) -> Manifest:
             if git is None
             else GitState(git[0], git[1], None if git[2] is None else tuple(git[2]), git[3]),
             saved=value["saved"],
+            rules=value["rules"],
             seq=value["seq"],
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -180,6 +184,7 @@ class Step(NamedTuple):
             manifest.omitted,
             None,
             manifest.saved,
+            manifest.rules,
             self.seq,
         )
 
@@ -187,7 +192,12 @@ class Step(NamedTuple):
 def find_step(before: Manifest, after: Manifest) -> Step:
     """Find how two manifests differ, down to the times of files."""
     had, has = before.entries, after.entries
-    written = {path: entry for path, entry in has.items() if had.get(path) != entry}
+    written = {
+        path: entry
+        for path, entry in has.items()
+        # Most are the very same object: a look takes them from the one before it.
+        if (was := had.get(path)) is not entry and was != entry
+    }
     return Step(after.seq, written, tuple(path for path in had if path not in has))
 
 

@@ -67,6 +67,7 @@ def test_the_examples_of_the_reference_load() -> None:
         "secrets",
         "sink",
         "sandbox",
+        "files",
         "determinism",
         "libc_preload",
     )

@@ -43,6 +43,7 @@ from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
 from .attempts import NOTHING, NOTHING_REMEDY, Findings, Side, find_attempts, find_bypassed
 from .effects import Effect, Ledger
+from .file_effects import FileEffects
 from .profile_rows import ProfileRows
 from .remedies import bypass_remedy
 from .root import START_UP, Calls, fold
@@ -223,6 +224,8 @@ class Receipt:
     counts: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
     """Served answers by how they matched: `exact`, `canonical`, `profile`, `unconditional`, `drifted`, `repeated`."""
+    file_effects: FileEffects = field(default_factory=FileEffects)
+    """The working folder, and what the command did to it."""
     profiles: ProfileRows = field(default_factory=ProfileRows)
     """What was served by profiles of clients, and which clients have none."""
     model_drift: list[OptIn] = field(default_factory=list)
@@ -415,6 +418,7 @@ class Receipt:
             "faithful_but_for": self.faithful_but_for,
             "exit_code": exit_code(self),
             **self.ended.to_json(),
+            **self.file_effects.to_json(),
             "tape": {
                 "standing": self.standing,
                 "rewritten": list(self.rewritten),
@@ -612,6 +616,7 @@ class _Fold:
                 if "child_exit" in data:
                     receipt.ended = Ended.of(data)
                     receipt.compared = tuple(data.get("compare", ()))
+                receipt.file_effects.take(data)
                 receipt.contained = data.get("contained", receipt.contained)
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 receipt.determinism = data.get("determinism", receipt.determinism)

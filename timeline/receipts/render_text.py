@@ -337,6 +337,7 @@ def render_receipt(receipt: Receipt) -> str:
         len(receipt.model_drift),
     )
     lines += _effects(receipt)
+    lines += [plain(line, _TEXT) for line in receipt.file_effects.lines()]
     lines += _rows("injected on purpose", [_injected(row) for row in receipt.injected])
     lines += _rows(
         "contract violations", [f"seq {row.seq}  {row.text}" for row in receipt.contracts]

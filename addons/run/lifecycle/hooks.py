@@ -14,6 +14,10 @@ from ..run_state import OpenRun
 class RunHooks:
     """Who is asked; set by the addons that answer."""
 
+    on_opened: list[Callable[[OpenRun], Awaitable[None]]] = field(default_factory=list)
+    """Told of a run that was opened, before its first request goes on."""
+    before_effect: Callable[[PendingExchange], Awaitable[None]] | None = None
+    """Asked to keep how things stand before an effect is forwarded while recording; its request waits."""
     on_unfinished: Callable[[PendingExchange], Awaitable[None]] | None = None
     """Asked to keep what there is of an exchange whose run ends."""
     on_overdue: Callable[[PendingExchange], Awaitable[None]] | None = None

@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from ....store.paths import BODIES, LOG, PRIVATE
@@ -82,6 +83,8 @@ class Plan:
     """Sockets that a live rule names: they stand where they did."""
     protection: Protection = field(default_factory=Protection)
     """What the proxy itself depends on."""
+    copies: tuple[Mapping[str, Any], ...] = ()
+    """Mounts that put copies in the place of working folders."""
 
 
 def make_plan(
@@ -98,6 +101,8 @@ def make_plan(
     let_in: Iterable[str] = (),
     pipes: Iterable[str] = (),
     copied: Iterable[Path] = (),
+    copies: Iterable[Mapping[str, Any]] = (),
+    closed: Iterable[str] = (),
 ) -> Plan:
     """Decide what to hide from a command that is run with these variables, and what to protect from it.
 
@@ -110,6 +115,8 @@ def make_plan(
     let_in: path sockets that a live rule names.
     pipes: named pipes that a program outside may open, besides those that one has open.
     copied: folders that it is to see as copies, and cannot write to.
+    copies: mounts that put copies in the place of working folders.
+    closed: further folders to be hidden.
     """
     let_in = tuple(dict.fromkeys(map(os.path.realpath, let_in)))
     used = [public, bundle, *_used(environ, command)]
@@ -125,6 +132,7 @@ def make_plan(
     archives = list(archives)
     recorded = [*_store(store, public, kept), *_archived(archives, kept)]
     hidden += [folder for folder in _everywhere(recorded) if not _below(folder, hidden)]
+    hidden += [path for path in map(Path, closed) if not _below(path, hidden) and _stays(path)]
     runtime = [path.resolve() for path in _runtime_folders(environ)]
     named = tuple(map(str, hidden)), tuple(map(str, masked))
     masked += map(Path, find_reachable(*named))
@@ -145,7 +153,13 @@ def make_plan(
         files=dict(_files(hidden)),
         let_in=let_in,
         protection=protection,
+        copies=tuple(copies),
     )
+
+
+def _stays(path: Path) -> bool:
+    """Say whether a folder is none of those that are made anew: there it is hidden already."""
+    return not path.is_relative_to("/dev") and not path.is_relative_to("/proc")
 
 
 def _working(environ: Mapping[str, str]) -> Iterator[Path]:

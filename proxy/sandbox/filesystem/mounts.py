@@ -1,6 +1,6 @@
 """Mount the file system of a sandbox: the machine's own, except for everything that leads out of it.
 
-1. What is mounted here stays here.
+1. What is mounted here stays here. Copies take the place of working folders (`working_copies`).
 2. What the proxy itself depends on is a copy, can be read only, or cannot be moved (`layers`).
 3. Devices are those that any program needs (`devices`).
 4. Folders with sockets of programs outside are empty; single sockets are nothing.
@@ -33,6 +33,7 @@ from ..kernel.syscalls import (
 from .devices import CLOSED, close_others, make_devices
 from .mountinfo import Mount, is_in_reach, read_mounts
 from .protective_mounts import cover, hold, lock, lock_all, pin
+from .working_copies import mount_copies
 
 SHARED_MEMORY = "/dev/shm"
 _STAGE = "/proc"
@@ -57,18 +58,23 @@ def rearrange(plan: dict[str, Any]) -> list[str]:
     """
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     protection = plan["protection"]
+    # What is real stays so where copies take the place of folders; what is hidden and protected below is so on the copies.
+    let_in = hold(filter(os.path.exists, plan["let_in"]))
+    shown = hold(plan["shown"])
+    bound = hold(dict.fromkeys(source for source, _ in plan["bound"]))
+    mount_copies(plan["copies"])
     pin(protection["pinned"])
     kept = hold(protection["kept"])
-    let_in = hold(filter(os.path.exists, plan["let_in"]))
     make_devices()
     locked = cover(protection["overlaid"], kept)
-    shown = hold(plan["shown"])
     for path in protection["locked"]:
         mount(path, path, flags=MS_BIND | MS_REC)
         lock_all(path)
     for source, target in plan["bound"]:
-        mount(source, target, flags=MS_BIND)
+        mount(f"/proc/self/fd/{bound[source]}", target, flags=MS_BIND)
         lock(target)
+    for held in bound.values():
+        os.close(held)
     for folder in plan["hidden"]:
         size = "50%" if folder == SHARED_MEMORY else "64m"
         # tmux, SSH and others refuse a folder for their sockets that is open to more than its user.

@@ -145,7 +145,7 @@ def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, changes: lis
     """125, and each path, whatever the command ended with."""
     flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
     code = ASK + "\n".join(changes)
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", code)
+    done = playhead("replay", "tape", "--in-place", *flags, "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125, done.stderr
     for path, words in map(CHANGES.__getitem__, changes):
         (line,) = (line for line in done.stderr.splitlines() if f"{place / path}: " in line)
@@ -155,7 +155,7 @@ def test_what_was_changed_outside_of_a_sandbox_is_said(place: Path, changes: lis
 def test_a_configuration_that_appears_is_said(place: Path) -> None:
     """The next command would be told what the one before wrote."""
     (place / "playhead.yaml").unlink()
-    words = ("replay", "tape", "--store", "store", "--", sys.executable, "-S", "-c")
+    words = ("replay", "tape", "--in-place", "--store", "store", "--", sys.executable, "-S", "-c")
     done = playhead(*words, ASK + "open('playhead.yaml', 'w').write('store: other')")
     assert done.returncode == 125
     assert f"{place / 'playhead.yaml'}: the configuration was not there before" in done.stderr
@@ -175,7 +175,7 @@ def test_what_the_next_start_would_load_is_said(
     """A module that an interpreter imports by itself, in a folder of PYTHONPATH, is 125; the agent's own modules are none."""
     monkeypatch.setenv("PYTHONPATH", ".")
     code = f"{ASK}open('tools.py', 'w').write('')\nopen('sitecustomize.py', 'w').write('')"
-    done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", code)
+    done = playhead("replay", "tape", "--in-place", "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125
     assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
     assert (place / "tools.py").exists()
@@ -208,7 +208,7 @@ def test_roots_that_the_next_proxy_trusts_cannot_be_written_to(roots: list[Path]
     """Whichever variable names them: in a sandbox they can be read only."""
     need("a sandbox")
     code = f"{ASK}PATHS = {list(map(str, roots))}\n{_APPEND}"
-    done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", code)
+    done = playhead("replay", "tape", "--in-place", "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["Read-only file system"] * len(roots)
 
@@ -218,7 +218,7 @@ def test_roots_that_the_next_proxy_trusts_are_compared(roots: list[Path]) -> Non
     paths = [*map(str, roots), str(roots[-1].with_name("new.pem"))]
     code = f"{ASK}PATHS = {paths}\n{_APPEND}"
     flags = ("--no-sandbox", "--receipt", "receipts/receipt.json")
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", code)
+    done = playhead("replay", "tape", "--in-place", *flags, "--", sys.executable, "-S", "-c", code)
     assert done.returncode == 125, done.stderr
     told = json.loads(Path("receipts/receipt.json").read_text())["changed"]
     assert sorted(row["path"] for row in told) == sorted(paths)
@@ -246,7 +246,7 @@ def test_an_archive_is_hidden_from_a_command(archive: Path) -> None:
     """It finds an empty folder, and what it writes there is gone."""
     need("a sandbox")
     code = f"{_SPOIL}\nopen('archive/new', 'w').close()"
-    done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", code)
+    done = playhead("replay", "tape", "--in-place", "--", sys.executable, "-S", "-c", code)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert sorted(path.name for path in archive.iterdir()) == ["runs", "steps"]
     assert (archive / "steps" / "batch.parquet").read_text() == "steps"
@@ -254,7 +254,9 @@ def test_an_archive_is_hidden_from_a_command(archive: Path) -> None:
 
 def test_a_change_of_an_archive_is_said(archive: Path) -> None:
     """Outside of a sandbox: 125, and each file of it."""
-    done = playhead("replay", "tape", "--no-sandbox", "--", sys.executable, "-S", "-c", _SPOIL)
+    done = playhead(
+        "replay", "tape", "--in-place", "--no-sandbox", "--", sys.executable, "-S", "-c", _SPOIL
+    )
     assert done.returncode == 125, done.stderr
     for name in ("steps", "runs"):
         path = archive / name / "batch.parquet"
@@ -305,7 +307,9 @@ except OSError as error:
 os.rmdir(__import__("tempfile").mkdtemp(dir="/var/tmp"))
 """
     try:
-        done = playhead("replay", "tape", "--", sys.executable, "-S", "-c", ASK + code)
+        done = playhead(
+            "replay", "tape", "--in-place", "--", sys.executable, "-S", "-c", ASK + code
+        )
         assert not name.is_symlink()
     finally:
         name.unlink(missing_ok=True)
@@ -365,7 +369,7 @@ def test_a_receipt_is_written_through_nothing(place: Path, what: str) -> None:
 def test_a_receipt_takes_the_place_of_what_a_command_put_there(place: Path) -> None:
     """A link is replaced, and never followed; a folder cannot be, and that is 125."""
     receipt = place / "receipts" / "receipt.json"
-    words = ("replay", "tape", "--receipt", receipt, "--", sys.executable, "-S", "-c")
+    words = ("replay", "tape", "--in-place", "--receipt", receipt, "--", sys.executable, "-S", "-c")
     done = playhead(*words, f"{ASK}os.symlink({str(place / 'victim')!r}, {str(receipt)!r})")
     assert done.returncode == 0, done.stderr
     assert receipt.stat(follow_symlinks=False).st_mode & 0o177777 == 0o100600

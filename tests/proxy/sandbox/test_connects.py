@@ -100,7 +100,17 @@ def replay(place: Path, code: str, *flags: str, live: Path | None = None) -> tup
     config = {"store": str(place / "store"), "live": [rule] if live else []}
     file.write_text(json.dumps(config))
     written = place / "receipt.json"
-    words = ["replay", "tape", "-c", str(file), "--receipt", str(written), *flags, "--"]
+    words = [
+        "replay",
+        "tape",
+        "--in-place",
+        "-c",
+        str(file),
+        "--receipt",
+        str(written),
+        *flags,
+        "--",
+    ]
     done = playhead(*words, sys.executable, "-S", "-c", ASK + code)
     return done, json.loads(written.read_text())
 

@@ -335,7 +335,9 @@ def test_a_replay_sees_its_folder_and_the_system(place: Path, more: tuple[str, .
         "--sandbox-files",
         *more,
     )
-    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", ASK + LOOK)
+    done = playhead(
+        "replay", "tape", "--in-place", *flags, "--", sys.executable, "-S", "-c", ASK + LOOK
+    )
     assert done.returncode == 0, done.stderr
     home = str(place / "home")
     assert json.loads(done.stdout) == {

@@ -66,7 +66,16 @@ def writing(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def replay(*words: str, folders: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-S", "-c", WRITE, *(str(tmp_path / name) for name in folders)]
-        given = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *words]
+        given = [
+            "replay",
+            "tape",
+            "--in-place",
+            "--store",
+            "store",
+            "--receipt",
+            "receipt.json",
+            *words,
+        ]
         return playhead(*given, "--", *command, cwd=tmp_path / "task", env=environ)
 
     return replay

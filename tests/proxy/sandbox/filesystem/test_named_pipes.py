@@ -116,6 +116,7 @@ def test_a_pipe_that_a_program_waits_at_is_closed(
         done = playhead(
             "replay",
             "tape",
+            "--in-place",
             "--store",
             "store",
             "--receipt",

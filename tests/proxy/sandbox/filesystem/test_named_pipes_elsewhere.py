@@ -92,7 +92,15 @@ def test_what_is_seen_with_files_has_no_pipe_that_leads_out(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     pipes = [elsewhere / "pipe", programs / "pipe"]
-    words = ["replay", "tape", "--store", str(tmp_path / "store"), "--receipt", "receipt.json"]
+    words = [
+        "replay",
+        "tape",
+        "--in-place",
+        "--store",
+        str(tmp_path / "store"),
+        "--receipt",
+        "receipt.json",
+    ]
     with opened_later(pipes, work) as came:
         done = playhead(
             *words, "--sandbox-files", "--", sys.executable, "-S", "-c", WRITE, *map(str, pipes)
@@ -116,7 +124,7 @@ def test_a_pipe_that_was_in_reach_is_in_the_verdict(
         record_run(opened, "tape", [ask()])
     monkeypatch.chdir(tmp_path)
     pipe = elsewhere / "pipe"
-    words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", "--"]
+    words = ["replay", "tape", "--in-place", "--store", "store", "--receipt", "receipt.json", "--"]
     with opened_later([pipe], tmp_path) as came:
         done = playhead(*words, sys.executable, "-S", "-c", WRITE, str(pipe))
     assert done.returncode == 0, done.stderr

@@ -45,7 +45,17 @@ def planting(tmp_path: Path) -> Replay:
     environ.pop("XDG_CACHE_HOME", None)
 
     def replay(*flags: str, paths: list[Path], **more: str) -> subprocess.CompletedProcess[str]:
-        words = ["replay", "tape", "--store", "store", "--receipt", "receipt.json", *flags, "--"]
+        words = [
+            "replay",
+            "tape",
+            "--in-place",
+            "--store",
+            "store",
+            "--receipt",
+            "receipt.json",
+            *flags,
+            "--",
+        ]
         words += [sys.executable, "-S", "-c", PLANT, *map(str, paths)]
         return playhead(*words, cwd=tmp_path / "work", env={**environ, **more})
 

@@ -103,7 +103,17 @@ def test_what_is_installed_for_the_user_is_written_to_a_copy(tmp_path: Path) -> 
     home.mkdir()
     with Store.open(tmp_path / "store") as opened:
         record_run(opened, "tape", [ask()])
-    words = ["replay", "tape", "--store", "store", "--", sys.executable, "-c", INSTALL]
+    words = [
+        "replay",
+        "tape",
+        "--in-place",
+        "--store",
+        "store",
+        "--",
+        sys.executable,
+        "-c",
+        INSTALL,
+    ]
     environ = {**os.environ, "HOME": str(home)}
     done = playhead_anew(*words, cwd=tmp_path, env=environ, first=WITH_USER_SITE)
     assert (done.returncode, done.stdout) == (0, "['installed.py']\n"), done.stderr
@@ -145,7 +155,18 @@ def rewriting(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
     subprocess.run([sys.executable, "-c", "import json"], check=True, env=environ)
 
     def replay(*flags: str) -> subprocess.CompletedProcess[str]:
-        words = ["replay", "tape", "--store", "store", *flags, "--", sys.executable, "-c", REWRITE]
+        words = [
+            "replay",
+            "tape",
+            "--in-place",
+            "--store",
+            "store",
+            *flags,
+            "--",
+            sys.executable,
+            "-c",
+            REWRITE,
+        ]
         return playhead_anew(*words, cwd=tmp_path, env=environ, first=WITH_USER_SITE)
 
     return replay

@@ -1,0 +1,482 @@
+"""One call: a fresh folder for an execution, as it is, or as it was at a step of a recording.
+
+    with closing(prepare(store, tape, area, Wanted(...))) as execution:
+        ...                             run a command with execution.mounts, and execution.hidden out of its reach
+        execution.find_written()        what it has written
+        execution.keep()                put that into the real folder; else it is discarded
+
+An execution is one of three: an *overlay* (the folder is seen, what is written goes into a layer), a *copy* that is mounted in
+the place of the folder, or *in place*. By itself an overlay is chosen, but a copy where that costs no more than an overlay does,
+and where the recording renamed a folder, which an overlay of an ordinary user refuses (EXDEV).
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...store import RunInfo, Store
+from ...tape.folders.changes import Change, FileEffect, find_changes, say_differences
+from ...tape.folders.manifest import Entry, Kind, Manifest
+from ..errors import EngineError
+from .area import Area
+from .contents import hash_file
+from .copying import copy_folder
+from .git import find_git_state, find_tracked_ignored
+from .layers import Written, find, list_written, make_base
+from .look import Limits, look
+from .overlay import (
+    Tried,
+    bind_row,
+    explain,
+    find_places,
+    is_in_memory,
+    make_room,
+    overlay_rows,
+    try_overlay,
+)
+from .restore import Plan, apply_plan
+
+AUTO, OVERLAY, COPY, IN_PLACE = "auto", "overlay", "copy", "in-place"
+SMALL_ENTRIES, SMALL_BYTES = 200, 4 << 20
+"""A folder with no more than that is copied as fast as an overlay is mounted."""
+_MOST_COPIED = 500_000
+_COMPARE_S = 1.0
+"""Longest time for hashing files that were touched since the recording."""
+_LEAST_FREE = 4 << 20
+_FILES_A_S, _BYTES_A_S = 5000, 200 << 20
+"""What copying is expected to manage."""
+
+
+class Wanted(NamedTuple):
+    """What is wanted of an execution."""
+
+    mode: str = AUTO
+    at: int | None = None
+    """The folder as it was before this exchange of the recording; None for its start."""
+    of_user: bool = True
+    """Whether it is mounted in a user namespace, as in a sandbox."""
+    left_out: frozenset[str] = frozenset()
+    """Folders that are not the command's, as the store."""
+    kept: tuple[str, ...] = ()
+    """Folders that stay the real ones, for they are written to for us."""
+    shown: tuple[str, ...] = ()
+    """Folders in `left_out` that the command reads all the same, as the certificate's."""
+    renames: bool = False
+    """Whether folders are going to be renamed."""
+    stays: bool = False
+    """Whether what is written is going to be kept: then nothing is put back first."""
+
+
+class Seen(NamedTuple):
+    """A folder beside what it was in a recording."""
+
+    then: Manifest | None
+    now: Manifest
+    changes: list[FileEffect]
+    """From now to then: what puts it back."""
+    differs: list[str]
+    """Sentences; empty where it is as it was, as far as that is known."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """A folder for one execution. Close it: what is in it is gone then."""
+
+    area: Area
+    mode: str
+    said: list[str] = field(default_factory=list)
+    """Sentences for a person, before the command starts."""
+    differs: list[str] = field(default_factory=list)
+    """How the folder differs from what it was when the recording began."""
+    restored: bool = False
+    """Whether it is seen as it was then all the same."""
+    mounts: list[dict[str, Any]] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+    """Folders that the command must not reach."""
+    room: str = ""
+    before: Manifest | None = None
+    """Of a copy, and in place: what was there."""
+    _base: dict[bytes, Entry] = field(default_factory=dict)
+    _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _written: Written | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the folder is that the command sees, from outside; empty for an overlay."""
+        if self.mode == OVERLAY:
+            return ""
+        return f"{self.room}/copy" if self.mode == COPY else self.area.folder
+
+    def find_written(self) -> Written:
+        """Give what the command has written, once it has ended. Blocks. The second time it is remembered."""
+        if self._written is None:
+            self._written = self._find_written()
+        return self._written
+
+    def _find_written(self) -> Written:
+        if self.mode == OVERLAY:
+            first = next(row for row in self.mounts if row["target"] == self.area.folder)
+            return list_written(first["upper"], first["layers"])
+        if self.before is None:
+            return Written([], {}, 0)
+        place = os.fsencode(self.place)
+        after = look(self.place, known=self.before.entries)
+
+        def differs(path: bytes, was: Entry, now: Entry) -> bool:
+            digest = was.digest
+            if not digest and self.mode == COPY:
+                base = self._base.get(path)
+                digest = base.digest if base is not None else self._hash_original(path, was)
+            return not digest or digest != hash_file(place + b"/" + path)
+
+        effects = [
+            self._hashed(place, one)
+            for one in find_changes(self.before.entries, after.entries, differs)
+        ]
+        touched = {
+            path: place + b"/" + path
+            for path, entry in after.entries.items()
+            if entry.kind is Kind.FILE and entry != self.before.entries.get(path)
+        }
+        return Written(effects, touched, 0)
+
+    def _hash_original(self, path: bytes, was: Entry) -> bytes:
+        original = os.fsencode(self.area.folder) + b"/" + path
+        with contextlib.suppress(OSError):
+            told = os.lstat(original)
+            if (told.st_size, told.st_mtime_ns) == (was.size, was.modified_ns):
+                return hash_file(original)
+        return b""
+
+    @staticmethod
+    def _hashed(place: bytes, one: FileEffect) -> FileEffect:
+        if one.change is Change.DELETED or one.entry.kind is not Kind.FILE:
+            return one
+        digest = one.entry.digest or hash_file(place + b"/" + one.path)
+        return one._replace(entry=one.entry._replace(digest=digest))
+
+    def find_full(self) -> str:
+        """Say that there is no room for further writes, where that is so; the command got ENOSPC then."""
+        if not self.room:
+            return ""
+        told = os.statvfs(self.room)
+        if told.f_bavail * told.f_frsize > _LEAST_FREE and (told.f_favail or not told.f_files):
+            return ""
+        return (
+            f"there is no room for what the command writes ({os.path.dirname(self.room)}): it was told so (ENOSPC);"
+            " your folder is untouched"
+        )
+
+    def keep(self) -> int:
+        """Put what the command has written into the real folder; give how many paths. Blocks. Raises: EngineError; OSError."""
+        if self.mode == IN_PLACE:
+            return 0
+        written = self.find_written()
+        if written.omitted:
+            raise EngineError(
+                f"{written.omitted} files that the command wrote are too many or too large to be kept",
+                "replay with --in-place to have them written to the folder itself",
+            )
+        places = {}
+        for one in written.effects:
+            if one.entry.digest and one.path in written.touched:
+                places[one.entry.digest] = written.touched[one.path]
+            elif one.entry.digest:
+                places[one.entry.digest] = self._find_place(one.path)
+
+        def read(digest: bytes) -> bytes:
+            return Path(os.fsdecode(places[digest])).read_bytes()
+
+        entries = {
+            one.path: one.entry for one in written.effects if one.change is not Change.DELETED
+        }
+        target = Manifest(os.fsencode(self.area.folder), entries)
+        done = apply_plan(Plan(target.folder, target, written.effects, [], [], []), read)
+        return done.written + done.removed
+
+    def _find_place(self, path: bytes) -> bytes:
+        if self.mode == COPY:
+            return os.fsencode(self.place) + b"/" + path
+        first = next(row for row in self.mounts if row["target"] == self.area.folder)
+        for layer in (first["upper"], *first["layers"]):
+            place = os.fsencode(layer) + b"/" + path
+            if os.path.lexists(place):
+                return place
+        return os.fsencode(first["upper"]) + b"/" + path
+
+    def find_file(self, path: bytes) -> bytes | None:
+        """Find where a file is that the command sees at a path of an overlay, from outside; None where it sees none."""
+        first = next(row for row in self.mounts if row["target"] == self.area.folder)
+        layers = tuple(os.fsencode(one) for one in (first["upper"], *first["layers"]))
+        node = None
+        for name in path.split(b"/"):
+            node = find(layers, name)
+            if node is None:
+                return None
+            layers = node.layers
+        return node.place if node is not None and not node.is_folder else None
+
+    def close(self) -> None:
+        """Discard it."""
+        self._stack.close()
+
+
+def compare(
+    store: Store, tape: RunInfo, area: Area, at: int | None, left_out: frozenset[str]
+) -> Seen:
+    """Compare a folder with what it was in a recording. Blocks, a second or two at most.
+
+    Raises: StoreError; OSError.
+    """
+    then = store.folders.find(tape, at)
+    known = then.entries if then is not None else None
+    tracked = find_tracked_ignored(area.folder)
+    now = look(area.folder, left_out=left_out, tracked=tracked, known=known)
+    if then is None:
+        return Seen(None, now, [], [])
+    until = time.monotonic() + _COMPARE_S
+    unknown = 0
+
+    def differs(path: bytes, was: Entry, _: Entry) -> bool:
+        """Hash what was touched; what there is no time for is taken for the same, and counted."""
+        nonlocal unknown
+        if not was.digest:
+            return True
+        if time.monotonic() > until:
+            unknown += 1
+            return False
+        return hash_file(now.folder + b"/" + path) != was.digest
+
+    changes = find_changes(then.entries, now.entries, differs)
+    git = find_git_state(area.folder)
+    said = list(say_differences(then, Manifest(now.folder, git=git), changes))
+    if said and then.folder != now.folder:
+        said.insert(0, f"another folder than {os.fsdecode(then.folder)}")
+    if unknown:
+        said.append(f"{unknown} files were touched and not compared")
+    if then.omitted or now.omitted:
+        said.append("it has more files than are compared")
+    # By digests that are known now, what has to be done to have it as it was.
+    back = [_reversed(one, then) for one in changes]
+    return Seen(then, now, _in_order(back), said)
+
+
+def _reversed(one: FileEffect, then: Manifest) -> FileEffect:
+    if one.change is Change.CREATED:
+        return one._replace(change=Change.DELETED)
+    change = Change.CREATED if one.change is Change.DELETED else Change.CHANGED
+    return one._replace(change=change, entry=then.entries[one.path])
+
+
+def _in_order(changes: list[FileEffect]) -> list[FileEffect]:
+    """At one path, what is removed is removed before something else is made there."""
+    return sorted(changes, key=lambda one: (one.path, one.change is not Change.DELETED))
+
+
+def prepare(
+    store: Store,
+    tape: RunInfo,
+    area: Area,
+    wanted: Wanted,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Execution:
+    """Prepare a fresh folder for an execution, as it was at a step of a recording as far as that was saved. Blocks.
+
+    Raises: EngineError, where it cannot be as it was asked for; StoreError; OSError.
+    """
+    seen = compare(store, tape, area, wanted.at, wanted.left_out)
+    changes = seen.changes if seen.then is not None and seen.then.saved else []
+    if wanted.stays and changes and seen.differs:
+        raise EngineError(
+            f"--keep-writes expects the folder as it was recorded, and it differs: {'; '.join(seen.differs[:3])}",
+            "`playhead files RUN --restore DIR` makes it what it was; or leave the flag out",
+        )
+    if area.folder == "/" and wanted.mode in (AUTO, IN_PLACE):
+        execution = Execution(
+            area, IN_PLACE, ["the root folder cannot be a copy: the command works in it itself"]
+        )
+    else:
+        execution = _open(store, area, wanted, seen, bool(changes))
+    try:
+        execution.differs = list(seen.differs)
+        if changes and execution.mode != IN_PLACE:
+            assert seen.then is not None
+            _put_back(store, execution, seen.then, changes)
+        _finish(execution, wanted, seen, progress, changes, store)
+    except BaseException:
+        execution.close()
+        raise
+    _say(execution, seen)
+    return execution
+
+
+def _say(execution: Execution, seen: Seen) -> None:
+    if not seen.differs:
+        return
+    what = "; ".join(seen.differs)
+    if execution.restored:
+        how = "it is played on the folder as it was then"
+    elif seen.then is not None and seen.then.saved:
+        how = "it is played on the folder as it is (--in-place)"
+    else:
+        how = (
+            "it is played on the folder as it is; record with --save-files to play on it as it was"
+        )
+    execution.said.insert(
+        0, f"the folder differs from what it was when the recording began: {what}; {how}"
+    )
+
+
+def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool) -> Execution:
+    """Choose how, and make room for it."""
+    if wanted.mode == IN_PLACE:
+        return Execution(area, IN_PLACE)
+    small = (
+        not seen.now.omitted
+        and len(seen.now.entries) <= SMALL_ENTRIES
+        and seen.now.size <= SMALL_BYTES
+        and not any(why == "ignored" for why in seen.now.left_out.values())
+        and not area.also
+    )
+    if wanted.mode == COPY or (wanted.mode == AUTO and (small or wanted.renames)):
+        reason = []
+        if wanted.mode == AUTO and not small:
+            reason = ["the recording renamed a folder, which an overlay refuses"]
+        return _open_copy(store, area, wanted, seen, reason)
+    tried: list[Tried] = []
+    for place in find_places(store.path, area.folders):
+        failure = try_overlay(area.folder, place, of_user=wanted.of_user)
+        if failure is None:
+            return _open_overlay(area, wanted, place, tried)
+        tried.append(failure)
+    why = explain(tried)
+    if wanted.mode == OVERLAY:
+        raise EngineError(
+            f"there can be no overlay over {area.folder} ({why})",
+            "--files copy runs the command on a copy, --in-place on the folder itself",
+        )
+    return _open_copy(store, area, wanted, seen, [f"no overlay here ({why})"])
+
+
+def _open_overlay(area: Area, wanted: Wanted, place: str, tried: list[Tried]) -> Execution:
+    execution = Execution(area, OVERLAY)
+    execution.room = execution._stack.enter_context(make_room(place))
+    if tried and is_in_memory(place):
+        execution.said.append(
+            f"what the command writes is kept in memory: no overlay elsewhere ({explain(tried)})"
+        )
+    return execution
+
+
+def _open_copy(
+    store: Store, area: Area, wanted: Wanted, seen: Seen, reason: list[str]
+) -> Execution:
+    entries, size = len(seen.now.entries), seen.now.size
+    cost = max(1, round(entries / _FILES_A_S + size / _BYTES_A_S))
+    known = "more than " if seen.now.omitted or seen.now.left_out else ""
+    what = f"{known}{seen.now.file_count} files, {size >> 20} MB, about {cost} s"
+    if seen.now.omitted or entries > _MOST_COPIED:
+        raise EngineError(
+            f"the folder {area.folder} is too large to be copied for each execution ({what})"
+            + (f"; {reason[0]}" if reason else ""),
+            "--in-place runs the command on the folder itself; or run it in a smaller folder",
+        )
+    for place in find_places(store.path, area.folders):
+        free = os.statvfs(place)
+        if os.access(place, os.W_OK) and free.f_bavail * free.f_frsize > size + _LEAST_FREE:
+            break
+    else:
+        raise EngineError(
+            f"there is no room for a copy of {area.folder} ({what})",
+            "free some space, or --in-place runs the command on the folder itself",
+        )
+    execution = Execution(area, COPY)
+    execution.room = execution._stack.enter_context(make_room(place))
+    if reason:
+        execution.said.append(f"{reason[0]}: the command works on a copy, {what}")
+    return execution
+
+
+def _put_back(
+    store: Store, execution: Execution, then: Manifest, changes: Sequence[FileEffect]
+) -> None:
+    """Have the folder be seen as it was."""
+    execution.restored = True
+    execution._base = {one.path: one.entry for one in changes if one.change is not Change.DELETED}
+    if execution.mode == OVERLAY:
+        base = f"{execution.room}/base"
+        os.mkdir(base, 0o700)
+        missing = make_base(base, then, changes, store.folders.read).missing
+        told = os.stat(execution.area.folder)
+        os.chmod(base, told.st_mode & 0o7777)
+    else:
+        missing = [
+            one.path
+            for one in changes
+            if one.change is not Change.DELETED
+            and one.entry.kind is Kind.FILE
+            and one.entry.unsaved
+        ]
+    if missing:
+        shown = ", ".join(os.fsdecode(one) for one in missing[:3])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        execution.said.append(f"not saved, and so as they are now: {shown}{more}")
+
+
+def _finish(
+    execution: Execution,
+    wanted: Wanted,
+    seen: Seen,
+    progress: Callable[[int], None],
+    changes: Sequence[FileEffect],
+    store: Store,
+) -> None:
+    """Make the mounts."""
+    area = execution.area
+    if execution.mode == IN_PLACE:
+        execution.before = seen.now
+        return
+    room = execution.room
+    execution.hidden = [room]
+    if execution.mode == OVERLAY:
+        bases = [f"{room}/base"] if execution.restored else []
+        execution.mounts = overlay_rows(area.folder, room, bases, kept=wanted.kept)
+    else:
+        copy = f"{room}/copy"
+        os.mkdir(copy, 0o700)
+        copied = copy_folder(area.folder, copy, left_out=wanted.left_out, progress=progress)
+        for shown in wanted.shown:
+            within = os.path.relpath(shown, area.folder)
+            if not within.startswith("..") and os.path.isdir(shown):
+                os.makedirs(f"{copy}/{within}", exist_ok=True)
+                if not os.listdir(f"{copy}/{within}"):
+                    copy_folder(shown, f"{copy}/{within}")
+        if copied.unread:
+            execution.said.append(
+                f"{len(copied.unread)} files cannot be read, and are not in the copy"
+            )
+        if execution.restored:
+            assert seen.then is not None
+            missing = [one.path for one in changes if one.entry.unsaved]
+            plan = Plan(os.fsencode(copy), seen.then, list(changes), [], [], missing)
+            apply_plan(plan, store.folders.read)
+        execution.before = look(copy, limits=Limits(entries=_MOST_COPIED, time_s=30.0))
+        execution.mounts = [bind_row(area.folder, copy, kept=wanted.kept)]
+    for number, folder in enumerate(area.also, 1):
+        execution.mounts += _cover_also(folder, room, number, wanted, execution.mode)
+
+
+def _cover_also(
+    folder: str, room: str, number: int, wanted: Wanted, mode: str
+) -> list[dict[str, Any]]:
+    """Cover a folder elsewhere that git writes to."""
+    if mode == OVERLAY:
+        return overlay_rows(folder, room, number=number, kept=wanted.kept)
+    copy = f"{room}/also-{number}"
+    os.mkdir(copy, 0o700)
+    copy_folder(folder, copy)
+    return [bind_row(folder, copy)]

@@ -1,0 +1,221 @@
+"""What a recording keeps of its folder: what it held at the start, with its contents if they are asked for, and what was written.
+
+Listing is quick, hashing is not: where contents are not saved, files are hashed while the command runs already. A file that the
+command touches before that has no hash, and nothing is said of its content.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from blake3 import blake3
+
+from ... import __version__
+from ...config import Config
+from ...store import Store
+from ...tape.folders.changes import (
+    Change,
+    FileEffect,
+    find_changes,
+    find_renamed_folders,
+    is_of_git,
+)
+from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
+from .area import Area
+from .contents import SaveLimits, Saver, hash_all, hash_file
+from .git import find_git_state, find_tracked_ignored
+from .look import Limits, look
+
+_LISTING_S = 0.5
+_SAVING_S = 20.0
+_HASHING_S = 2.0
+"""Longest wait for hashes once the command has ended."""
+MOST_ROWS = 1000
+_MOST_NAMED = 5
+
+
+class FolderRecording:
+    """The folder of one recording. `begin`, `finish` block: call them on a thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        area: Area,
+        config: Config,
+        redact: Callable[[bytes], bytes],
+        left_out: frozenset[str],
+    ) -> None:
+        """Prepare.
+
+        redact: takes secrets out of a text.
+        left_out: folders that are not the command's.
+        """
+        self.area = area
+        self.manifest = Manifest(os.fsencode(area.folder))
+        self.saves = config.files.save or config.files.transaction
+        self._store = store
+        self._config = config
+        self._redact = redact
+        self._left_out = left_out
+        self._tracked: frozenset[bytes] = frozenset()
+        self._provisional: int | None = None
+        self._thread: threading.Thread | None = None
+        self._stop = False
+        self._hashed: dict[bytes, Entry] = {}
+        self._run: int | None = None
+
+    def begin(self) -> list[str]:
+        """Look at the folder, before the command runs; give sentences for a person. Raises: StoreError; OSError."""
+        folder = self.area.folder
+        last = self._store.folders.find_last_look(os.fsencode(folder))
+        rules = self._find_rules()
+        self._tracked = find_tracked_ignored(folder)
+        found = look(
+            folder,
+            left_out=self._left_out,
+            tracked=self._tracked,
+            known=last.entries if last is not None else None,
+            limits=Limits(time_s=_SAVING_S if self.saves else _LISTING_S),
+        )
+        found = replace(found, git=find_git_state(folder), saved=self.saves, rules=rules)
+        trusted = last is not None and last.saved and last.rules == rules
+        self.manifest = self._save_contents(found, trusted=trusted) if self.saves else found
+        if not self.saves:
+            self._thread = threading.Thread(target=self._hash, name="playhead-folder", daemon=True)
+            self._thread.start()
+        return self._say()
+
+    def _find_rules(self) -> bytes:
+        told = repr((__version__, self._config.redact, self._config.redact_off))
+        return blake3(told.encode("utf-8", "surrogatepass")).digest(16)
+
+    def _save_contents(self, found: Manifest, *, trusted: bool) -> Manifest:
+        saver = self.make_saver(trusted=trusted)
+        self._provisional = self._store.folders.begin()
+        self._store.folders.add_contents(self._provisional, saver.read(found.entries))
+        return replace(found, entries=saver.entries)
+
+    def make_saver(self, *, trusted: bool) -> Saver:
+        """Make what reads the contents of this folder."""
+        limits = self._config.files.max_file_mib << 20, self._config.files.max_mib << 20
+        holds = self._store.folders.holds
+        return Saver(
+            os.fsencode(self.area.folder),
+            holds,
+            self._redact,
+            SaveLimits(*limits),
+            trusted=trusted,
+        )
+
+    def _hash(self) -> None:
+        self._hashed = hash_all(
+            self.manifest.folder, self.manifest.entries, until=lambda: self._stop
+        )
+
+    def _say(self) -> list[str]:
+        """Say what was left out, where a person would want to know it before the command starts."""
+        said = []
+        found = self.manifest
+        if found.omitted:
+            said.append(
+                f"the folder {self.area.folder} has more files than are listed: {found.omitted} folders are left out;"
+                " a replay does not tell whether they differ"
+            )
+        if self.saves:
+            whys = Counter(entry.unsaved for entry in found.entries.values() if entry.unsaved)
+            for why in (one for one in whys if one != "no file"):
+                paths = [path for path, entry in found.entries.items() if entry.unsaved == why]
+                named = ", ".join(map(show_path, paths[:_MOST_NAMED]))
+                more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+                said.append(f"not saved ({why}): {named}{more}")
+        return said
+
+    def adopt(self, run: int) -> None:
+        """Have the run own what was saved, once it has begun. Blocks; twice is once. Raises: StoreUnwritable."""
+        if self._run is not None:
+            return
+        self._run = run
+        if self._provisional is not None:
+            self._store.folders.adopt(self._provisional, run)
+        self._store.folders.save(run, self.manifest)
+
+    def look_again(self, known: Manifest) -> Manifest:
+        """Look at the folder as it is now; what nobody touched since `known` is taken from there. Raises: OSError."""
+        found = look(
+            self.area.folder,
+            left_out=self._left_out,
+            tracked=self._tracked,
+            known=known.entries,
+            limits=Limits(time_s=_SAVING_S if self.saves else _LISTING_S * 2),
+        )
+        return replace(found, saved=known.saved, rules=known.rules)
+
+    def finish(self, run: int) -> dict[str, Any]:
+        """Give what is noted of the folder in the log, once the command has ended. Raises: StoreUnwritable; OSError."""
+        if self._thread is not None:
+            self._thread.join(_HASHING_S)
+            self._stop = True
+            self._thread.join()
+            self.manifest = replace(self.manifest, entries=self._hashed)
+            self._run = None
+        self.adopt(run)
+        before = self.manifest
+        after = self.look_again(before)
+        folder = before.folder
+
+        def differs(path: bytes, was: Entry, now: Entry) -> bool:
+            return not was.digest or hash_file(folder + b"/" + path) != was.digest
+
+        changes = find_changes(before.entries, after.entries, differs)
+        hashed = [
+            one._replace(entry=one.entry._replace(digest=hash_file(folder + b"/" + one.path)))
+            if one.change is not Change.DELETED and one.entry.kind is Kind.FILE
+            else one
+            for one in changes[:MOST_ROWS]
+        ]
+        return {
+            "folder": {
+                **describe(before, self._redact),
+                "renamed": find_renamed_folders(before, after),
+            },
+            "file_effects": effect_rows(hashed, self._redact),
+            "file_effects_omitted": max(0, len(changes) - MOST_ROWS),
+        }
+
+
+def describe(manifest: Manifest, redact: Callable[[bytes], bytes]) -> dict[str, Any]:
+    """Give what the log has of a manifest."""
+    git = manifest.git
+    return {
+        "path": show_path(redact(manifest.folder)),
+        "files": manifest.file_count,
+        "bytes": manifest.size,
+        "left_out": manifest.left_out_count,
+        "omitted": manifest.omitted,
+        "saved": manifest.saved,
+        "unsaved": dict(
+            Counter(entry.unsaved for entry in manifest.entries.values() if entry.unsaved)
+        ),
+        "head": git.head if git is not None else "",
+        "branch": show_path(redact(git.branch.encode("utf-8", "replace"))) if git else "",
+        "dirty": None if git is None or git.dirty is None else git.dirty_count,
+    }
+
+
+def effect_rows(effects: list[FileEffect], redact: Callable[[bytes], bytes]) -> list[list[object]]:
+    """Give effects as the log has them: path, change, kind, size, hash and mode; a repository's own files come last."""
+    ordered = sorted(effects, key=lambda one: is_of_git(one.path))
+    return [
+        [
+            FileEffect(redact(one.path), *one[1:]).text,
+            one.change.value,
+            one.entry.kind.value,
+            one.entry.size,
+            one.entry.digest.hex(),
+            f"{one.entry.mode:o}",
+        ]
+        for one in ordered[:MOST_ROWS]
+    ]

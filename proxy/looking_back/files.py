@@ -1,0 +1,230 @@
+"""What the working folder of a recording held at its steps: list, compare, and bring back."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from ...config import Config
+from ...store import RunInfo, Store, StoreError
+from ...tape.folders.changes import FileEffect, find_changes
+from ...tape.folders.manifest import Kind, Manifest, show_path
+from ..folder.contents import hash_file
+from ..folder.git import find_tracked_ignored
+from ..folder.look import Limits, look
+from ..folder.restore import Restored, apply_plan, make_plan, require_harmless
+from ..folder.savepoints import END
+from ..operations.open_store import open_store
+from ..operations.restore_archived import restore_runs
+from ..run.archived_files import find_archives
+
+_START_WORD, _END_WORD = "start", "end"
+_LIMITS = Limits(entries=500_000, time_s=60.0)
+
+
+class FilesOptions(NamedTuple):
+    """What is asked for."""
+
+    at: str | None = None
+    """A seq, `start` or `end`."""
+    restore: Path | None = None
+    diff: tuple[str, str] | None = None
+    force: bool = False
+    as_json: bool = False
+
+
+def parse_step(text: str) -> int | None:
+    """Read what names a savepoint; None is the start. Raises: ValueError."""
+    if text == _START_WORD:
+        return None
+    if text == _END_WORD:
+        return END
+    if not text.isdigit():
+        raise ValueError(f"expected the seq of an exchange, 'start' or 'end', and found {text!r}")
+    return min(int(text), END - 1)
+
+
+def show_files(config: Config, run: str, options: FilesOptions) -> int:
+    """Do what is asked for with the folder of a run.
+
+    Raises: ValueError, for a step that is none; UnknownRun; StoreError; LogCorrupt.
+    """
+    restore_runs(config, run)
+    with open_store(config, readonly=True) as store:
+        info = store.runs.get(run)
+        if options.diff is not None:
+            then, now = (_find(store, info, parse_step(one)) for one in options.diff)
+            return _show_changes(find_changes(then.entries, now.entries), options)
+        manifest = _find(store, info, parse_step(options.at or _START_WORD))
+        if options.restore is not None:
+            return _restore(config, store, manifest, options.restore, options)
+        if options.at is not None:
+            start = _find(store, info, None)
+            return _show_changes(find_changes(start.entries, manifest.entries), options)
+        return _show_savepoints(store, info, manifest, options)
+
+
+def _find(store: Store, info: RunInfo, step: int | None) -> Manifest:
+    manifest = store.folders.find(info, step)
+    if manifest is None:
+        raise StoreError(
+            f"run {info.id!r} has no manifest of its folder: it was recorded in a container, by an earlier version,"
+            " elsewhere, or was archived since",
+            "record it again on this machine",
+        )
+    if step is not None and step != END and manifest.seq != step:
+        known = ", ".join(_name(one.seq) for one in store.folders.list_savepoints(info)[:20])
+        if not known:
+            raise StoreError(
+                f"run {info.id!r} has no savepoint: its folder is known as it was at the start alone",
+                "record with --transaction to have one before each effect",
+            )
+        where = _name(manifest.seq) if manifest.seq else _START_WORD
+        click.echo(f"there is no savepoint at {step}; the one before it is {where}", err=True)
+    return manifest
+
+
+def _name(seq: int) -> str:
+    return _END_WORD if seq == END else str(seq)
+
+
+def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: FilesOptions) -> int:
+    rows: list[dict[str, Any]] = []
+    before = start
+    for step in store.folders.list_savepoints(info):
+        after = step.apply(before)
+        counts = Counter(one.change.value for one in find_changes(before.entries, after.entries))
+        rows.append(
+            {
+                "at": _name(step.seq),
+                **{word: counts[word] for word in ("created", "changed", "deleted")},
+            }
+        )
+        before = after
+    whys = Counter(entry.unsaved for entry in start.entries.values() if entry.unsaved)
+    if options.as_json:
+        told = {
+            "folder": show_path(start.folder),
+            "files": start.file_count,
+            "bytes": start.size,
+            "head": start.git.head if start.git else "",
+            "saved": start.saved,
+            "unsaved": dict(whys),
+            "left_out": {show_path(path): why for path, why in start.left_out.items()},
+            "savepoints": rows,
+        }
+        click.echo(json.dumps(told, indent=1))
+        return 0
+    saved = "contents saved" if start.saved else "contents not saved"
+    click.echo(f"{show_path(start.folder)}: {start.file_count} files, {start.size} bytes, {saved}")
+    if start.git is not None:
+        dirty = "" if start.git.dirty is None else f", {start.git.dirty_count} files not committed"
+        click.echo(
+            f"commit {start.git.head or '(none)'}, branch {start.git.branch or '(none)'}{dirty}"
+        )
+    for why, count in whys.items():
+        click.echo(f"not saved ({why}): {count}")
+    for row in rows:
+        told_row = ", ".join(f"{row[word]} {word}" for word in ("created", "changed", "deleted"))
+        click.echo(f"{row['at']:>6}  {told_row}")
+    return 0
+
+
+def _show_changes(changes: list[FileEffect], options: FilesOptions) -> int:
+    if options.as_json:
+        rows = [
+            {
+                "path": one.text,
+                "change": one.change.value,
+                "kind": one.entry.kind.value,
+                "size": one.entry.size,
+            }
+            for one in changes
+        ]
+        click.echo(json.dumps(rows, indent=1))
+        return 0
+    for one in changes:
+        click.echo(f"{one.change.value} {one.text}")
+    return 0
+
+
+def _restore(
+    config: Config, store: Store, target: Manifest, folder: Path, options: FilesOptions
+) -> int:
+    if not target.saved:
+        raise StoreError(
+            "the contents of the folder were not saved with this run",
+            "record with --save-files or --transaction",
+        )
+    done = restore_folder(config, store, target, folder, force=options.force)
+    if options.as_json:
+        told = {
+            "written": done.written,
+            "removed": done.removed,
+            "skipped": [show_path(one) for one in done.skipped],
+        }
+        click.echo(json.dumps(told, indent=1))
+        return 0
+    click.echo(f"{folder}: {done.written} written, {done.removed} removed")
+    for path in done.skipped:
+        click.echo(f"not saved, and left as it is: {show_path(path)}")
+    return 0
+
+
+def restore_folder(
+    config: Config, store: Store, target: Manifest, folder: Path, *, force: bool
+) -> Restored:
+    """Make a folder what a manifest says; writes what differs alone. Blocks.
+
+    force: overwrite what no savepoint has, and leave as it is what was not saved.
+    Raises: StoreError, where that is refused; LogCorrupt.
+    """
+    place = os.path.realpath(folder)
+    if os.path.lexists(place) and not os.path.isdir(place):
+        raise StoreError(
+            f"{str(folder)!r} is no folder", "name a folder, or one that is not there yet"
+        )
+    own = (config.store, config.public_ca_dir, *find_archives(config))
+    left_out = frozenset(os.path.realpath(path) for path in own)
+    try:
+        os.makedirs(place, exist_ok=True)
+        tracked = find_tracked_ignored(place)
+        present = look(
+            place, left_out=left_out, tracked=tracked, known=target.entries, limits=_LIMITS
+        )
+        read, has = _sources(store, target)
+        plan = make_plan(target, present, store.folders.holds, has)
+        if not force:
+            require_harmless(plan)
+        return apply_plan(plan, read)
+    except OSError as error:
+        raise StoreError(
+            f"{str(folder)!r} cannot be made what it was: {error}", "is it yours to write to?"
+        ) from error
+
+
+def _sources(
+    store: Store, target: Manifest
+) -> tuple[Callable[[bytes], bytes], Callable[[bytes], bool]]:
+    """Give what reads a content by its hash, and says whether it can be had: from the store, else from the recorded folder."""
+    unsaved: dict[bytes, bytes] = {
+        entry.digest: target.folder + b"/" + path
+        for path, entry in target.entries.items()
+        if entry.kind is Kind.FILE and entry.digest and entry.unsaved
+    }
+
+    def has(digest: bytes) -> bool:
+        if store.folders.holds(digest):
+            return True
+        return digest in unsaved and hash_file(unsaved[digest]) == digest
+
+    def read(digest: bytes) -> bytes:
+        if digest in unsaved and not store.folders.holds(digest):
+            return Path(os.fsdecode(unsaved[digest])).read_bytes()
+        return store.folders.read(digest)
+
+    return read, has

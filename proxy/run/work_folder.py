@@ -1,0 +1,228 @@
+"""The working folder of a launched command: looked at while recording; a fresh one for each replay."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...addons.run.run_state import OpenRun
+from ...config import Config, Mode
+from ...store import RunInfo
+from ...store.encryption.key import VARIABLE as KEY_VARIABLE
+from ...tape.records.events import EventKind
+from ..determinism import PreloadBundle
+from ..errors import EngineError
+from ..folder.area import Area, find_area
+from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Wanted, prepare
+from ..folder.look import IgnoreFilter
+from ..folder.overlay import command_words
+from ..folder.recording import MOST_ROWS, FolderRecording, effect_rows
+from ..folder.savepoints import END, Savepoints
+from ..sandbox.channel import write_variables
+from ..standard_streams import print_status
+from .archived_files import find_archives
+from .outputs import Folder, LayeredFolder
+from .runtime import Runtime
+
+
+class AnyFolder(Protocol):
+    """What says which files a command changed."""
+
+    def changed(self, also: tuple[str, ...] = ()) -> dict[str, str] | None:
+        """See `outputs.Folder`."""
+
+
+class WorkFolder:
+    """The working folder of one command."""
+
+    def __init__(self, runtime: Runtime, config: Config, *, in_container: bool) -> None:
+        """Prepare; nothing is looked at yet.
+
+        in_container: the command sees the files of an image.
+        """
+        self._runtime = runtime
+        self._config = config
+        self._area = None if in_container else _find_area()
+        self._in_container = in_container
+        own = config.store, config.public_ca_dir, *find_archives(config)
+        self._own = tuple(path.absolute() for path in own)
+        self._left_out = frozenset(os.path.realpath(path) for path in self._own)
+        self._execution: Execution | None = None
+        self._recording: FolderRecording | None = None
+        self._savepoints: Savepoints | None = None
+
+    @property
+    def mounts(self) -> list[dict[str, Any]]:
+        """The mounts that put copies in the place of folders."""
+        return self._execution.mounts if self._execution is not None else []
+
+    @property
+    def hidden(self) -> list[str]:
+        """Folders that the command must not reach."""
+        return self._execution.hidden if self._execution is not None else []
+
+    async def begin(self, run: str, preload_bundle: PreloadBundle | None) -> None:
+        """Look at the folder, or prepare one; say what there is to say.
+
+        run: name of the tape that is played.
+        Raises: EngineError; StoreError.
+        """
+        config = self._config
+        if self._in_container and (config.files.transaction or config.files.save):
+            raise EngineError(
+                "--save-files and --transaction are for a folder of this machine, and the command works in a container",
+                "leave the flag out, or record without --sandbox docker",
+            )
+        if self._area is None:
+            return
+        try:
+            if config.mode is Mode.RECORD:
+                await self._begin_recording(self._area)
+            else:
+                await self._begin_replay(self._area, run, preload_bundle)
+        except OSError as error:
+            raise EngineError(
+                f"the working folder {self._area.folder} cannot be prepared: {error}",
+                "--in-place runs the command on the folder itself",
+            ) from error
+
+    async def _begin_recording(self, area: Area) -> None:
+        store, registry = self._runtime.store, self._runtime.registry
+        redact = registry.redactor().text
+        recording = FolderRecording(store, area, self._config, redact, self._left_out)
+        for text in await asyncio.to_thread(recording.begin):
+            print_status(f"playhead: {text}")
+        self._recording = recording
+        registry.hooks.on_opened.append(self._adopt)
+        if self._config.files.transaction:
+            self._savepoints = Savepoints(recording, store)
+            registry.hooks.before_effect = self._savepoints.before_effect
+
+    async def _adopt(self, open_run: OpenRun) -> None:
+        """Have the run own what was looked at, so that it is there even if we are killed."""
+        if self._recording is not None and open_run.info is not None:
+            await asyncio.to_thread(self._recording.adopt, open_run.info.number)
+
+    async def _begin_replay(
+        self, area: Area, run: str, preload_bundle: PreloadBundle | None
+    ) -> None:
+        config, store = self._config, self._runtime.store
+        sandboxed = config.sandbox.replay != "none"
+        kept = (str(preload_bundle.folder),) if preload_bundle is not None else ()
+        tape = store.runs.get(run)
+        wanted = Wanted(
+            config.files.replay,
+            of_user=sandboxed or os.geteuid() != 0,
+            left_out=self._left_out,
+            kept=kept,
+            shown=(str(self._own[1]),),
+            renames=await asyncio.to_thread(self._finds_renames, tape),
+            stays=config.files.keep_writes,
+        )
+        try:
+            self._execution = await asyncio.to_thread(prepare, store, tape, area, wanted)
+        except EngineError:
+            if sandboxed or wanted.mode != AUTO:
+                raise
+            self._execution = Execution(area, IN_PLACE)
+        for text in self._execution.said:
+            print_status(f"playhead: {text}")
+
+    def _finds_renames(self, tape: RunInfo) -> bool:
+        """Say whether the command of a recording renamed a folder that was there before."""
+        for event in self._runtime.store.events.all(tape):
+            if event.kind is EventKind.NOTED and "folder" in event.data:
+                return bool(event.data["folder"].get("renamed"))
+        return False
+
+    def look(self) -> AnyFolder:
+        """Look at what the command is about to see. Blocks."""
+        execution, working = self._execution, Path.cwd()
+        if execution is None or execution.mode == IN_PLACE:
+            return Folder(working, left_out=self._own)
+        if execution.mode == OVERLAY:
+            return LayeredFolder(execution, working)
+        within = os.path.relpath(os.path.realpath(working), execution.area.folder)
+        return Folder(Path(execution.place, within))
+
+    @contextlib.contextmanager
+    def wrapped(
+        self, command: Sequence[str], variables: Mapping[str, str]
+    ) -> Iterator[tuple[list[str], dict[str, Any]]]:
+        """Give the words and options with which a command outside of a sandbox is started on its folder."""
+        if not self.mounts:
+            yield list(command), {"env": dict(variables)}
+            return
+        held = write_variables(variables)
+        try:
+            # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the process that mounts.
+            own = {name: value for name, value in os.environ.items() if name != KEY_VARIABLE}
+            words = command_words(
+                self.mounts, self.hidden, of_user=os.geteuid() != 0, variables=held
+            )
+            yield [*words, *command], {"env": own, "pass_fds": (held,)}
+        finally:
+            os.close(held)
+
+    async def finish(self, info: RunInfo, redact: Callable[[bytes], bytes]) -> dict[str, Any]:
+        """Give what the log has of the folder, once the command has ended; keep what it wrote where that is asked for.
+
+        redact: takes secrets out of a text.
+        """
+        try:
+            if self._recording is not None:
+                noted = await asyncio.to_thread(self._recording.finish, info.number)
+                if self._savepoints is not None:
+                    await asyncio.to_thread(self._savepoints.take, info.number, END)
+                return noted
+            if self._execution is not None:
+                return await asyncio.to_thread(self._finish_replay, self._execution, redact)
+        except OSError as error:
+            print_status(f"playhead: what the command wrote cannot be listed: {error}")
+        return {}
+
+    def _finish_replay(
+        self, execution: Execution, redact: Callable[[bytes], bytes]
+    ) -> dict[str, Any]:
+        def plain(text: str) -> str:
+            return redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
+
+        written = execution.find_written()
+        rules = IgnoreFilter(execution.area.folder)
+        effects = [
+            one
+            for one in written.effects
+            if not rules.leaves_out(one.path, folder=one.entry.is_folder)
+        ]
+        full = execution.find_full()
+        kept = execution.keep() if self._config.files.keep_writes else 0
+        for text in filter(None, [full]):
+            print_status(f"playhead: {text}")
+        return {
+            "folder": {
+                "path": plain(execution.area.folder),
+                "mode": execution.mode,
+                "differs": [plain(text) for text in execution.differs],
+                "restored": execution.restored,
+                "said": [plain(text) for text in (*execution.said, full) if text],
+                "kept": kept,
+                "ignored": len(written.effects) - len(effects),
+            },
+            "file_effects": effect_rows(effects, redact),
+            "file_effects_omitted": max(0, len(effects) - MOST_ROWS),
+        }
+
+    def close(self) -> None:
+        """Discard what a replay worked on."""
+        if self._execution is not None:
+            self._execution.close()
+
+
+def _find_area() -> Area | None:
+    """Find the folder that we are in; None where it was removed."""
+    try:
+        return find_area(os.getcwd(), os.path.expanduser("~"))
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,272 @@
+"""One call gives a fresh folder: by an overlay, a copy or in place, as it is or as it was, and says what it did."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from playhead.config import Config, override
+from playhead.proxy.errors import EngineError
+from playhead.proxy.folder import execution as module
+from playhead.proxy.folder.area import Area
+from playhead.proxy.folder.execution import Execution, Wanted, prepare
+from playhead.proxy.folder.overlay import Tried, command_words
+from playhead.proxy.folder.recording import FolderRecording
+from playhead.store import RunInfo, Store
+from playhead.tape.folders.changes import Change
+from playhead.tests.support.folder_cases import DIFFERENCES, Difference
+from playhead.tests.support.folders import make_case, require_overlay, snapshot
+
+
+class Recorded(NamedTuple):
+    """A store with a run, and its folder."""
+
+    store: Store
+    run: RunInfo
+    work: Path
+
+    def prepare(self, mode: str = "auto", **wanted: object) -> Execution:
+        """Prepare a folder for an execution."""
+        area = Area(str(self.work))
+        return prepare(self.store, self.run, area, Wanted(mode, **wanted))  # type: ignore[arg-type]
+
+
+def make_recording(store: Store, config: Config, work: Path) -> FolderRecording:
+    """Look at a folder as a recording does."""
+    recording = FolderRecording(store, Area(str(work)), config, lambda data: data, frozenset())
+    recording.begin()
+    return recording
+
+
+@pytest.fixture(params=["saved"])
+async def recorded(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Recorded]:
+    """A recording of a command that did nothing."""
+    work = tmp_path / "work"
+    make_case(work)
+    (work / ".gitignore").write_text("*.log\n")
+    with Store.open(tmp_path / "store") as store:
+        config = override(Config(), {"save_files": str(request.param == "saved").lower()})
+        recording = make_recording(store, config, work)
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        recording.finish(run.number)
+        await store.runs.seal(run, reason="it ended", at_ns=2)
+        yield Recorded(store, store.runs.reload(run), work)
+
+
+def run(execution: Execution, program: str) -> str:
+    """Run a program on the folder of an execution; give what it printed."""
+    words = [sys.executable, "-c", f"import os, shutil\n{program}"]
+    if execution.mounts:
+        words = [*command_words(execution.mounts, execution.hidden, of_user=True), *words]
+    done = subprocess.run(
+        words, cwd=execution.area.folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told(execution: Execution) -> list[str]:
+    """Give what was written, as text."""
+    return [f"{one.change} {one.text}" for one in execution.find_written().effects]
+
+
+WRITING = (
+    "open('edit.txt', 'w').write('else'); open('new.txt', 'w').write('x'); os.unlink('keep.txt')"
+)
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_what_is_written_is_listed_and_discarded(
+    recorded: Recorded, tmp_path: Path, mode: str
+) -> None:
+    """Two at once do not see each other, nor does either see the layers; nothing is left of them."""
+    require_overlay(recorded.work, tmp_path)
+    before = snapshot(recorded.work)
+    with closing(recorded.prepare(mode)) as one, closing(recorded.prepare(mode)) as other:
+        rooms = [one.room, other.room]
+        run(one, WRITING)
+        assert run(other, "print(sorted(os.listdir()))") == f"{sorted(os.listdir(recorded.work))}\n"
+        hidden = f"print(os.listdir({one.room!r})); open({one.room!r} + '/x', 'w')"
+        with pytest.raises(AssertionError, match="Read-only"):
+            run(one, hidden)
+        assert told(one) == ["changed edit.txt", "deleted keep.txt", "created new.txt"]
+        assert told(other) == []
+        assert (one.mode, one.said, one.restored) == (mode, [], False)
+    assert snapshot(recorded.work) == before
+    assert not any(map(os.path.exists, rooms))
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_what_is_written_can_be_kept(recorded: Recorded, tmp_path: Path, mode: str) -> None:
+    """Then the folder is what it would be without us."""
+    require_overlay(recorded.work, tmp_path)
+    other = tmp_path / "other"
+    make_case(other)
+    (other / ".gitignore").write_text("*.log\n")
+    program = f"{WRITING}; shutil.rmtree('sub'); os.mkdir('d'); open('d/x', 'w').close(); os.chmod('run.sh', 0o700)"
+    subprocess.run([sys.executable, "-c", f"import os, shutil\n{program}"], cwd=other, check=True)
+    with closing(recorded.prepare(mode, stays=True)) as execution:
+        run(execution, program)
+        assert execution.keep() == len(execution.find_written().effects)
+    assert snapshot(recorded.work) == snapshot(other)
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_a_folder_that_was_changed_is_seen_as_it_was(
+    recorded: Recorded, tmp_path: Path, mode: str
+) -> None:
+    """From what was saved; what is in the folder now is untouched, and said to differ."""
+    require_overlay(recorded.work, tmp_path)
+    run(Execution(Area(str(recorded.work)), "in-place"), f"{WRITING}; os.rename('sub', 'moved')")
+    now = snapshot(recorded.work)
+    with closing(recorded.prepare(mode)) as execution:
+        seen = run(
+            execution,
+            "print(open('edit.txt').read(), *sorted(os.listdir()), *sorted(os.listdir('sub')))",
+        )
+        assert seen == "edit .gitignore edit.txt empty keep.txt link run.sh sub a.txt b.txt\n"
+        assert execution.restored
+        assert "as it was then" in execution.said[0]
+        run(execution, "open('sub/a.txt', 'w').write('A'); os.unlink('run.sh')")
+        assert told(execution) == ["deleted run.sh", "changed sub/a.txt"]
+    assert snapshot(recorded.work) == now
+    with pytest.raises(EngineError, match="--keep-writes expects the folder as it was recorded"):
+        recorded.prepare(mode, stays=True)
+
+
+@pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
+def test_without_contents_the_folder_is_seen_as_it_is(recorded: Recorded) -> None:
+    """With a warning that names what differs."""
+    (recorded.work / "edit.txt").write_text("else")
+    with closing(recorded.prepare("copy")) as execution:
+        assert run(execution, "print(open('edit.txt').read())") == "else\n"
+        assert not execution.restored
+        assert execution.differs == ["changed edit.txt"]
+        assert "record with --save-files" in execution.said[0]
+
+
+def test_in_place_is_the_folder_itself(recorded: Recorded) -> None:
+    """What is written is there, and listed."""
+    with closing(recorded.prepare("in-place")) as execution:
+        run(execution, WRITING)
+        assert told(execution) == ["changed edit.txt", "deleted keep.txt", "created new.txt"]
+    assert (recorded.work / "new.txt").exists()
+
+
+def test_by_itself_a_small_folder_is_copied(recorded: Recorded) -> None:
+    """It costs no more, and folders can be renamed in it."""
+    with closing(recorded.prepare()) as execution:
+        assert (execution.mode, execution.said) == ("copy", [])
+        run(execution, "os.rename('sub', 'moved')")
+        assert "created moved/" in told(execution)
+
+
+def test_by_itself_a_large_folder_has_an_overlay(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But a copy where the recording renamed a folder."""
+    require_overlay(recorded.work, tmp_path)
+    monkeypatch.setattr(module, "SMALL_ENTRIES", 3)
+    with closing(recorded.prepare()) as execution:
+        assert execution.mode == "overlay"
+    with closing(recorded.prepare(renames=True)) as execution:
+        assert execution.mode == "copy"
+        assert "renamed a folder" in execution.said[0]
+
+
+def test_where_there_is_no_overlay_the_fallback_and_its_cost_are_said(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the kernel's error; who asked for an overlay gets no other thing."""
+    monkeypatch.setattr(module, "SMALL_ENTRIES", 3)
+    failed = Tried("/var/tmp", 22, "Invalid argument")
+    monkeypatch.setattr(module, "try_overlay", lambda *_, **__: failed)
+    with closing(recorded.prepare()) as execution:
+        assert execution.mode == "copy"
+        assert "EINVAL: Invalid argument (/var/tmp)" in execution.said[0]
+        assert "6 files, 0 MB, about 1 s" in execution.said[0]
+    with pytest.raises(EngineError, match=r"no overlay over .*EINVAL"):
+        recorded.prepare("overlay")
+
+
+def test_a_folder_too_large_for_a_copy_is_refused(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the command starts, with its size."""
+    monkeypatch.setattr(module, "_MOST_COPIED", 3)
+    with pytest.raises(EngineError, match=r"too large to be copied .*files") as refused:
+        recorded.prepare("copy")
+    assert "--in-place" in refused.value.hint
+
+
+CHANGES = {
+    "nothing": "pass",
+    "another content": "open('edit.txt', 'w').write('else')",
+    "a file is gone": "os.unlink('edit.txt')",
+    "a file is new": "open('new.txt', 'w').write('x')",
+    "another mode": "os.chmod('run.sh', 0o700)",
+    "a file was touched, with the same content": "os.utime('edit.txt', (1, 1))",
+    "an ignored file is new": "open('x.log', 'w').write('x')",
+}
+
+
+@pytest.mark.parametrize(
+    "case", [one for one in DIFFERENCES if one.name in CHANGES], ids=lambda case: case.name
+)
+@pytest.mark.parametrize("recorded", ["saved", "not saved"], indirect=True)
+def test_what_differs_is_said_first(recorded: Recorded, case: Difference) -> None:
+    """By content and mode, as far as ignore files leave it in."""
+    in_place = Execution(Area(str(recorded.work)), "in-place")
+    run(in_place, CHANGES[case.name])
+    with closing(recorded.prepare("copy")) as execution:
+        assert execution.differs == ([case.says] if case.says else [])
+        assert len(execution.said) == bool(case.says)
+
+
+def test_another_folder_is_said(recorded: Recorded, tmp_path: Path) -> None:
+    """It may be the same all the same: then there is nothing to say."""
+    other = tmp_path / "other"
+    make_case(other)
+    (other / ".gitignore").write_text("*.log\n")
+    there = Recorded(recorded.store, recorded.run, other)
+    with closing(there.prepare("copy")) as execution:
+        assert execution.differs == []
+    (other / "edit.txt").write_text("else")
+    with closing(there.prepare("copy")) as execution:
+        assert execution.differs[0].startswith("another folder than")
+
+
+async def test_what_a_recording_wrote_is_noted(tmp_path: Path) -> None:
+    """Created, changed and deleted, and that a folder was renamed."""
+    work = tmp_path / "work"
+    make_case(work)
+    with Store.open(tmp_path / "store") as store:
+        recording = make_recording(store, Config(), work)
+        info = await store.runs.create("r", mode="record", at_ns=1)
+        run(Execution(Area(str(work)), "in-place"), f"{WRITING}; os.rename('sub', 'moved')")
+        noted = recording.finish(info.number)
+    rows = {(row[1], row[0]) for row in noted["file_effects"]}
+    assert {("changed", "edit.txt"), ("deleted", "keep.txt"), ("created", "new.txt")} < rows
+    assert noted["folder"]["renamed"] == 1
+    assert noted["folder"]["files"] == 5
+
+
+def test_no_room_is_said(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command was told ENOSPC, and the folder is untouched."""
+    with closing(recorded.prepare("copy")) as execution:
+        assert execution.find_full() == ""
+        real = os.statvfs(execution.room)
+        values = [*real]
+        values[4] = 0
+        monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(values))
+        assert "ENOSPC" in execution.find_full()
+
+
+def test_changes_are_of_three_kinds() -> None:
+    """Receipts name them."""
+    assert [one.value for one in Change] == ["created", "changed", "deleted"]

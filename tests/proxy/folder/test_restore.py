@@ -1,0 +1,162 @@
+"""A folder is made what a manifest says: byte by byte, writing only what differs, and losing nothing unasked."""
+
+import os
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from playhead.proxy.folder.look import look
+from playhead.proxy.folder.restore import Restored, apply_plan, make_plan, require_harmless
+from playhead.store import StoreError
+from playhead.tape.folders.manifest import Kind, Manifest
+from playhead.tests.support.folder_cases import WRITES
+from playhead.tests.support.folders import PROGRAM, make_case, snapshot
+
+
+class Held:
+    """Contents by hash."""
+
+    def __init__(self) -> None:
+        self.contents: dict[bytes, bytes] = {}
+
+    def manifest(self, folder: Path) -> Manifest:
+        """List a folder and keep all contents."""
+        found = look(str(folder))
+        entries = dict(found.entries)
+        for path, entry in found.entries.items():
+            if entry.kind is Kind.FILE:
+                data = (folder / os.fsdecode(path)).read_bytes()
+                digest = blake3(data).digest()
+                self.contents[digest] = data
+                entries[path] = entry._replace(digest=digest)
+        return Manifest(found.folder, entries, saved=True)
+
+    def restore(self, target: Manifest, folder: Path, *, force: bool = False) -> Restored:
+        """Restore a folder."""
+        has = self.contents.__contains__
+        plan = make_plan(target, look(str(folder), known=target.entries), has, has)
+        if not force:
+            require_harmless(plan)
+        return apply_plan(plan, self.contents.__getitem__)
+
+
+def _run(folder: Path) -> None:
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-c", PROGRAM, *(one.program for one in WRITES)]
+    subprocess.run(words, cwd=folder, check=True)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A folder for each case."""
+    for at in range(len(WRITES)):
+        make_case(tmp_path / "work" / f"c{at}")
+    return tmp_path / "work"
+
+
+def test_a_folder_is_as_it_was_after_each_write(work: Path) -> None:
+    """Content, kinds, modes and times; and back to what the writes had made of it."""
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    _run(work)
+    end, after = held.manifest(work), snapshot(work)
+    assert before != after
+    held.restore(start, work)
+    assert snapshot(work) == before
+    for path, entry in start.entries.items():
+        told = os.lstat(work / os.fsdecode(path))
+        if entry.kind in (Kind.FILE, Kind.FOLDER):
+            assert told.st_mtime_ns == entry.modified_ns, path
+    held.restore(end, work)
+    assert _without_sockets(snapshot(work)) == _without_sockets(after)
+
+
+def _without_sockets(found: dict[str, str]) -> dict[str, str]:
+    return {path: said for path, said in found.items() if not said.startswith("s")}
+
+
+def test_nothing_is_written_where_nothing_differs(work: Path) -> None:
+    """Files stay the very same."""
+    held = Held()
+    start = held.manifest(work)
+    inodes = {path: entry.inode for path, entry in start.entries.items()}
+    (work / "c0/edit.txt").write_text("else")
+    assert held.restore(start, work, force=True) == Restored(1, 0, [])
+    again = look(str(work))
+    del inodes[b"c0/edit.txt"]
+    assert {path: again.entries[path].inode for path in inodes} == inodes
+
+
+def test_a_folder_that_is_empty_is_filled(work: Path, tmp_path: Path) -> None:
+    """In another place."""
+    held = Held()
+    start = held.manifest(work)
+    other = tmp_path / "other"
+    other.mkdir()
+    held.restore(start, other)
+    assert snapshot(other) == snapshot(work)
+
+
+def test_work_that_no_savepoint_has_is_not_lost(work: Path) -> None:
+    """It is named; who means it says so."""
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    (work / "c0/edit.txt").write_text("an hour's work")
+    (work / "c1/new.txt").write_text("more of it")
+    with pytest.raises(StoreError, match=r"2 files .* c0/edit.txt, c1/new.txt") as refused:
+        held.restore(start, work)
+    assert "--force" in refused.value.hint
+    assert (work / "c0/edit.txt").read_text() == "an hour's work"
+    held.restore(start, work, force=True)
+    assert snapshot(work) == before
+
+
+def test_content_that_was_not_saved_is_named_and_left_as_it_is(work: Path) -> None:
+    """The rest is restored."""
+    held = Held()
+    start = held.manifest(work)
+    entry = start.entries[b"c0/edit.txt"]
+    entries = {**start.entries, b"c0/edit.txt": entry._replace(unsaved="secret", digest=b"")}
+    target = Manifest(start.folder, entries, saved=True)
+    (work / "c0/edit.txt").write_text("else")
+    (work / "c1/edit.txt").write_text("else")
+    with pytest.raises(StoreError, match=r"was not saved: c0/edit.txt|would be lost"):
+        held.restore(target, work)
+    done = held.restore(target, work, force=True)
+    assert done.skipped == [b"c0/edit.txt"]
+    assert (work / "c0/edit.txt").read_text() == "else"
+    assert (work / "c1/edit.txt").read_text() == "edit"
+
+
+def test_no_link_is_followed_out_of_the_folder(tmp_path: Path) -> None:
+    """A link in the place of a folder is replaced, and what it led to stays."""
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    make_case(work)
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    outside.mkdir()
+    (outside / "a.txt").write_text("mine")
+    for name in ("a.txt", "b.txt"):
+        (work / "sub" / name).unlink()
+    (work / "sub").rmdir()
+    (work / "sub").symlink_to(outside)
+    held.restore(start, work)
+    assert snapshot(work) == before
+    assert (outside / "a.txt").read_text() == "mine"
+
+
+def test_a_closed_folder_is_opened_and_closed_again(tmp_path: Path) -> None:
+    """Its mode is in the manifest."""
+    work = tmp_path / "work"
+    make_case(work)
+    (work / "sub").chmod(0o555)
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    (work / "sub").chmod(0o755)
+    (work / "sub/a.txt").unlink()
+    (work / "sub").chmod(0o555)
+    held.restore(start, work)
+    assert snapshot(work) == before

@@ -1,0 +1,93 @@
+"""What a command did to its working folder, as a receipt has it: which folder it saw, and what it wrote."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_KEYS = ("path", "change", "kind", "size", "hash", "mode")
+_MOST_ROWS = 1000
+_MOST_SHOWN = 8
+_HOW = {"overlay": "an overlay", "copy": "a copy"}
+
+
+@dataclass(slots=True)
+class FileEffects:
+    """The working folder of one run, and what its command did to it."""
+
+    folder: dict[str, Any] | None = None
+    """Of a recording: what it held at the start. Of a replay: on what the command worked. None where nobody looked."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    omitted: int = 0
+
+    def take(self, data: Mapping[str, Any]) -> None:
+        """Take what a launcher noted at the end."""
+        if "folder" not in data:
+            return
+        self.folder = dict(data["folder"])
+        rows = data.get("file_effects", ())
+        self.rows = [dict(zip(_KEYS, row, strict=False)) for row in rows[:_MOST_ROWS]]
+        self.omitted = data.get("file_effects_omitted", 0) + max(0, len(rows) - _MOST_ROWS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as receipts have it."""
+        return {
+            "folder": self.folder,
+            "file_effects": self.rows,
+            "file_effects_omitted": self.omitted,
+        }
+
+    def lines(self) -> list[str]:
+        """Give it as text, in lines that may hold anything that is in a path."""
+        if self.folder is None:
+            return []
+        mode = self.folder.get("mode")
+        lines = []
+        if differs := self.folder.get("differs"):
+            seen = (
+                "the command saw it as it was then"
+                if self.folder.get("restored")
+                else "the command saw it as it is"
+            )
+            lines.append(f"folder, not as recorded: {'; '.join(differs)}; {seen}")
+        if mode == "in-place":
+            lines.append(
+                "folder: the command worked on your folder itself, and what it wrote is there"
+            )
+        lines += [
+            f"folder: {text}" for text in self.folder.get("said", ()) if "differs" not in text
+        ]
+        return lines + self._written(mode)
+
+    def _written(self, mode: str | None) -> list[str]:
+        own = [row for row in self.rows if _is_of_git(row["path"])]
+        shown = [row for row in self.rows if not _is_of_git(row["path"])]
+        if not self.rows:
+            return []
+        counts = Counter(row["change"] for row in shown)
+        told = [
+            f"{counts[name]} {name}" for name in ("created", "changed", "deleted") if counts[name]
+        ]
+        if own:
+            told.append(f"{len(own)} of git's own")
+        if self.omitted:
+            told.append(f"{self.omitted} more")
+        became = ""
+        if mode in ("overlay", "copy"):
+            kept = self.folder is not None and self.folder.get("kept")
+            became = ", kept in the folder" if kept else f", on {_HOW[mode]}, discarded"
+        lines = [f"files: {', '.join(told)}{became}"]
+        lines += [f"  {row['change']} {row['path']}{_size(row)}" for row in shown[:_MOST_SHOWN]]
+        if len(shown) > _MOST_SHOWN:
+            lines.append(f"  and {len(shown) - _MOST_SHOWN} more")
+        return lines
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    if row["kind"] != "file" or row["change"] == "deleted":
+        return ""
+    return f" ({row['size']} bytes)"
+
+
+def _is_of_git(path: str) -> bool:
+    return ".git" in path.split("/")
