@@ -14,7 +14,7 @@ from playhead.proxy.folder.look import BEYOND, OWN, IgnoreFilter, Limits, look
 from playhead.tests.support.folder_cases import CONTENTS, Content
 from playhead.tests.support.needs import need
 
-SECRET = "sk-ant-api03-" + "a1B2" * 20
+SECRET = "sk-ant-api03-Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2"
 
 
 def _git(folder: Path, *words: str) -> None:

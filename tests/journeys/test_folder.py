@@ -1,0 +1,206 @@
+"""A coding agent is replayed again and again: its folder stays as it is, each replay sees it as it was, and a step can be had back."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+import pytest
+
+from playhead.tests.support import coding_agent, prepared
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.folders import require_overlay, snapshot
+from playhead.tests.support.needs import need
+from playhead.tests.support.process import COMMAND, playhead, read_json
+
+REPLAYS = 20 if FULL else 2
+SECRET = "sk-ant-api03-Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2"
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers everything."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class Project(NamedTuple):
+    """A project in which an agent was recorded."""
+
+    folder: Path
+    start: Path
+    """A copy of what it was before."""
+    store: Path
+    url: str
+
+    def words(self, *flags: str | Path, more: tuple[str, ...] = ()) -> list[str]:
+        """Give the command line of a replay."""
+        agent = (sys.executable, "-B", coding_agent.__file__, self.url, *more)
+        told = ("--store", self.store, "-q", "--sandbox", "none", *flags)
+        return ["replay", "r", *map(str, told), "--", *agent]
+
+    def replay(self, *flags: str | Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Replay the agent; give the receipt."""
+        receipt = self.store.parent / "receipt.json"
+        done = playhead(*self.words("--receipt", receipt, *flags, more=more), cwd=self.folder)
+        assert receipt.is_file(), done.stderr
+        told: dict[str, Any] = json.loads(receipt.read_text())
+        return {**told, "stderr": done.stderr, "code": done.returncode}
+
+
+def make_project(folder: Path) -> None:
+    """Make a repository with a bug, a test and some data."""
+    folder.mkdir()
+    (folder / "sum.py").write_text("def add(a, b):\n    return a - b\n")
+    (folder / "test_sum.py").write_text("from sum import add\nassert add(1, 2) == 3\n")
+    (folder / "old.py").write_text("")
+    (folder / ".gitignore").write_text(".env\n*.log\n")
+    (folder / "data").mkdir()
+    for at in range(20):
+        (folder / "data" / f"{at}.txt").write_text(str(at))
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
+    for words in (
+        ["init", "-q"],
+        ["config", "gc.auto", "0"],
+        ["add", "-A"],
+        ["commit", "-qm", "begin"],
+    ):
+        subprocess.run([need("git"), *who, *words], cwd=folder, check=True)
+    (folder / ".env").write_text(f"KEY={SECRET}\n")
+    (folder / "settings.txt").write_text(f"key: {SECRET}\n")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A recording with savepoints."""
+    place = tmp_path_factory.mktemp("coding")
+    make_project(place / "work")
+    shutil.copytree(place / "work", place / "start", symlinks=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        made = Project(
+            place / "work",
+            place / "start",
+            place / "store",
+            f"http://127.0.0.1:{server.server_address[1]}",
+        )
+        flags = ["--store", str(made.store), "--run", "r", "--transaction", "-q"]
+        agent = [sys.executable, "-B", coding_agent.__file__, made.url]
+        done = playhead("record", *flags, "--", *agent, cwd=made.folder)
+        assert done.returncode == 0, done.stderr
+        assert "not saved (secret): settings.txt" in done.stderr
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_replays_leave_the_folder_as_it_is_and_see_it_as_it_was(
+    project: Project, mode: str
+) -> None:
+    """In a row: tree and repository are the same, byte by byte, and every one is faithful."""
+    require_overlay(project.folder, project.store.parent)
+    before = snapshot(project.folder)
+    for _ in range(REPLAYS if mode == "overlay" else 1):
+        told = project.replay("--files", mode, "--compare", "stdout,files")
+        assert (told["faithful"], told["code"]) == (True, 0), told["stderr"]
+        assert told["folder"]["mode"] == mode
+        assert told["folder"]["restored"]
+        assert any(one.startswith("commit ") for one in told["folder"]["differs"])
+        assert "it is played on the folder as it was then" in told["stderr"]
+        rows = [(one["change"], one["path"]) for one in told["file_effects"]]
+        assert [row for row in rows if not row[1].startswith(".git/")] == [
+            ("created", "notes/"),
+            ("created", "notes/done.txt"),
+            ("deleted", "old.py"),
+            ("changed", "sum.py"),
+        ]
+        assert snapshot(project.folder) == before
+    assert SECRET.encode() not in b"".join(
+        path.read_bytes() for path in project.store.rglob("*") if path.is_file()
+    )
+
+
+def test_two_replays_at_once_do_not_see_each_other(project: Project) -> None:
+    """Each has a folder of its own."""
+    require_overlay(project.folder, project.store.parent)
+    before = snapshot(project.folder)
+    words = [*COMMAND, *project.words("--files", "overlay")]
+    both = [
+        prepared.start(words, cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for one in both:
+        out, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+        assert out == b"0 mend\nbegin\n\n"
+    assert snapshot(project.folder) == before
+
+
+def test_a_step_can_be_had_back(project: Project, tmp_path: Path) -> None:
+    """In another folder, and compared; work that no savepoint has is not overwritten."""
+    told = read_json("files", "r", "--store", project.store)
+    assert [row["at"] for row in told["savepoints"]] == ["1", "2", "3", "end"]
+    assert told["unsaved"] == {"secret": 1}
+    diff = read_json("files", "r", "--store", project.store, "--diff", "1", "2")
+    assert [one["path"] for one in diff] == ["notes/", "notes/done.txt", "old.py", "sum.py"]
+    other = tmp_path / "other"
+    flags = ("--store", project.store, "--at", "2", "--restore", other)
+    done = playhead("files", "r", *flags)
+    assert done.returncode == 0, done.stderr
+    found = snapshot(other)
+    assert (other / "sum.py").read_text().endswith("a + b\n")
+    assert not (other / "old.py").exists()
+    at_start = snapshot(project.start)
+    same = {path for path in at_start if found.get(path) == at_start[path]}
+    # What was not saved is taken from the folder itself, where that still has it.
+    assert at_start.keys() - same == {".env", "old.py", "sum.py"}
+    (other / "sum.py").write_text("an hour's work")
+    again = playhead("files", "r", *flags)
+    assert again.returncode == 2
+    assert "would be lost, for no savepoint has them: sum.py" in again.stderr
+    assert "--force" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--at", "2", "--restore", "FILE"), "is no folder"),
+        (("--at", "soon"), "expected the seq of an exchange"),
+        (("--diff", "1", "2", "--at", "2"), "--diff compares two steps"),
+        (("--force",), "--force goes with --restore"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    project: Project, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    """And nothing is written."""
+    (tmp_path / "file").write_text("x")
+    words = tuple(word.replace("FILE", str(tmp_path / "file")) for word in words)
+    done = playhead("files", "r", "--store", project.store, *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_an_agent_that_does_something_else_to_files_is_told(project: Project) -> None:
+    """Where that is asked for; a folder can be renamed on a copy."""
+    told = project.replay("--files", "copy", "--compare", "files", more=("rename",))
+    assert told["code"] == 121
+    assert ("created", "moved/") in [(one["change"], one["path"]) for one in told["file_effects"]]
