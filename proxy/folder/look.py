@@ -22,7 +22,9 @@ _KINDS = {
     stat.S_IFCHR: Kind.DEVICE,
     stat.S_IFBLK: Kind.DEVICE,
 }
+_FOLDER = Kind.FOLDER
 _GIT = b".git"
+_OBJECTS = b"/objects/"
 _MOST_RULES_BYTES = 1 << 20
 OWN = "Playhead's own"
 UNLISTED = "cannot be listed"
@@ -61,6 +63,7 @@ def look(
     left_out: frozenset[str] = frozenset(),
     tracked: frozenset[bytes] = frozenset(),
     known: Mapping[bytes, Entry] | None = None,
+    fresh: dict[bytes, Entry] | None = None,
     limits: Limits = _LIMITS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
@@ -68,11 +71,13 @@ def look(
 
     left_out: folders that are not the command's, as the store.
     tracked: paths that count although they are ignored, with the folders above them.
-    known: entries of an earlier look: what nobody has touched since is taken from there.
+    known: entries of an earlier look: what nobody has touched since is taken from there, and an object of git in a folder
+        that is as it was is not looked at again, for git never writes one anew.
+    fresh: gets the entries that are not taken from there.
     Raises: OSError, where there is no such folder.
     """
     own = {os.fsencode(one) for one in left_out}
-    found = _Look(os.fsencode(folder), own, tracked, known or {})
+    found = _Look(os.fsencode(folder), own, tracked, known or {}, {} if fresh is None else fresh)
     until = clock() + limits.time_s
     while found.folders:
         if len(found.entries) > limits.entries or clock() > until:
@@ -97,6 +102,7 @@ class _Look:
         own: set[bytes],
         tracked: frozenset[bytes],
         known: Mapping[bytes, Entry],
+        fresh: dict[bytes, Entry],
     ) -> None:
         self.entries: dict[bytes, Entry] = {}
         self.left_out: dict[bytes, str] = {}
@@ -108,11 +114,16 @@ class _Look:
         self._own = own
         self._tracked = tracked
         self._known = known
+        self._fresh = fresh
+        self._objects = _group_objects(known)
         self._device = os.stat(folder or b"/").st_dev
 
     def enter(self) -> None:
         """List the next folder."""
         above, rules = self.folders.pop()
+        if rules is None and above in self._objects and self._is_untouched(above):
+            self.entries.update(self._objects[above])
+            return
         place = self._folder + b"/" + above
         try:
             with os.scandir(place) as scanned:
@@ -122,14 +133,36 @@ class _Look:
             return
         if rules is not None and any(one.name == IGNORE_FILE for one in listed):
             rules = rules.within(above, _read_rules(place + IGNORE_FILE))
+        entries, known = self.entries, self._known
         for one in listed:
+            path = above + one.name
             try:
-                self._take(one, above + one.name, rules)
+                told = one.stat(follow_symlinks=False)
+                was = known.get(path)
+                # Nearly all of a second look: as short as can be.
+                if (
+                    was is None
+                    or was[7] != told.st_ctime_ns
+                    or was[6] != told.st_ino
+                    or was[0] is _FOLDER
+                ):
+                    self._take(one, path, rules, told)
+                else:
+                    entries[path] = was
             except FileNotFoundError:  # it went meanwhile
                 continue
 
-    def _take(self, one: "os.DirEntry[bytes]", path: bytes, rules: Ignored | None) -> None:
-        told = one.stat(follow_symlinks=False)
+    def _is_untouched(self, folder: bytes) -> bool:
+        path = folder[:-1]
+        return path not in self._fresh and path in self._known
+
+    def _take(
+        self,
+        one: "os.DirEntry[bytes]",
+        path: bytes,
+        rules: Ignored | None,
+        told: os.stat_result,
+    ) -> None:
         is_folder = stat.S_ISDIR(told.st_mode)
         if why := self._find_why(one, path, rules, told, is_folder=is_folder):
             self._leave_out(path, why)
@@ -137,7 +170,7 @@ class _Look:
         was = self._known.get(path)
         if was is None or (was.changed_ns, was.inode) != (told.st_ctime_ns, told.st_ino):
             target = os.readlink(one.path) if stat.S_ISLNK(told.st_mode) else b""
-            was = entry_of(told, target)
+            was = self._fresh[path] = entry_of(told, target)
         self.entries[path] = was
         if is_folder:
             inside = None if one.name == _GIT else rules
@@ -173,6 +206,17 @@ class _Look:
         self.left_out_count += 1
         if len(self.left_out) < MOST_LEFT_OUT:
             self.left_out[path] = why
+
+
+def _group_objects(known: Mapping[bytes, Entry]) -> dict[bytes, dict[bytes, Entry]]:
+    """Group the objects of git by the folder that they are in, for folders with nothing but files."""
+    found: dict[bytes, dict[bytes, Entry]] = {}
+    for path, entry in known.items():
+        if _OBJECTS in path and b".git/" in path and entry[0] is Kind.FILE:
+            above, _, _ = path.rpartition(b"/")
+            if len(above) - above.rfind(b"/") == 3:  # two hexadecimal digits
+                found.setdefault(above + b"/", {})[path] = entry
+    return found
 
 
 def _rules_above(folder: bytes) -> Ignored:

@@ -142,13 +142,18 @@ class FolderRecording:
             self._store.folders.adopt(self._provisional, run)
         self._store.folders.save(run, self.manifest)
 
-    def look_again(self, known: Manifest) -> Manifest:
-        """Look at the folder as it is now; what nobody touched since `known` is taken from there. Raises: OSError."""
+    def look_again(self, known: Manifest, fresh: dict[bytes, Entry] | None = None) -> Manifest:
+        """Look at the folder as it is now; what nobody touched since `known` is taken from there.
+
+        fresh: gets what was touched.
+        Raises: OSError.
+        """
         found = look(
             self.area.folder,
             left_out=self._left_out,
             tracked=self._tracked,
             known=known.entries,
+            fresh=fresh,
             limits=Limits(time_s=_SAVING_S if self.saves else _LISTING_S * 2),
         )
         return replace(found, saved=known.saved, rules=known.rules)

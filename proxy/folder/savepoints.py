@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...store import Store
-from ...tape.folders.manifest import Manifest, find_step
+from ...tape.folders.manifest import Entry, Manifest, find_step
 from .recording import FolderRecording
 
 if TYPE_CHECKING:
@@ -43,15 +43,11 @@ class Savepoints:
         recording = self._recording
         recording.adopt(run)
         last = self._last or recording.manifest
-        now = recording.look_again(last)
-        touched = {
-            path: entry
-            for path, entry in now.entries.items()
-            if entry is not last.entries.get(path)
-        }
+        touched: dict[bytes, Entry] = {}
+        now = recording.look_again(last, touched)
         saver = recording.make_saver(trusted=True)
         contents = list(saver.read(touched))
         made = replace(now, entries={**now.entries, **saver.entries}, seq=seq)
         self._number += 1
-        self._store.folders.save_step(run, self._number, find_step(last, made), contents)
+        self._store.folders.save_step(run, self._number, find_step(last, made, touched), contents)
         self._last = made

@@ -4,7 +4,7 @@ Paths are bytes, relative, with slashes between their parts: names need not be U
 names in `left_out`. Source of the kinds: inode(7).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -189,16 +189,18 @@ class Step(NamedTuple):
         )
 
 
-def find_step(before: Manifest, after: Manifest) -> Step:
-    """Find how two manifests differ, down to the times of files."""
+def find_step(before: Manifest, after: Manifest, touched: Iterable[bytes] | None = None) -> Step:
+    """Find how two manifests differ, down to the times of files.
+
+    touched: the paths of `after` that may differ; all, where it is not given.
+    """
     had, has = before.entries, after.entries
     written = {
-        path: entry
-        for path, entry in has.items()
-        # Most are the very same object: a look takes them from the one before it.
-        if (was := had.get(path)) is not entry and was != entry
+        path: has[path]
+        for path in (has if touched is None else touched)
+        if had.get(path) != has[path]
     }
-    return Step(after.seq, written, tuple(path for path in had if path not in has))
+    return Step(after.seq, written, tuple(had.keys() - has.keys()))
 
 
 def pack_step(step: Step) -> bytes:
