@@ -14,6 +14,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,14 +30,15 @@ from .git import find_git_state, find_tracked_ignored
 from .layers import Written, find, list_written, make_base
 from .look import Limits, look
 from .overlay import (
+    Trial,
     Tried,
     bind_row,
     explain,
+    find_overlay,
     find_places,
     is_in_memory,
     make_room,
     overlay_rows,
-    try_overlay,
 )
 from .restore import Plan, apply_plan
 
@@ -67,6 +69,8 @@ class Wanted(NamedTuple):
     """Folders in `left_out` that the command reads all the same, as the certificate's."""
     renames: bool = False
     """Whether folders are going to be renamed."""
+    trial: Future[Trial] | None = None
+    """Gives where the layers of an overlay can be; None where nobody has looked yet."""
     stays: bool = False
     """Whether what is written is going to be kept: then nothing is put back first."""
 
@@ -347,12 +351,14 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
         if wanted.mode == AUTO and not small:
             reason = ["the recording renamed a folder, which an overlay refuses"]
         return _open_copy(store, area, wanted, seen, reason)
-    tried: list[Tried] = []
-    for place in find_places(store.path, area.folders):
-        failure = try_overlay(area.folder, place, of_user=wanted.of_user)
-        if failure is None:
-            return _open_overlay(area, wanted, place, tried)
-        tried.append(failure)
+    trial = wanted.trial
+    place, tried = (
+        trial.result()
+        if trial is not None
+        else find_overlay(store.path, area.folder, area.folders, of_user=wanted.of_user)
+    )
+    if place is not None:
+        return _open_overlay(area, wanted, place, tried)
     why = explain(tried)
     if wanted.mode == OVERLAY:
         raise EngineError(

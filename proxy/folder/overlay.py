@@ -201,6 +201,29 @@ def try_overlay(folder: str, place: str, *, of_user: bool) -> Tried | None:
     return Tried(place, int(number) if number.isdigit() else 0, text or "it ended")
 
 
+class Trial(NamedTuple):
+    """Where layers can be."""
+
+    place: str | None
+    """None where no overlay can be had."""
+    tried: list[Tried]
+    """Places that do not do."""
+
+
+def find_overlay(store: Path, folder: str, folders: Iterable[str], *, of_user: bool) -> Trial:
+    """Find where the layers of an overlay over a folder can be. Blocks.
+
+    folders: those that layers must not be in, among them this one.
+    """
+    tried: list[Tried] = []
+    for place in find_places(store, folders):
+        failure = try_overlay(folder, place, of_user=of_user)
+        if failure is None:
+            return Trial(place, tried)
+        tried.append(failure)
+    return Trial(None, tried)
+
+
 def explain(tried: Sequence[Tried]) -> str:
     """Say in a few words why no overlay can be had."""
     if not tried:

@@ -174,11 +174,11 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         ]
         file = _open_file(output, stack, kept)
         search = _begin_search(config, wanted, stack)
+        work = WorkFolder(runtime, config, in_container=wanted.container_host is not None)
+        stack.callback(work.close)
         await stack.enter_async_context(runtime)
         seed = open_receipt_key(config.store)
         restrict_imports()
-        work = WorkFolder(runtime, config, in_container=wanted.container_host is not None)
-        stack.callback(work.close)
         archived = await asyncio.to_thread(ArchivedFiles, find_archives(config))
         for_clock = asyncio.get_running_loop().create_task(_look(config, config_file, file))
         if config.mode is Mode.PLAYBACK:

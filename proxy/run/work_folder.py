@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +19,7 @@ from ..errors import EngineError
 from ..folder.area import Area, find_area
 from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Wanted, prepare
 from ..folder.look import IgnoreFilter
-from ..folder.overlay import command_words
+from ..folder.overlay import Trial, command_words, find_overlay
 from ..folder.recording import MOST_ROWS, FolderRecording, effect_rows
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
@@ -38,12 +40,13 @@ class WorkFolder:
     """The working folder of one command."""
 
     def __init__(self, runtime: Runtime, config: Config, *, in_container: bool) -> None:
-        """Prepare; nothing is looked at yet.
+        """Prepare, before the proxy starts: whether an overlay works here is tried meanwhile.
 
         in_container: the command sees the files of an image.
         """
         self._runtime = runtime
         self._config = config
+        self._trial: Future[Trial] | None = None
         self._area = None if in_container else _find_area()
         self._in_container = in_container
         own = config.store, config.public_ca_dir, *find_archives(config)
@@ -52,6 +55,28 @@ class WorkFolder:
         self._execution: Execution | None = None
         self._recording: FolderRecording | None = None
         self._savepoints: Savepoints | None = None
+        self._of_user = config.sandbox.replay != "none" or os.geteuid() != 0
+        if config.mode is Mode.PLAYBACK and config.files.replay in (AUTO, OVERLAY):
+            self._begin_trial()
+
+    def _begin_trial(self) -> None:
+        area = self._area
+        if area is None or area.folder == "/":
+            return
+        trial: Future[Trial] = Future()
+
+        def run() -> None:
+            try:
+                trial.set_result(
+                    find_overlay(
+                        self._config.store, area.folder, area.folders, of_user=self._of_user
+                    )
+                )
+            except Exception as error:  # raised by whoever asks for the result
+                trial.set_exception(error)
+
+        threading.Thread(target=run, name="playhead-overlay", daemon=True).start()
+        self._trial = trial
 
     @property
     def mounts(self) -> list[dict[str, Any]]:
@@ -114,7 +139,8 @@ class WorkFolder:
         tape = store.runs.get(run)
         wanted = Wanted(
             config.files.replay,
-            of_user=sandboxed or os.geteuid() != 0,
+            of_user=self._of_user,
+            trial=self._trial,
             left_out=self._left_out,
             kept=kept,
             shown=(str(self._own[1]),),

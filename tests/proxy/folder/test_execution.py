@@ -15,7 +15,7 @@ from playhead.proxy.errors import EngineError
 from playhead.proxy.folder import execution as module
 from playhead.proxy.folder.area import Area
 from playhead.proxy.folder.execution import Execution, Wanted, prepare
-from playhead.proxy.folder.overlay import Tried, command_words
+from playhead.proxy.folder.overlay import Trial, Tried, command_words
 from playhead.proxy.folder.recording import FolderRecording
 from playhead.store import RunInfo, Store
 from playhead.tape.folders.changes import Change
@@ -185,7 +185,7 @@ def test_where_there_is_no_overlay_the_fallback_and_its_cost_are_said(
     """With the kernel's error; who asked for an overlay gets no other thing."""
     monkeypatch.setattr(module, "SMALL_ENTRIES", 3)
     failed = Tried("/var/tmp", 22, "Invalid argument")
-    monkeypatch.setattr(module, "try_overlay", lambda *_, **__: failed)
+    monkeypatch.setattr(module, "find_overlay", lambda *_, **__: Trial(None, [failed]))
     with closing(recorded.prepare()) as execution:
         assert execution.mode == "copy"
         assert "EINVAL: Invalid argument (/var/tmp)" in execution.said[0]
