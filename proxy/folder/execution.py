@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ...store import RunInfo, Store
 from ...tape.folders.changes import Change, FileEffect, find_changes, say_differences
-from ...tape.folders.manifest import Entry, Kind, Manifest
+from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from ..errors import EngineError
 from .area import Area
 from .contents import hash_file
@@ -39,6 +39,7 @@ from .overlay import (
     is_in_memory,
     make_room,
     overlay_rows,
+    try_namespace,
 )
 from .restore import Plan, apply_plan
 
@@ -46,6 +47,8 @@ AUTO, OVERLAY, COPY, IN_PLACE = "auto", "overlay", "copy", "in-place"
 SMALL_ENTRIES, SMALL_BYTES = 200, 4 << 20
 """A folder with no more than that is copied as fast as an overlay is mounted."""
 _MOST_COPIED = 500_000
+_LISTING_S, _QUICK_S = 20.0, 0.5
+"""Longest time for listing a folder whose contents were saved, and of another one."""
 _COMPARE_S = 1.0
 """Longest time for hashing files that were touched since the recording."""
 _LEAST_FREE = 4 << 20
@@ -67,10 +70,10 @@ class Wanted(NamedTuple):
     """Folders that stay the real ones, for they are written to for us."""
     shown: tuple[str, ...] = ()
     """Folders in `left_out` that the command reads all the same, as the certificate's."""
-    renames: bool = False
-    """Whether folders are going to be renamed."""
     trial: Future[Trial] | None = None
     """Gives where the layers of an overlay can be; None where nobody has looked yet."""
+    sandboxed: bool = True
+    """Whether a sandbox mounts it, which says itself where it cannot be made."""
     stays: bool = False
     """Whether what is written is going to be kept: then nothing is put back first."""
 
@@ -239,7 +242,8 @@ def compare(
     then = store.folders.find(tape, at)
     known = then.entries if then is not None else None
     tracked = find_tracked_ignored(area.folder)
-    now = look(area.folder, left_out=left_out, tracked=tracked, known=known)
+    limits = Limits(time_s=_LISTING_S if then is not None and then.saved else _QUICK_S)
+    now = look(area.folder, left_out=left_out, tracked=tracked, known=known, limits=limits)
     if then is None:
         return Seen(None, now, [], [])
     until = time.monotonic() + _COMPARE_S
@@ -256,7 +260,7 @@ def compare(
         return hash_file(now.folder + b"/" + path) != was.digest
 
     changes = find_changes(then.entries, now.entries, differs)
-    git = find_git_state(area.folder)
+    git = find_git_state(area.folder, asked=False)
     said = list(say_differences(then, Manifest(now.folder, git=git), changes))
     if said and then.folder != now.folder:
         said.insert(0, f"another folder than {os.fsdecode(then.folder)}")
@@ -339,6 +343,14 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
     """Choose how, and make room for it."""
     if wanted.mode == IN_PLACE:
         return Execution(area, IN_PLACE)
+    if not wanted.sandboxed and (why := _find_why_not(wanted)):
+        if wanted.mode != AUTO:
+            raise EngineError(
+                f"the folder {area.folder} cannot be an overlay or a copy: {why}",
+                "--in-place runs the command on the folder itself",
+            )
+        said = f"no namespaces here ({why}): the command works on your folder itself"
+        return Execution(area, IN_PLACE, [said])
     small = (
         not seen.now.omitted
         and len(seen.now.entries) <= SMALL_ENTRIES
@@ -346,7 +358,8 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
         and not any(why == "ignored" for why in seen.now.left_out.values())
         and not area.also
     )
-    if wanted.mode == COPY or (wanted.mode == AUTO and (small or wanted.renames)):
+    renames = seen.then is not None and seen.then.renamed > 0
+    if wanted.mode == COPY or (wanted.mode == AUTO and (small or renames)):
         reason = []
         if wanted.mode == AUTO and not small:
             reason = ["the recording renamed a folder, which an overlay refuses"]
@@ -366,6 +379,14 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
             "--files copy runs the command on a copy, --in-place on the folder itself",
         )
     return _open_copy(store, area, wanted, seen, [f"no overlay here ({why})"])
+
+
+def _find_why_not(wanted: Wanted) -> str:
+    """Say why nothing can be mounted outside of a sandbox; empty where it can."""
+    if wanted.trial is not None and wanted.trial.result().place is not None:
+        return ""
+    failure = try_namespace(of_user=wanted.of_user)
+    return "" if failure is None else explain([failure])
 
 
 def _open_overlay(area: Area, wanted: Wanted, place: str, tried: list[Tried]) -> Execution:
@@ -428,7 +449,7 @@ def _put_back(
             and one.entry.unsaved
         ]
     if missing:
-        shown = ", ".join(os.fsdecode(one) for one in missing[:3])
+        shown = ", ".join(map(show_path, missing[:3]))
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         execution.said.append(f"not saved, and so as they are now: {shown}{more}")
 

@@ -27,12 +27,17 @@ _VARIABLES = {
 _MOST_BYTES = 1 << 20
 
 
-def find_git_state(folder: str) -> GitState | None:
-    """Give the state of the work tree whose top a folder is; None where it is none. Blocks, at most a few seconds."""
+def find_git_state(folder: str, *, asked: bool = True) -> GitState | None:
+    """Give the state of the work tree whose top a folder is; None where it is none. Blocks, at most a few seconds.
+
+    asked: whether git is asked for changed files; else they are not known.
+    """
     git = os.path.join(folder, ".git")
     if not os.path.lexists(git):
         return None
     head, branch = _read_head(git)
+    if not asked:
+        return GitState(head, branch, None)
     told = _ask(folder, ["status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules"])
     if told is None:
         return GitState(head, branch, None)

@@ -6,12 +6,14 @@ outside of the folder. Tried are, in this order: the store's disk, the user's ca
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from json import dumps
 from pathlib import Path
@@ -24,6 +26,7 @@ from ..sandbox.filesystem.working_copies import BIND, OVERLAY, find_mounts_in
 from ..sandbox.preflight import find_switch
 
 _PATIENCE_S = 20.0
+_YOUNG_NS = 60_000_000_000
 _PREFIX = "playhead-folder-"
 _SHARED_MEMORY = "/dev/shm"
 _MOST_MEMORY_KINDS = ("tmpfs", "ramfs")
@@ -47,7 +50,7 @@ def find_places(store: Path, folders: Iterable[str]) -> Iterator[str]:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     given = [
         str(store.resolve().parent),
-        os.path.join(cache, "playhead"),
+        os.path.join(cache, "playhead", "folders"),
         tempfile.gettempdir(),
         "/var/tmp",
         os.environ.get("XDG_RUNTIME_DIR", ""),
@@ -66,13 +69,38 @@ def find_places(store: Path, folders: Iterable[str]) -> Iterator[str]:
 @contextlib.contextmanager
 def make_room(place: str) -> Iterator[str]:
     """Make a folder of this user's alone, and remove it with whatever is in it. Raises: OSError."""
-    if place.endswith("/playhead"):
+    if place.endswith("/playhead/folders"):
         os.makedirs(place, 0o700, exist_ok=True)
+    _remove_left(place)
     made = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
+    # Held until this process ends, however it ends: then the next one removes what is left.
+    held = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield made
     finally:
         remove_tree(made)
+        os.close(held)
+
+
+def _remove_left(place: str) -> None:
+    """Remove what processes that were killed have left. A folder that was made just now may not be held yet: it stays."""
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        for one in entries:
+            if not one.name.startswith(_PREFIX) or not one.is_dir(follow_symlinks=False):
+                continue
+            told = one.stat(follow_symlinks=False)
+            if told.st_uid != os.geteuid() or time.time_ns() - told.st_ctime_ns < _YOUNG_NS:
+                continue
+            with contextlib.suppress(OSError):
+                held = os.open(
+                    one.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                )
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    remove_tree(one.path)
+                finally:
+                    os.close(held)
 
 
 def remove_tree(folder: str) -> None:
@@ -222,6 +250,25 @@ def find_overlay(store: Path, folder: str, folders: Iterable[str], *, of_user: b
             return Trial(place, tried)
         tried.append(failure)
     return Trial(None, tried)
+
+
+def try_namespace(*, of_user: bool) -> Tried | None:
+    """Make namespaces in which something can be mounted; None where that works. Blocks, some 20 ms."""
+    words = command_words([], [], of_user=of_user)
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Tried("namespaces", 0, str(error))
+    if done.returncode == 0:
+        return None
+    number, _, text = done.stderr.decode(errors="replace").strip().partition(" ")
+    return Tried("namespaces", int(number) if number.isdigit() else 0, text)
 
 
 def explain(tried: Sequence[Tried]) -> str:

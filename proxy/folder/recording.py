@@ -31,7 +31,7 @@ from .look import Limits, look
 
 _LISTING_S = 0.5
 _SAVING_S = 20.0
-_HASHING_S = 2.0
+_HASHING_S = 0.5
 """Longest wait for hashes once the command has ended."""
 MOST_ROWS = 1000
 _MOST_NAMED = 5
@@ -165,10 +165,12 @@ class FolderRecording:
             self._stop = True
             self._thread.join()
             self.manifest = replace(self.manifest, entries=self._hashed)
-            self._run = None
         self.adopt(run)
-        before = self.manifest
-        after = self.look_again(before)
+        after = self.look_again(self.manifest)
+        renamed = find_renamed_folders(self.manifest, after)
+        self.manifest = before = replace(self.manifest, renamed=renamed)
+        # Once more: with hashes that were not there when the run began, and what was renamed.
+        self._store.folders.save(run, before)
         folder = before.folder
 
         def differs(path: bytes, was: Entry, now: Entry) -> bool:
@@ -184,7 +186,7 @@ class FolderRecording:
         return {
             "folder": {
                 **describe(before, self._redact),
-                "renamed": find_renamed_folders(before, after),
+                "renamed": renamed,
             },
             "file_effects": effect_rows(hashed, self._redact),
             "file_effects_omitted": max(0, len(changes) - MOST_ROWS),

@@ -8,8 +8,9 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...store import Store
+from ...store import Store, StoreError
 from ...tape.folders.manifest import Entry, Manifest, find_step
+from ..standard_streams import print_status
 from .recording import FolderRecording
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ class Savepoints:
         if open_run.info is None or not pending.seq:
             return
         async with self._lock:
-            await asyncio.to_thread(self.take, open_run.info.number, pending.seq)
+            try:
+                await asyncio.to_thread(self.take, open_run.info.number, pending.seq)
+            except (OSError, StoreError) as error:
+                print_status(f"playhead: no savepoint before exchange {pending.seq}: {error}")
 
     def take(self, run: int, seq: int) -> None:
         """Make one. Blocks, some 30 ms for 10,000 files. Raises: StoreUnwritable; OSError."""

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 
 from ...addons.run.run_state import OpenRun
 from ...config import Config, Mode
-from ...store import RunInfo
+from ...store import RunInfo, StoreError
 from ...store.encryption.key import VARIABLE as KEY_VARIABLE
-from ...tape.records.events import EventKind
 from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..folder.area import Area, find_area
@@ -128,7 +127,10 @@ class WorkFolder:
     async def _adopt(self, open_run: OpenRun) -> None:
         """Have the run own what was looked at, so that it is there even if we are killed."""
         if self._recording is not None and open_run.info is not None:
-            await asyncio.to_thread(self._recording.adopt, open_run.info.number)
+            try:
+                await asyncio.to_thread(self._recording.adopt, open_run.info.number)
+            except StoreError as error:  # it is tried again at the end
+                print_status(f"playhead: the folder's manifest cannot be saved: {error}")
 
     async def _begin_replay(
         self, area: Area, run: str, preload_bundle: PreloadBundle | None
@@ -144,24 +146,12 @@ class WorkFolder:
             left_out=self._left_out,
             kept=kept,
             shown=(str(self._own[1]),),
-            renames=await asyncio.to_thread(self._finds_renames, tape),
+            sandboxed=sandboxed,
             stays=config.files.keep_writes,
         )
-        try:
-            self._execution = await asyncio.to_thread(prepare, store, tape, area, wanted)
-        except EngineError:
-            if sandboxed or wanted.mode != AUTO:
-                raise
-            self._execution = Execution(area, IN_PLACE)
+        self._execution = await asyncio.to_thread(prepare, store, tape, area, wanted)
         for text in self._execution.said:
             print_status(f"playhead: {text}")
-
-    def _finds_renames(self, tape: RunInfo) -> bool:
-        """Say whether the command of a recording renamed a folder that was there before."""
-        for event in self._runtime.store.events.all(tape):
-            if event.kind is EventKind.NOTED and "folder" in event.data:
-                return bool(event.data["folder"].get("renamed"))
-        return False
 
     def look(self) -> AnyFolder:
         """Look at what the command is about to see. Blocks."""
@@ -205,7 +195,7 @@ class WorkFolder:
                 return noted
             if self._execution is not None:
                 return await asyncio.to_thread(self._finish_replay, self._execution, redact)
-        except OSError as error:
+        except (OSError, StoreError) as error:
             print_status(f"playhead: what the command wrote cannot be listed: {error}")
         return {}
 

@@ -96,6 +96,8 @@ class Manifest:
     """Whether contents were to be saved."""
     rules: bytes = b""
     """By which rules it was decided what is a secret."""
+    renamed: int = 0
+    """Of the start: how many folders the command renamed since, once it has ended."""
     seq: int = 0
     """The exchange before which it was taken; 0 of the start."""
 
@@ -136,6 +138,7 @@ def pack_manifest(manifest: Manifest) -> bytes:
             ],
             "saved": manifest.saved,
             "rules": manifest.rules,
+            "renamed": manifest.renamed,
             "seq": manifest.seq,
         }
     )
@@ -159,6 +162,7 @@ def unpack_manifest(data: bytes) -> Manifest:
             else GitState(git[0], git[1], None if git[2] is None else tuple(git[2]), git[3]),
             saved=value["saved"],
             rules=value["rules"],
+            renamed=value["renamed"],
             seq=value["seq"],
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -185,6 +189,7 @@ class Step(NamedTuple):
             None,
             manifest.saved,
             manifest.rules,
+            0,
             self.seq,
         )
 

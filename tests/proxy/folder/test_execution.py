@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,7 +175,11 @@ def test_by_itself_a_large_folder_has_an_overlay(
     monkeypatch.setattr(module, "SMALL_ENTRIES", 3)
     with closing(recorded.prepare()) as execution:
         assert execution.mode == "overlay"
-    with closing(recorded.prepare(renames=True)) as execution:
+    info = recorded.run
+    start = recorded.store.folders.find(info)
+    assert start is not None
+    recorded.store.folders.save(info.number, replace(start, renamed=1))
+    with closing(recorded.prepare()) as execution:
         assert execution.mode == "copy"
         assert "renamed a folder" in execution.said[0]
 
@@ -192,6 +197,20 @@ def test_where_there_is_no_overlay_the_fallback_and_its_cost_are_said(
         assert "6 files, 0 MB, about 1 s" in execution.said[0]
     with pytest.raises(EngineError, match=r"no overlay over .*EINVAL"):
         recorded.prepare("overlay")
+
+
+def test_without_namespaces_it_is_said_that_the_command_works_in_place(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of a sandbox, which says so itself; who asked for a copy gets no other thing."""
+    failed = Tried("namespaces", 1, "Operation not permitted")
+    monkeypatch.setattr(module, "try_namespace", lambda **_: failed)
+    with closing(recorded.prepare(sandboxed=False)) as execution:
+        assert execution.mode == "in-place"
+        assert "no namespaces here" in execution.said[0]
+        assert "EPERM" in execution.said[0]
+    with pytest.raises(EngineError, match="cannot be an overlay or a copy"):
+        recorded.prepare("copy", sandboxed=False)
 
 
 def test_a_folder_too_large_for_a_copy_is_refused(
