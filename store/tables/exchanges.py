@@ -1,14 +1,21 @@
 """The exchanges of runs: each is written once its outcome is known, with all its rows or not at all."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import batched
 from typing import NamedTuple
 
 import lmdb
 
 from ...tape.exchange import Exchange, RawAnswer, Seq
-from ...tape.records.codec import BadRecord, decode_exchange, encode_exchange
+from ...tape.records.codec import (
+    BadRecord,
+    EncodedExchange,
+    decode_exchange,
+    encode_exchange,
+    split_exchange,
+)
 from ...tape.records.events import Event, content_hash, with_hashes
 from ..deltas import record_codec
 from ..deltas.base64_blobs import Blobs, Extracted
@@ -25,6 +32,9 @@ from .events import EventLog
 from .originals import Originals
 from .run_info import RunInfo
 from .websocket_messages import Messages
+
+_BLOCK = 16
+"""Exchanges that are read in one transaction where many are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +234,26 @@ class Exchanges:
             return decode_exchange(value) if value is not None else None
         except BadRecord as error:
             raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+
+    def raw(self, info: RunInfo, seqs: Iterable[int]) -> Iterator[tuple[int, EncodedExchange]]:
+        """Read exchanges as they are encoded, a few in each transaction: to look for bytes in many of them.
+
+        seqs: in order, or each is unpacked from its delta bases anew; those that the run does not hold are left out.
+        Raises: LogCorrupt, naming the run and the seq.
+        """
+        for block in batched(seqs, _BLOCK):
+            found: list[tuple[int, EncodedExchange]] = []
+            seq = block[0]
+            try:
+                with self._database.reading() as transaction:
+                    for seq in block:
+                        value = self._records.find(transaction, info.number, seq)
+                        if value is not None:
+                            value = self._blobs.restore(transaction, info.number, value)
+                            found.append((seq, split_exchange(value)))
+            except BadRecord as error:
+                raise LogCorrupt(f"run {info.id}, exchange {seq}: {error}") from error
+            yield from found
 
     def holds(self, info: RunInfo, seq: int) -> bool:
         """Say whether a run holds an exchange, without reading it; people may ask for any number."""

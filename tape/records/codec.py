@@ -50,6 +50,14 @@ MESSAGE_VERSION = 1
 _FOUR = b"\x94"
 """Begins an array of four in msgpack."""
 _BIN_8, _BIN_16, _BIN_32 = (struct.Struct(form) for form in (">BB", ">BH", ">BI"))
+_BINS = {
+    0xC4: (struct.Struct(">B"), 2),
+    0xC5: (struct.Struct(">H"), 3),
+    0xC6: (struct.Struct(">I"), 5),
+}
+"""How msgpack writes the length of bytes, and in how many bytes of its own, by the first of them."""
+_FIELD_BYTES = 8192
+"""Most exchanges have less beside their bodies."""
 _PIECE = struct.Struct(">QIQQ")
 PIECE_BYTES = _PIECE.size
 _HEADERS_AT = 6
@@ -72,6 +80,50 @@ class Apart(NamedTuple):
     response_headers: Headers | None
     """None without a response."""
     response_body: bytes | None
+
+
+class EncodedExchange(NamedTuple):
+    """An exchange that is still packed, and where its bodies are: to look for bytes without unpacking it."""
+
+    value: bytes
+    answer_at: int
+    """Where the body of the response begins, with its head of msgpack; before it are the other fields."""
+    body_at: int
+    """Where the body of the request begins; it goes to the end."""
+
+
+def _skip_fields(value: bytes) -> int:
+    """Find where the version and the fields of a packed exchange end; most of it need not be copied for that."""
+    for size in (_FIELD_BYTES, len(value)):
+        reader = msgpack.Unpacker(max_buffer_size=1 << 28, strict_map_key=False)
+        reader.feed(memoryview(value)[:size])
+        try:
+            reader.read_array_header()
+            reader.skip()
+            reader.skip()
+            return int(reader.tell())
+        except msgpack.OutOfData:
+            continue
+    raise BadRecord(f"an exchange that ends after {len(value)} bytes")
+
+
+def split_exchange(value: bytes) -> EncodedExchange:
+    """Find the bodies of a packed exchange.
+
+    Raises: BadRecord.
+    """
+    try:
+        if value[:1] != _FOUR:
+            raise BadRecord("not an exchange: expected four parts")
+        answer_at = _skip_fields(value)
+        form, head = _BINS[value[answer_at]]
+        (size,) = form.unpack_from(value, answer_at + 1)
+        body_at = answer_at + head + size
+        if body_at >= len(value):
+            raise BadRecord(f"an exchange that ends after {len(value)} bytes")
+        return EncodedExchange(value, answer_at, body_at)
+    except (ValueError, TypeError, KeyError, IndexError, struct.error) as error:
+        raise BadRecord(f"not an exchange: {str(error)[:200]}") from error
 
 
 def encode_exchange(exchange: Exchange) -> bytes:

@@ -26,6 +26,7 @@ from playhead.tape.records.codec import (
     decode_exchange,
     encode_exchange,
     encode_rest,
+    split_exchange,
     unpack,
 )
 from playhead.tape.records.events import (
@@ -45,6 +46,17 @@ from playhead.tests.support.strategies import exchanges, plain_values
 def test_an_exchange_comes_back_as_it_was(exchange: Exchange) -> None:
     """Every field, every byte, lone surrogates included."""
     assert decode_exchange(encode_exchange(exchange)) == exchange
+
+
+@given(exchanges())
+def test_the_bodies_of_a_packed_exchange_are_found(exchange: Exchange) -> None:
+    """Without unpacking it: both are where it says, and nothing else is."""
+    value, answer_at, body_at = split_exchange(encode_exchange(exchange))
+    answered = exchange.response.body if exchange.response is not None else b""
+    assert unpack(value[answer_at:body_at]) == answered
+    assert unpack(value[body_at:]) == exchange.request.body
+    with pytest.raises(BadRecord):
+        split_exchange(value[: body_at - 1])
 
 
 @given(exchanges())
