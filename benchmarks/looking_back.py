@@ -1,8 +1,8 @@
-"""What looking back costs: the state at a step of a long run, and the page of its steps, against the bars.
+"""What looking back costs: the state at a step of a long run, the origin of a value, and the page of steps, against the bars.
 
 A run of an agent with two sub-agents by turns is written into a store made for it: each request repeats its conversation, which is
-compacted every 120 messages. State is measured in process, from an open store, as CPU milliseconds at steps drawn at random; the page
-as a command, in CPU seconds of its process.
+compacted every 120 messages. State and origin are measured in process, from an open store, as CPU milliseconds at steps drawn at random;
+the origin at the last step, too, whose value nothing has before it. The page is measured as a command, in CPU seconds of its process.
 
 uv run python benchmarks/looking_back.py [EXCHANGES] [STORE [RUN]]
 """
@@ -24,15 +24,18 @@ from playhead.store import Record, Store
 from playhead.tape.exchange import Lane, RequestClass, Response
 from playhead.tests.support.dialects import make_request, make_stream
 from playhead.tests.support.exchanges import fingerprint_of, make_exchange, make_record
+from playhead.timeline.blame.find_origin import find_blame
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.find_state import find_state
 
 EXCHANGES = 10_000
 STATE_BAR_MS = 20.0
+BLAME_BAR_MS = 100.0
 SHOW_STEPS = 1000
 SHOW_BAR_S = 1.0
 _COMPACTED = 120
 _STATES = 60
+_BLAMES = 20
 
 
 def say(rng: random.Random, words: int) -> str:
@@ -150,6 +153,23 @@ def measure_states(folder: Path, run: str) -> tuple[float, float, int]:
     return median(took), max(took), largest
 
 
+def measure_blames(folder: Path, run: str) -> tuple[float, float]:
+    """Give the median of origins at random steps, and the longest of those at the last step, in CPU milliseconds."""
+    rng, took, last = random.Random(7), [], []
+    with Store.open(folder, readonly=True) as store:
+        exchanges = Exchanges(store, store.runs.get(run))
+        seqs = exchanges.seqs
+        for number in range(_BLAMES):
+            seq = seqs[-1] if number % 4 == 0 else rng.choice(seqs[len(seqs) // 10 :])
+            exchange = exchanges.find(seq)
+            assert exchange is not None
+            count = len(json.loads(exchange.request.body)["messages"])
+            began = time.process_time()
+            find_blame(exchanges, seq, f"$.messages[{count - 1}].content[0].content")
+            (last if number % 4 == 0 else took).append((time.process_time() - began) * 1000)
+    return median(took), max(last)
+
+
 def measure_show(folder: Path, run: str) -> float:
     """Give the CPU seconds of `playhead show`, the least of three."""
     command = [sys.executable, "-m", "playhead.proxy.cli", "show", run, "--store", str(folder)]
@@ -169,6 +189,10 @@ def report(folder: Path, states: str, page: str) -> None:
         f"state: median {middle:.1f} ms, longest {longest:.1f} ms of {_STATES}; bar {STATE_BAR_MS} ms"
     )
     print(f"       largest request {largest} bytes")
+    drawn, last = measure_blames(folder, page)
+    print(
+        f"blame {page}: median {drawn:.1f} ms, at its last step {last:.1f} ms; bar for {SHOW_STEPS} steps {BLAME_BAR_MS} ms"
+    )
     print(
         f"show {page}: {measure_show(folder, page):.2f} s; bar for {SHOW_STEPS} steps {SHOW_BAR_S} s"
     )

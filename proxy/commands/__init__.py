@@ -6,7 +6,7 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import approvals, inspect, look_back, retention, setup, tape_files
+from . import approvals, causes, inspect, look_back, retention, setup, tape_files
 from . import container_entrypoints as compose
 from . import record_replay as run
 from . import store_maintenance as store_care
@@ -20,6 +20,9 @@ COMMANDS: tuple[click.Command, ...] = (
         look_back.state,
         look_back.context,
         look_back.files,
+        causes.blame,
+        causes.cache,
+        causes.history,
         inspect.receipt,
         inspect.effects,
         inspect.contracts,

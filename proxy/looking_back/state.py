@@ -4,13 +4,12 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Iterator
 from datetime import datetime
 
 import click
 
 from ...config import Config
-from ...store import Store, StoreError
+from ...store import StoreError
 from ...timeline.state.calls_before import Exchanges
 from ...timeline.state.find_state import find_seq_at, find_state
 from ...timeline.state.lost import look_at
@@ -21,9 +20,8 @@ from ...timeline.state.render import (
     render_state,
     state_json,
 )
-from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
 from ..progress import ProgressBar
+from .open_run import opened
 
 _SINCE = re.compile(r"\+(\d+(?:\.\d+)?)(ms|s|min|h)?")
 _UNITS = {"ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000, "h": 3_600_000_000_000}
@@ -63,13 +61,6 @@ def parse_time(text: str, begin_ns: int) -> int:
         ) from None
 
 
-@contextlib.contextmanager
-def _opened(config: Config, run: str) -> Iterator[tuple[Store, Exchanges]]:
-    restore_runs(config, run)
-    with open_store(config, readonly=True) as store:
-        yield store, Exchanges(store, store.runs.get(run))
-
-
 def show_state(
     config: Config, run: str, place: str | None, at: str | None, *, as_json: bool, full: bool
 ) -> int:
@@ -77,7 +68,7 @@ def show_state(
 
     Raises: ValueError for what is neither; UnknownRun; StoreError.
     """
-    with _opened(config, run) as (_, exchanges):
+    with opened(config, run) as (_, exchanges):
         if place is not None:
             seq, part = parse_place(place)
         else:
@@ -123,7 +114,7 @@ def show_context(
 
     Raises: UnknownRun; StoreError.
     """
-    with _opened(config, run) as (_, exchanges):
+    with opened(config, run) as (_, exchanges):
         with ProgressBar("reading") as progress:
             found = look_at(exchanges, seq, progress)
         if as_json:

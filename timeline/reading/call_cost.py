@@ -109,6 +109,13 @@ def _find_price(
         )
 
 
+def find_price(
+    request: HttpRequest, dialect: str, model: str | None, usage: Usage, started_ns: int
+) -> Decimal | None:
+    """Find what a use of a model costs, in US dollars; None where no price is known, or no table is installed."""
+    return _find_price(request, dialect, model, usage, _count(usage), started_ns)
+
+
 def load_prices() -> None:
     """Read the table, so that the first answer need not wait for it. Any thread; takes about a second."""
     with contextlib.suppress(ImportError):

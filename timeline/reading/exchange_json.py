@@ -60,7 +60,7 @@ def exchange_json(
         "fault": None,
         "gone": None,
         "client_gone_at": exchange.gone.at_us if exchange.gone is not None else None,
-        "late_response": _came_late(exchange),
+        "late_response": came_late(exchange),
         "repeat": _repeat(exchange.repeat) if exchange.repeat is not None else None,
         "tunnel": exchange.tunnel.number or None,
         "lane": exchange.lane.number or None if exchange.lane is not None else None,
@@ -104,7 +104,7 @@ def exchange_json(
     return document
 
 
-def _came_late(exchange: Exchange) -> bool:
+def came_late(exchange: Exchange) -> bool:
     """Say whether the response, or some of it, came after the client had left.
 
     Its end alone does not count: SDKs leave a stream once they have read `data: [DONE]`.

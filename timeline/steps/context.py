@@ -13,7 +13,7 @@ from ...tape.records.content_coding import read_codings, undo_coding
 from .split_list import Split, split_body
 
 _MOST = 64 * 1024 * 1024
-_MARKERS = ("cache_control", "cachePoint")
+CACHE_MARKERS = ("cache_control", "cachePoint")
 """Parts of a request that say what a provider is to cache: they move, and nothing that was said changes."""
 
 
@@ -51,7 +51,7 @@ class Item:
         """Hash of what it says: cache markers do not count. Computed once it is asked for."""
         if not self._key:
             if self._slice:
-                self._key = stable_hash(_unmarked(find_json(self._slice)))
+                self._key = stable_hash(unmarked(find_json(self._slice)))
             else:
                 self._key = blake3(b"".join(map(_bytes, self.messages))).hexdigest(16)
             self._slice = b""
@@ -170,20 +170,20 @@ def _is_system(tree: Json) -> bool:
     return isinstance(tree, dict) and tree.get("role") in ("system", "developer")
 
 
-def _unmarked(tree: Json) -> Json:
+def unmarked(tree: Json) -> Json:
     """Leave out cache markers, from messages and from their parts."""
     if not isinstance(tree, dict):
         return tree
-    found: JsonObject = {name: value for name, value in tree.items() if name not in _MARKERS}
+    found: JsonObject = {name: value for name, value in tree.items() if name not in CACHE_MARKERS}
     for name in ("content", "parts"):
         parts = found.get(name)
         if isinstance(parts, list):
             found[name] = [
-                {key: value for key, value in part.items() if key not in _MARKERS}
+                {key: value for key, value in part.items() if key not in CACHE_MARKERS}
                 if isinstance(part, dict)
                 else part
                 for part in parts
-                if not (isinstance(part, dict) and part.keys() <= set(_MARKERS) and part)
+                if not (isinstance(part, dict) and part.keys() <= set(CACHE_MARKERS) and part)
             ]
     return found
 

@@ -16,6 +16,7 @@ from ...tape.dialects import (
 from ...tape.dialects.common.untrusted_json import as_object
 from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.exchange import Message as WebSocketMessage
+from ..reading.exchange_json import came_late
 from .call import ModelCall, find_results, read_call
 from .causes import find_cause
 from .context import Context, read_context
@@ -325,6 +326,8 @@ class Tracer:
         self._seen[exchange.fingerprint] = exchange.seq, _failed(exchange)
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
+        if exchange.gone is not None and came_late(exchange):
+            marks.append(f"client left after {exchange.gone.at_us / 1e6:.1f} s")
         if idle >= IDLE_S:
             marks.append(f"idle for {idle} s")
         return marks

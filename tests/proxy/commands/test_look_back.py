@@ -1,4 +1,4 @@
-"""`playhead show`, `state`, `context` and `rewind`: what a person reads in 80 columns, and what is said of bad input."""
+"""`playhead show`, `state`, `context`, `rewind`, `blame` and `cache`: what a person reads in 80 columns, and what is said of bad input."""
 
 import asyncio
 import json
@@ -116,6 +116,41 @@ def test_every_page_keeps_80_columns(store: Path, tape: str) -> None:
     dot = done(store, "show", name, "--graph", "dot")
     assert dot.count("{") == dot.count("}")
     check_safe(dot)
+
+
+@pytest.mark.parametrize("tape", [make().name for make in (*TAPES, hostile, odd)])
+def test_every_cause_keeps_80_columns(store: Path, tape: str) -> None:
+    """Of every URL, and of what the first message says; and what became of the cache, whatever the run."""
+    name = tape.replace(" ", "-")
+    with Store.open(store, readonly=True) as opened:
+        seqs = opened.exchanges.seqs(opened.runs.get(name))
+    pages = [done(store, "blame", name, seq, "url") for seq in seqs]
+    pages += [run(store, "blame", name, seqs[-1], "$.messages[0].content").stdout]
+    pages += [run(store, "blame", name, seqs[0], "$.system[0].text").stdout]
+    pages.append(done(store, "cache", name))
+    for page in pages:
+        check_safe(page)
+        assert max(map(columns, page.splitlines()), default=0) <= 80
+    assert isinstance(json.loads(done(store, "cache", name, "--json")), list)
+    told = json.loads(done(store, "blame", name, seqs[-1], "url", "--json"))
+    assert told["seq"] == seqs[-1]
+
+
+def test_a_value_is_traced_to_the_answer_that_had_it(store: Path) -> None:
+    """Its origin with the evidence, and the way from there to the request."""
+    name = "claude-code-with-a-sub-agent"
+    assert done(
+        store, "blame", name, 8, "$.messages[2].content[0].content", "--value", "40.00"
+    ) == (
+        "8 $.messages[2].content[0].content: 40.00\n"
+        "  POST https://api.anthropic.com/v1/messages?beta=true\n"
+        "first in 4 answer $.total (inferred: the same, but others may have it by chance)\n"
+        "  GET https://shop.test/orders/7\n"
+        "    40.00\n"
+        "then in\n"
+        "  5 request $.messages[2].content[0].content.total (tool result) POST https://a…\n"
+        "  playhead show claude-code-with-a-sub-agent 4\n"
+    )
 
 
 @pytest.mark.parametrize("tape", [make().name for make in (*TAPES, hostile, odd)])
@@ -245,6 +280,10 @@ def test_a_state_at_a_time(store: Path) -> None:
         (("show", "crew", "1", "--follow"), "leave out SEQ"),
         (("show", "crew", "--graph", "dot", "--json"), "--graph draws the whole run"),
         (("show", "crow"), "unknown run 'crow'"),
+        (("blame", "crew", "99", "$.a"), "it has 1 to 3, and the nearest is 3"),
+        (("blame", "crew", "1", "$.messages[99]"), "has no $.messages[99]"),
+        (("blame", "nothing", "1", "$.a"), "it holds none at all"),
+        (("cache", "crow"), "unknown run 'crow'"),
     ],
 )
 def test_bad_input_is_told_what_would_be_right(

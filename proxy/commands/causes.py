@@ -1,0 +1,71 @@
+"""Find causes: where a value came from, why a prompt cache missed, how a resource changed."""
+
+from pathlib import Path
+
+import click
+
+from .common import options, reading
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--value", metavar="TEXT", help="A part of the text at PATH, instead of all of it.")
+@click.argument("run")
+@click.argument("seq", type=int)
+@click.argument("path")
+def blame(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    value: str | None,
+    run: str,
+    seq: int,
+    path: str,
+) -> int:
+    """Show where a value of a request came from: which answer first had it."""
+    from ..looking_back.blame import show_blame
+
+    return show_blame(reading(config_file, store), run, seq, path, value, as_json=as_json)
+
+
+@click.command()
+@options("config", "store", "json")
+@click.argument("run")
+def cache(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
+    """Show why the prompt cache of a run missed, and what that cost."""
+    from ..looking_back.blame import show_cache
+
+    return show_cache(reading(config_file, store), run, as_json=as_json)
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
+@click.option("--agent", metavar="TEXT", help="Runs of agents whose command has this.")
+@click.argument("url")
+@click.argument("run", required=False)
+def history(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    since: str | None,
+    agent: str | None,
+    url: str,
+    run: str | None,
+) -> int:
+    """Show how a resource changed over runs: who wrote what, and who did not know."""
+    from ..looking_back.history import check_url, show_history
+    from ..looking_back.since import read_since
+
+    if run is not None and since is not None:
+        raise click.UsageError("--since chooses among all runs; leave out RUN")
+    try:
+        since_ns = read_since(since)
+    except ValueError as error:
+        raise click.UsageError(f"--since: {error}") from None
+    try:
+        asked = check_url(url)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    config = reading(config_file, store)
+    return show_history(config, asked, run, since_ns, agent, as_json=as_json)

@@ -1,0 +1,185 @@
+"""Where a value came from: planted values with copies, escapes, other writings of numbers, parts of texts and several agents."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playhead.store import Store, StoreError
+from playhead.tape.exchange import RequestClass
+from playhead.tests.adversary.planted.blame import blame
+from playhead.tests.support.agent_tapes import (
+    Tape,
+    anthropic,
+    anthropic_stream,
+    assistant,
+    claude_code,
+    result,
+    text,
+    use,
+    user,
+)
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.dialects import make_request, make_response
+from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.planted_runs import make_exchanges
+from playhead.timeline.blame.find_origin import Blame, find_blame
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.steps.step import Evidence
+
+CASES = blame(200 if FULL else 40)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with all planted runs, and some written by hand."""
+    folder = tmp_path_factory.mktemp("blame") / "store"
+
+    async def write() -> None:
+        with Store.open(folder) as opened:
+            for case in CASES:
+                await write_run(opened, case["id"], make_exchanges(case["run"]))
+            for tape in (claude_code(), odd()):
+                await write_run(opened, tape.name.replace(" ", "-"), tape.exchanges)
+
+    asyncio.run(write())
+    with Store.open(folder, readonly=True) as opened:
+        yield opened
+
+
+def odd() -> Tape:
+    """Values in a form, in a header, put together of two, in cents, and in bodies that are no JSON."""
+    tape = Tape("odd")
+    tape.get(
+        "https://shop.test/orders/7", {"id": "ord_7Kq2", "customer": "cus_9Xy4", "total": "49.00"}
+    )
+    tape.get("https://shop.test/raw", b"\xff\xfe\x00 ord_8Zz1 \x00")
+    form = b"order=ord_7Kq2&key=cus_9Xy4%3Aord_7Kq2&amount=4900"
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    asked = make_request(
+        "https://pay.test/refunds?of=ord_8Zz1", form, kind | {"x-customer": "cus_9Xy4"}
+    )
+    tape.add(asked, make_response({"ok": True}), RequestClass.EFFECT)
+    read = use("toolu_1", "Read", file_path="a.md")
+    tape.model(anthropic([user("Go.")]), anthropic_stream(read, stop="tool_use"))
+    context = [user("Go."), assistant(read), user(result("toolu_1", "token tok_5Rt8Wq is new"))]
+    tape.model(anthropic(context), anthropic_stream(text("I use tok_5Rt8Wq.")))
+    tape.post("https://pay.test/use", {"token": "tok_5Rt8Wq", "nested": '{"a": ["tok_5Rt8Wq"]}'})
+    return tape
+
+
+def ask(store: Store, run: str, seq: int, place: str, value: str | None = None) -> Blame:
+    return find_blame(Exchanges(store, store.runs.get(run)), seq, place, value)
+
+
+def is_right(found: Blame, truth: dict[str, Any]) -> bool:
+    """Compare with the truth: its verdict, and where there is an origin its exchange, side and path."""
+    verdict = found.evidence.value if found.evidence is not None else "none"
+    origin, expected = found.origin, truth["origin"]
+    if verdict not in truth["accept"] or verdict == "none" or expected is None:
+        return verdict in truth["accept"]
+    assert origin is not None
+    side = expected["side"].replace("response", "answer")
+    path = expected["path"] if origin.place.startswith("$") else None
+    return (origin.seq, origin.side) == (expected["seq"], side) and (
+        path is None or origin.place.startswith(path)
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
+def test_a_planted_value_is_traced_to_its_origin(store: Store, case: dict[str, Any]) -> None:
+    """The first exchange that had it, recorded only where the same characters are there by no chance."""
+    wanted = case["truth"]["ask"]
+    value = None if wanted["whole"] else wanted["value"]
+    found = ask(store, case["id"], wanted["seq"], wanted["path"] or "url", value)
+    assert is_right(found, case["truth"]), (case["kind"], found.origin, case["truth"])
+
+
+@pytest.mark.parametrize(
+    ("seq", "place", "evidence", "origin"),
+    [
+        (3, "form order", "recorded", (1, "answer", "$.id")),
+        (3, "header x-customer", "recorded", (1, "answer", "$.customer")),
+        (3, "query of", "recorded", (2, "answer", "body")),
+        # Put together: each telling part by itself.
+        (3, "form key", "inferred", (1, "answer", "$.customer")),
+        # A hundredth of it is there: a hint, no evidence.
+        (3, "form amount", None, None),
+        # What a tool of the agent's own gave is in no answer.
+        (6, "$.token", "recorded", (5, "request", "$.messages[2].content[0].content")),
+        (6, "token", "recorded", (5, "request", "$.messages[2].content[0].content")),
+        (6, "$.nested.a[0]", "recorded", (5, "request", "$.messages[2].content[0].content")),
+        # What a model said: a part of it was in its own request.
+        (5, "answer text", "inferred", (5, "request", "$.messages[2].content[0].content")),
+    ],
+)
+def test_a_value_in_any_place_of_a_request(
+    store: Store,
+    seq: int,
+    place: str,
+    evidence: str | None,
+    origin: tuple[int, str, str] | None,
+) -> None:
+    """Its URL, fields, form and body, texts that are JSON, and what a model said."""
+    found = ask(store, "odd", seq, place)
+    assert (found.evidence.value if found.evidence else None) == evidence
+    got = found.origin
+    assert (None if got is None else (got.seq, got.side, got.place)) == origin
+
+
+def test_a_hundredth_of_an_amount_is_a_hint(store: Store) -> None:
+    """Cents may have been read in dollars; that is said, and is no verdict."""
+    assert ask(store, "odd", 3, "form amount").hints == [
+        "1 answer $.total has a hundredth of it: 49.00"
+    ]
+
+
+def test_digits_that_many_numbers_have_do_not_end_the_search(tmp_path: Path) -> None:
+    """A number is found behind hundreds that begin as it does, and an empty text nowhere."""
+    tape = Tape("digits")
+    for number in range(40):
+        tape.get("https://shop.test/counts", {"count": int(f"7{'0' * (1 + number % 9)}")})
+    tape.get("https://shop.test/last", {"count": 7, "empty": ""})
+    tape.post("https://pay.test/use", {"count": 7, "empty": ""})
+
+    async def write() -> None:
+        with Store.open(tmp_path / "store") as opened:
+            await write_run(opened, "digits", tape.exchanges)
+
+    asyncio.run(write())
+    with Store.open(tmp_path / "store", readonly=True) as opened:
+        found = ask(opened, "digits", 42, "$.count")
+        assert found.origin is not None
+        assert (found.origin.seq, found.evidence, found.looked_until) == (41, Evidence.INFERRED, 0)
+        assert ask(opened, "digits", 42, "$.empty").origin is None
+
+
+def test_the_way_of_a_value_leads_through_both_agents(store: Store) -> None:
+    """From the answer of the sub-agent to the one that asked for it."""
+    found = ask(store, "claude-code-with-a-sub-agent", 8, "$.messages[4].content[0].content")
+    assert [(one.seq, one.side) for one in found.sightings] == [(7, "request"), (7, "answer")]
+
+
+@pytest.mark.parametrize(
+    ("seq", "place", "value", "told", "hint"),
+    [
+        (99, "$.a", None, "the nearest is 6", "lists what it holds"),
+        (6, "$.tokens", None, "it has no $.tokens", "$ has $.token, $.nested"),
+        (6, "$.token.a", None, "it has no $.token.a", "$.token is a single value"),
+        (6, "$", None, "$ is no single value", "$ has $.token, $.nested"),
+        (6, "$.nested.a[4]", None, "it has no $.nested.a[4]", "$.nested.a has $.nested.a[0]"),
+        (6, "$.nested..a", None, "is no step", "a path is"),
+        (1, "$.a", None, "it has no place '$.a'", "its places are url, path"),
+        (6, "$.token", "other", "exchange 6 has no 'other' at $.token", "there is 'tok_5Rt8Wq'"),
+    ],
+)
+def test_a_place_that_is_not_there_is_told_what_is(
+    store: Store, seq: int, place: str, value: str | None, told: str, hint: str
+) -> None:
+    """The range and the nearest seq, and the places or members that there are."""
+    with pytest.raises(StoreError) as error:
+        ask(store, "odd", seq, place, value)
+    assert told in str(error.value)
+    assert hint in str(error.value.hint)

@@ -1,0 +1,74 @@
+"""Why prompt caches missed: planted causes with the counts that the providers would state."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.adversary.planted.cache import cache
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.planted_runs import make_exchanges
+from playhead.timeline.cache.find_misses import find_misses
+from playhead.timeline.cache.judge import CacheCall
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.steps.step import Evidence
+
+CASES = cache(60 if FULL else 30)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with all planted runs."""
+    folder = tmp_path_factory.mktemp("cache") / "store"
+
+    async def write() -> None:
+        with Store.open(folder) as opened:
+            for case in CASES:
+                await write_run(opened, case["id"], make_exchanges(case["run"]))
+
+    asyncio.run(write())
+    with Store.open(folder, readonly=True) as opened:
+        yield opened
+
+
+def wrong(found: CacheCall, truth: dict[str, Any]) -> str:
+    """Say what is wrong with a verdict; empty where nothing is."""
+    if found.verdict.value not in truth["accept"]:
+        sure = ", with certainty" if found.evidence is Evidence.RECORDED else ""
+        return f"{found.verdict.value}, not {truth['verdict']}{sure}: {found.reason}"
+    if found.verdict.value == "prefix broke" and truth["part"] is not None:
+        moved = found.moved
+        assert moved is not None
+        if (moved.part, moved.path) != (truth["part"], truth["path"]):
+            return f"{moved.part} at {moved.path}, not {truth['part']} at {truth['path']}"
+        assert found.before is not None
+        if (found.sent.call.seq, found.before.call.seq) != (truth["sent_by"], truth["was"]):
+            return "another call sent it"
+    return "" if found.sent.read == truth["read"] else "another count"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
+def test_a_planted_cause_is_found(store: Store, case: dict[str, Any]) -> None:
+    """The verdict of each call, and of a broken prefix what moved first and where."""
+    found = {
+        one.sent.call.seq: one for one in find_misses(Exchanges(store, store.runs.get(case["id"])))
+    }
+    told = {call["seq"]: wrong(found[call["seq"]], call) for call in case["truth"]["calls"]}
+    assert not any(told.values()), (case["kind"], told)
+
+
+def test_a_miss_costs_what_reading_would_have_saved(store: Store) -> None:
+    """By the table of prices, where it is installed; of a model that it does not know nothing is said."""
+    pytest.importorskip("genai_prices")
+    calls = find_misses(Exchanges(store, store.runs.get(CASES[0]["id"])))
+    (miss,) = [one for one in calls if one.verdict.value == "prefix broke"]
+    usage = miss.sent.usage
+    assert usage is not None
+    assert miss.cost_nano_usd is not None
+    # What is read costs a tenth of what is sent, what is written a quarter more than that.
+    per_token = {"claude-opus-4-5-20251101": 5000, "claude-sonnet-4-5-20250929": 3000}
+    price = per_token[miss.sent.model or ""]
+    assert miss.cost_nano_usd == round(miss.missed * price * (1.25 - 0.1))

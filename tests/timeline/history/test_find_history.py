@@ -1,0 +1,151 @@
+"""How a resource changed: planted histories over several runs, with replicas, refusals, somebody else, and lost updates."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.adversary.planted.history import history
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.dialects import make_request, make_response
+from playhead.tests.support.exchanges import make_exchange, write_run
+from playhead.tests.support.planted_runs import make_exchanges
+from playhead.timeline.history.collect import Collector
+from playhead.timeline.history.find_history import History, find_history
+from playhead.timeline.history.render import history_json
+from playhead.timeline.history.resource import (
+    No,
+    State,
+    Use,
+    find_fields,
+    find_state,
+    merge,
+    same_url,
+)
+
+CASES = history(60 if FULL else 20)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with the runs of all cases, each under its case and number."""
+    folder = tmp_path_factory.mktemp("history") / "store"
+
+    async def write() -> None:
+        with Store.open(folder) as opened:
+            for case in CASES:
+                for number, run in enumerate(case["runs"]):
+                    await write_run(opened, f"{case['id']}-{number}", make_exchanges(run))
+
+    asyncio.run(write())
+    with Store.open(folder, readonly=True) as opened:
+        yield opened
+
+
+def told(found: History) -> dict[str, Any]:
+    """Give what was found as the truth is written: runs by their numbers, without times."""
+
+    def numbered(value: Any) -> Any:
+        if isinstance(value, list):
+            return [numbered(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        run = value.get("run")
+        return {key: numbered(one) for key, one in value.items()} | (
+            {"run": int(run.rpartition("-")[2])} if isinstance(run, str) else {}
+        )
+
+    page = numbered(history_json(found))
+    for change in page["changes"]:
+        del change["at_ns"], change["evidence"]
+    old = [
+        {
+            "run": one["run"],
+            "seq": one["seq"],
+            "path": one["path"],
+            "value": one["old"].get("value"),
+        }
+        for one in page["old_reads"]
+    ]
+    return {"changes": page["changes"], "old_reads": old, "stale": page["stale"]}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["id"]))
+def test_a_planted_history_is_found(store: Store, case: dict[str, Any]) -> None:
+    """Each change with its fields and its writer, reads of old values, and writes on stale reads with what they lost."""
+    collector, uses = Collector(case["url"]), list[Use]()
+    for number in range(len(case["runs"])):
+        info = store.runs.get(f"{case['id']}-{number}")
+        uses += collector.of_store(store, info, named=False)
+    assert told(find_history(case["url"], uses)) == case["truth"]
+
+
+@pytest.mark.parametrize(
+    ("method", "sent", "status", "answered", "known", "state"),
+    [
+        # What a read answers is the state; what it does not find is not there.
+        ("GET", None, 200, {"a": 1}, No.UNKNOWN, {"a": 1}),
+        ("GET", None, 404, {"error": "none"}, {"a": 1}, No.MISSING),
+        ("GET", None, 503, {"error": "busy"}, {"a": 1}, {"a": 1}),
+        ("GET", None, 304, None, {"a": 1}, {"a": 1}),
+        # A write: its answer where that looks like the state, else what was sent.
+        ("PUT", {"a": 2}, 200, {"a": 2, "b": 3}, {"a": 1}, {"a": 2, "b": 3}),
+        ("PUT", {"a": 2}, 200, {"ok": True}, {"a": 1}, {"a": 2}),
+        ("PUT", {"a": 2}, 204, None, {"a": 1}, {"a": 2}),
+        ("PATCH", {"a": None, "c": 3}, 204, None, {"a": 1, "b": 2}, {"b": 2, "c": 3}),
+        ("PATCH", {"c": 3}, 204, None, No.UNKNOWN, No.UNKNOWN),
+        ("DELETE", None, 204, None, {"a": 1}, No.MISSING),
+        ("POST", {"why": "x"}, 200, {"ok": True}, {"a": 1}, No.UNKNOWN),
+        # One that failed changes nothing.
+        ("PUT", {"a": 2}, 409, {"error": "late"}, {"a": 1}, {"a": 1}),
+        ("DELETE", None, 500, None, {"a": 1}, {"a": 1}),
+        ("PUT", {"a": 2}, None, None, {"a": 1}, {"a": 1}),
+    ],
+)
+def test_what_an_exchange_says_of_a_resource(
+    method: str, sent: Any, status: int | None, answered: Any, known: State, state: State
+) -> None:
+    """The state after it."""
+    asked = make_request(
+        "https://shop.test/orders/7", sent if sent is not None else b"", method=method
+    )
+    body = answered if answered is not None else b""
+    response = make_response(body, status) if status is not None else None
+    assert (
+        find_state(Use("run", make_exchange(1, request=asked, response=response)), known) == state
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://shop.test/orders/7", "HTTPS://Shop.test:443/orders/7", True),
+        ("https://shop.test", "https://shop.test/", True),
+        ("https://shop.test/a?x=1", "https://shop.test/a", False),
+        ("https://shop.test/orders/7", "https://shop.test/orders/70", False),
+        ("http://shop.test/a", "https://shop.test/a", False),
+        ("https://[broken/a", "https://shop.test/a", False),
+    ],
+)
+def test_two_urls_of_one_resource(one: str, other: str, same: bool) -> None:
+    """What does not count in a URL is left out."""
+    assert same_url(one, other) is same
+
+
+def test_fields_are_told_apart() -> None:
+    """Nested ones by their paths, lists as a whole, true from 1, and what is not there."""
+    old: State = {"a": {"b": 1, "c": True}, "l": [1], "gone": None, "odd name": 1}
+    new: State = {"a": {"b": 1, "c": 1}, "l": [1, 2], "odd name": 2, "new": None}
+    assert [(one.path, one.old, one.new) for one in find_fields(old, new)] == [
+        ("$.a.c", True, 1),
+        ("$.l", [1], [1, 2]),
+        ("$.gone", None, No.MISSING),
+        ("$['odd name']", 1, 2),
+        ("$.new", No.MISSING, None),
+    ]
+    assert merge({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}, "e": {"f": None}}) == {
+        "b": {"c": 2, "d": 3},
+        "e": {},
+    }

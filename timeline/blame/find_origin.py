@@ -1,0 +1,337 @@
+"""Find where a value of a request came from: the first earlier answer or request that had it, and how it went on from there.
+
+1. An answer counts if it can have reached the agent: pieces that arrived after the request had been asked for did not, nor did those
+   that came after the client had left. Telemetry does not count.
+2. The origin is the first place. Where a request had the value before any answer, the agent brought it: its user, its prompt, a
+   tool of its own. What an answer repeats then is told beside.
+3. `recorded` says that the same characters are there, and that they are telling: another place would have them by no chance. All
+   else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from ...store import StoreError
+from ...tape.exchange import Exchange, RequestClass, Seq
+from ...tape.matching.dependence import seen_answer
+from ..lookup.nearest_seq import no_exchange
+from ..state.calls_before import Exchanges
+from ..steps.step import Evidence
+from .fresh import Fresh, read_fresh
+from .places import Leaf, NoPlace, Scalar, answered_leaves, asked_leaves, find_leaf, message_leaves
+from .wanted import Match, Wanted, find_parts, find_word, make_wanted
+
+_MOST = 16
+"""Places with the value that are looked for: what is in so many is in everything."""
+_UNTELLING = 8
+"""The same of a value that says little."""
+_READ = 500
+"""Most exchanges that are unpacked since their bytes may have it."""
+_EVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A place that has a value."""
+
+    seq: int
+    side: str
+    """`answer` or `request`."""
+    place: str
+    what: str
+    """Of a part of a context who said it: `user`, `tool result` ..."""
+    value: Scalar
+    """All that is there."""
+    rule: str
+    """Empty for the same characters, else how the value is written there."""
+    exchange: str
+    """Method and URL."""
+    whole: bool = True
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of a value, and where it came from."""
+
+    text: str
+    sightings: list[Sighting]
+
+    @property
+    def origin(self) -> Sighting:
+        """The first place."""
+        return self.sightings[0]
+
+
+@dataclass(slots=True)
+class Blame:
+    """Where a value came from."""
+
+    seq: int
+    place: str
+    value: Scalar
+    exchange: str
+    telling: bool
+    """Whether two places have the value by no chance."""
+    sightings: list[Sighting] = field(default_factory=list)
+    """The first in order, the origin at the beginning."""
+    looked_until: int = 0
+    """Seq behind which was not looked any more, since enough was found; 0 where all was looked at."""
+    parts: list[Part] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+    """What may be meant and is no evidence."""
+    unseen: list[Sighting] = field(default_factory=list)
+    """Answers with it that the agent had not seen: they came after the client had left, or after the request was sent."""
+    unread: list[int] = field(default_factory=list)
+    """Earlier exchanges with a body that could not be looked at."""
+
+    @property
+    def origin(self) -> Sighting | None:
+        """The first place that has it, or of its parts the longest."""
+        if self.sightings:
+            return self.sightings[0]
+        return self.parts[0].origin if self.parts else None
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """On what the origin rests; None where there is none."""
+        origin = self.origin
+        if origin is None:
+            return None
+        same = bool(self.sightings) and not origin.rule and self.telling
+        return Evidence.RECORDED if same else Evidence.INFERRED
+
+    @property
+    def rule(self) -> str:
+        """Why it is inferred, or what is in both."""
+        origin = self.origin
+        if origin is None:
+            return ""
+        if not self.sightings:
+            return f"{self.parts[0].text!r} is a part of it"
+        if origin.rule:
+            return origin.rule
+        return (
+            "the same characters" if self.telling else "the same, but others may have it by chance"
+        )
+
+    @property
+    def answer(self) -> Sighting | None:
+        """The first answer that has it."""
+        return next((one for one in self.sightings if one.side == "answer"), None)
+
+
+def find_blame(exchanges: Exchanges, seq: int, place: str, value: str | None = None) -> Blame:
+    """Find where the value at a place of an exchange came from.
+
+    place: as `places.py` writes it; `answer ` before it names the answer.
+    value: a part of the text there, which is looked for in its stead.
+    Raises: StoreError, for a seq or a place that is not there, naming the nearest; LogCorrupt.
+    """
+    exchange = exchanges.find(seq)
+    if exchange is None:
+        raise no_exchange(exchanges.info.id, seq, exchanges.seqs)
+    try:
+        leaf = find_leaf(exchange, place)
+    except NoPlace as error:
+        raise StoreError(
+            f"exchange {seq} of run {exchanges.info.id!r}: {error}", error.hint
+        ) from None
+    sought = _choose(leaf, value, seq)
+    found = Blame(seq, place, sought, describe(exchange), False)
+    wanted = make_wanted(sought)
+    found.telling = wanted.telling
+    parts = [make_wanted(one) for one in find_parts(wanted.text)] if isinstance(sought, str) else []
+    cents = _cents(sought)
+    seen = _Search(found, wanted, parts, cents)
+    # What a tape answered to a playback arrived in the order of the tape's seqs.
+    until = seq if exchanges.info.parent is None else _EVER
+    for fresh in read_fresh(exchanges, seq) if wanted.text else ():
+        seen.look(fresh, exchanges, until)
+        if seen.has_enough:
+            found.looked_until = fresh.seq
+            break
+    if place.strip().startswith("answer "):
+        seen.look_at(exchange, 0, None, seq + 1, asked_only=True)
+    seen.finish()
+    return found
+
+
+def _choose(leaf: Leaf, value: str | None, seq: int) -> Scalar:
+    if value is None:
+        return leaf.value
+    told = leaf.value if isinstance(leaf.value, str) else str(leaf.value)
+    if value not in told:
+        raise StoreError(
+            f"exchange {seq} has no {value[:80]!r} at {leaf.place[:80]}",
+            f"there is {told[:160]!r}",
+        )
+    return value
+
+
+def describe(exchange: Exchange) -> str:
+    """Name an exchange: its method and URL."""
+    return f"{exchange.request.method} {exchange.request.url}"
+
+
+class _Search:
+    """Notes the places that have a value as exchanges are looked at in order."""
+
+    def __init__(
+        self, blame: Blame, wanted: Wanted, parts: list[Wanted], cents: Wanted | None
+    ) -> None:
+        self._blame = blame
+        self._wanted = wanted
+        self._parts = parts
+        self._cents = cents
+        self._others = [*parts, *([cents] if cents is not None else [])]
+        self._of_parts: dict[str, list[Sighting]] = {}
+        self._hint: Sighting | None = None
+        self._known: set[tuple[str, str]] = set()
+        """Places beside the conversation that were seen: prompts and tools repeat."""
+        self._read = 0
+
+    def look(self, fresh: Fresh, exchanges: Exchanges, until: int) -> None:
+        """Look at the next exchange."""
+        if fresh.is_apart:
+            self._blame.unread.append(fresh.seq)
+        text = fresh.text
+        may = self._wanted.may_be_in(text)
+        wanted = may
+        if self._others and not self._blame.sightings and not may:
+            wanted = any(self._is_open(one) and one.may_be_in(text) for one in self._others)
+        is_websocket = fresh.is_websocket
+        if not wanted and not is_websocket:
+            return
+        exchange = fresh.exchange()
+        self._read += may
+        self.look_at(exchange, fresh.after, exchanges if is_websocket else None, until)
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether more places would tell nothing new."""
+        most = _MOST if self._blame.telling else _UNTELLING
+        return len(self._blame.sightings) >= most or self._read >= _READ
+
+    def _is_open(self, wanted: Wanted) -> bool:
+        if wanted is self._cents:
+            return self._hint is None
+        return wanted.text not in self._of_parts
+
+    def look_at(
+        self,
+        exchange: Exchange,
+        after: int,
+        messages: Exchanges | None,
+        until: int,
+        *,
+        asked_only: bool = False,
+    ) -> None:
+        """Look at an exchange that may have the value.
+
+        after: byte of the body of its request before which nothing is new.
+        until: seq of the request that is asked about.
+        """
+        every = [self._wanted, *self._others]
+        asked = asked_leaves(
+            exchange, lambda data: any(one.may_be_in(data) for one in every), after
+        )
+        self._note(exchange, "request", asked)
+        seen = None if asked_only else seen_answer(exchange, Seq(until))
+        found = False
+        if seen is not None and seen.spilled is None:
+            found = self._note(exchange, "answer", answered_leaves(exchange, seen))
+        if not found and not asked_only and seen is not exchange.response:
+            self._note_unseen(exchange)
+        if messages is not None:
+            for message in messages.messages(exchange):
+                if message.after < until:
+                    side = "request" if message.from_client else "answer"
+                    self._note(exchange, side, message_leaves(message))
+
+    def _note_unseen(self, exchange: Exchange) -> None:
+        response = exchange.response
+        if response is None or exchange.request_class is RequestClass.TELEMETRY:
+            return
+        for leaf in answered_leaves(exchange, response):
+            found = self._wanted.match(leaf.value)
+            if found is not None and len(self._blame.unseen) < _MOST:
+                self._blame.unseen.append(_sight(exchange, "answer", leaf, found))
+                return
+
+    def _note(self, exchange: Exchange, side: str, leaves: Iterable[Leaf]) -> bool:
+        """Note the best of some places with the value; say whether there is one."""
+        whole: list[Sighting] = []
+        for leaf in leaves:
+            repeats = leaf.what in ("system prompt", "tools")
+            if repeats and (leaf.place, str(leaf.value)) in self._known:
+                continue
+            found = self._wanted.match(leaf.value)
+            if found is not None:
+                whole.append(_sight(exchange, side, leaf, found))
+                if repeats:
+                    self._known.add((leaf.place, str(leaf.value)))
+                continue
+            for one in self._parts:
+                told = one.match(leaf.value) if one.text not in self._of_parts else None
+                if told is not None and not told.rule:
+                    self._of_parts[one.text] = [_sight(exchange, side, leaf, told)]
+            if self._cents is not None and self._hint is None:
+                told = self._cents.match(leaf.value)
+                if told is not None:
+                    self._hint = _sight(exchange, side, leaf, told)
+        if whole:
+            self._blame.sightings.append(min(whole, key=_rank))
+        return bool(whole)
+
+    def finish(self) -> None:
+        """Say what is left where nothing has the whole value."""
+        blame = self._blame
+        blame.sightings.sort(key=_order)
+        hint = self._hint
+        if hint is not None and all(_order(hint) < _order(one) for one in blame.sightings):
+            told = f"{hint.seq} {hint.side} {hint.place} has a hundredth of it: {hint.value}"
+            blame.hints.append(told)
+        if blame.sightings:
+            return
+        if not blame.telling:
+            return
+        for part in self._parts:
+            found = self._of_parts.get(part.text)
+            if found and not any(find_word(part.text, other.text) for other in blame.parts):
+                blame.parts.append(Part(part.text, found))
+
+
+def _order(one: Sighting) -> tuple[int, bool]:
+    """Put a request before its answer."""
+    return one.seq, one.side == "answer"
+
+
+def _rank(one: Sighting) -> tuple[bool, bool]:
+    """Prefer the same characters to another writing, and a whole value to a part of a text."""
+    return bool(one.rule), not one.whole
+
+
+def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match) -> Sighting:
+    return Sighting(
+        exchange.seq,
+        side,
+        leaf.place,
+        leaf.what,
+        leaf.value,
+        match.rule,
+        describe(exchange),
+        match.whole,
+    )
+
+
+def _cents(value: Scalar) -> Wanted | None:
+    """Prepare the hundredth of a whole number: an amount in cents may have been read in dollars."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) < 16):
+        return None
+    number = int(value)
+    if number < 100:
+        return None
+    return make_wanted(f"{Decimal(number) / 100:.2f}")

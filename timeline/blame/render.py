@@ -1,0 +1,122 @@
+"""Where a value came from, as text in 80 columns and as JSON types."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ..show.fit import fit
+from ..show.listing import WIDTH
+from .find_origin import Blame, Sighting
+from .places import Scalar
+
+_SHOWN = 8
+"""Places of the way that are shown; of more the first and the last."""
+
+
+def render_blame(blame: Blame, run: str) -> Iterator[str]:
+    """Give the lines that say where a value came from."""
+    yield fit(f"{blame.seq} {blame.place}: {_show(blame.value)}", WIDTH)
+    yield f"  {fit(blame.exchange, WIDTH - 2)}"
+    origin, evidence = blame.origin, blame.evidence
+    if origin is None or evidence is None:
+        yield f"nothing before {blame.seq} has it: the agent made it, or has it from outside of the"
+        yield "recorded traffic"
+    else:
+        yield fit(f"first in {_name(origin)} ({evidence.value}: {blame.rule})", WIDTH)
+        yield f"  {fit(origin.exchange, WIDTH - 2)}"
+        yield f"    {fit(_around(origin, blame), WIDTH - 4)}"
+        if origin.side == "request":
+            yield fit(f"  {_who(origin)}", WIDTH)
+            answer = blame.answer
+            told = f"first answer with it: {_name(answer)}" if answer else "no answer before has it"
+            yield fit(f"  {told}", WIDTH)
+        yield from _render_way(blame)
+        for part in blame.parts[1:]:
+            yield fit(f"part {part.text!r}: first in {_name(part.origin)}", WIDTH)
+        yield f"  {fit(f'playhead show {run} {origin.seq}', WIDTH - 2)}"
+    for one in blame.unseen:
+        yield fit(f"not seen by the agent in time: {_name(one)}", WIDTH)
+        yield f"  {fit(one.exchange, WIDTH - 2)}"
+        yield f"  {fit(f'playhead show {run} {one.seq}', WIDTH - 2)}"
+    for hint in blame.hints:
+        yield fit(f"perhaps: {hint}", WIDTH)
+    if blame.unread:
+        seqs = ", ".join(map(str, blame.unread[:10]))
+        yield fit(f"not looked at, since their bodies are in files: {seqs}", WIDTH)
+    if blame.looked_until:
+        yield f"not looked at behind {blame.looked_until}: so many have it that more tell nothing"
+
+
+def _render_way(blame: Blame) -> Iterator[str]:
+    way = blame.sightings
+    if len(way) < 2:
+        return
+    yield "then in"
+    rest = way[1:]
+    cut = len(rest) - _SHOWN
+    for one in rest if cut <= 0 else rest[: _SHOWN // 2]:
+        yield f"  {fit(_step(one), WIDTH - 2)}"
+    if cut > 0:
+        yield f"  … {cut} more"
+        for one in rest[-_SHOWN // 2 :]:
+            yield f"  {fit(_step(one), WIDTH - 2)}"
+
+
+def _step(one: Sighting) -> str:
+    return f"{_name(one)}{f' ({one.rule})' if one.rule else ''}  {one.exchange}"
+
+
+def _name(one: Sighting) -> str:
+    what = f" ({one.what})" if one.what and one.what not in one.place else ""
+    return f"{one.seq} {one.side} {one.place}{what}"
+
+
+def _who(origin: Sighting) -> str:
+    """Say who may have said what a request has first."""
+    return {
+        "user": "said by the agent's user",
+        "system prompt": "in the agent's own prompt",
+        "system": "in the agent's own prompt",
+        "tools": "in the agent's own tools",
+        "tool result": "given by a tool that the agent runs itself",
+        "assistant": "said by a model, in an answer that was not recorded",
+        "tool call": "said by a model, in an answer that was not recorded",
+    }.get(origin.what, "put there by the agent")
+
+
+def _around(origin: Sighting, blame: Blame) -> str:
+    """Show what is there; of a long text from a little before the value."""
+    told = _show(origin.value)
+    sought = _show(blame.value)
+    at = told.find(sought)
+    return f"…{told[at - 16 :]}" if at > WIDTH - 24 else told
+
+
+def _show(value: Scalar) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def blame_json(blame: Blame) -> dict[str, Any]:
+    """Give it as JSON types; `docs/blame.md` describes them."""
+    evidence = blame.evidence
+    return {
+        "seq": blame.seq,
+        "place": blame.place,
+        "value": blame.value,
+        "telling": blame.telling,
+        "evidence": evidence.value if evidence is not None else None,
+        "rule": blame.rule or None,
+        "origin": _sighting(blame.origin),
+        "answer": _sighting(blame.answer),
+        "way": [_sighting(one) for one in blame.sightings],
+        "parts": [{"text": part.text, "origin": _sighting(part.origin)} for part in blame.parts],
+        "unseen": [_sighting(one) for one in blame.unseen],
+        "hints": blame.hints,
+        "unread": blame.unread,
+        "looked_until": blame.looked_until or None,
+    }
+
+
+def _sighting(one: Sighting | None) -> dict[str, Any] | None:
+    return None if one is None else asdict(one)

@@ -1,0 +1,300 @@
+"""A value that is looked for: the bytes by which it is found, and how it may be written elsewhere.
+
+1. The same text is the same characters once JSON is decoded, as a whole or between the ends of words. Anything else is another
+   writing, and is named: `number format`, `JSON in JSON`, `percent-encoding`, `base64`, `HTML`,
+   `letter case`.
+2. A value tells where it comes from if no other has it by chance: 12 bytes that are no word, 6 with letters and
+   digits, 4 digits that count.
+   `true`, `pending` and 200 do not.
+3. Bytes are looked for first, which costs little: `may_be_in` may say yes too often, and never no wrongly where the value
+   is written in one of these ways.
+"""
+
+import base64
+import binascii
+import html
+import json
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+from urllib.parse import quote, quote_plus, unquote_plus
+
+from ...tape.matching.dependence import core
+from ...tape.matching.values import MIN_VALUE, ids
+from .places import Scalar
+
+_ID = 6
+_CODE = re.compile(r"[A-Z]{2,6}-[A-Z0-9]{6,}")
+"""A short prefix, a hyphen and capitals are an id, also where chance gave it no digit."""
+_WORDS = re.compile(
+    r"[a-z]+(?:[_.-][a-z]+)*|[A-Z][a-z]+|[A-Z]+(?:_[A-Z]+)*|[A-Za-z]+[-_/]?[0-9]{1,3}"
+)
+"""A word, words as names of states and tools are written, a word and a small number: `requires_action` and `sha256` are in many places."""
+_DIGITS = 4
+"""Digits that count, from which on a number is no coincidence."""
+_MOST_TEXT = 64 * 1024
+"""Characters of a value that are looked for; of a longer one its beginning."""
+_MOST_PARTS = 8
+_SEPARATORS = "[ ,._'\u00a0\u202f\u2009]"
+_NUMBER = re.compile(
+    r"(?<![0-9A-Za-z_])[-+]?(?:[0-9]{1,3}(?:[ ,._'\u00a0\u202f\u2009][0-9]{3})+(?:[.,][0-9]+)?"
+    r"|[0-9]+(?:[.,][0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![0-9A-Za-z_])"
+)
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+_PLAIN = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+
+
+class Match(NamedTuple):
+    """How a value is in another."""
+
+    rule: str
+    """Empty for the same characters, else how it is written there."""
+    whole: bool
+    """Whether it is all of the other value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A value that is looked for."""
+
+    value: Scalar
+    text: str
+    numbers: frozenset[Decimal]
+    forms: tuple[tuple[str, str], ...]
+    """Other texts that it may stand for, each with its rule: itself without percent-encoding, base64."""
+    needles: tuple[bytes, ...] = field(repr=False)
+    pattern: re.Pattern[bytes] | None = field(repr=False)
+    """Finds a number, whatever its separators."""
+    folded: tuple[bytes, ...] = field(repr=False)
+    """Needles in lower case, for another letter case."""
+
+    @property
+    def telling(self) -> bool:
+        """Whether no other value is the same by chance."""
+        if isinstance(self.value, bool) or self.value is None:
+            return False
+        return is_telling(self.text)
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Say whether bytes may have it, however it is written."""
+        for needle in self.needles:  # a loop: this is asked for every exchange of a run
+            if needle in data:
+                return True
+        if self.pattern is not None and self.pattern.search(data) is not None:
+            return True
+        return bool(self.folded) and any(one in data.lower() for one in self.folded)
+
+    def match(self, other: Scalar) -> Match | None:
+        """Say how it is in another value; None where it is not."""
+        if other is None or isinstance(other, bool):
+            return Match("", True) if other is self.value else None
+        if isinstance(self.value, bool) or self.value is None:
+            return None
+        if not isinstance(other, str):
+            return self._match_number(other)
+        if other == self.text:
+            return Match("", True)
+        if len(self.text) > len(other) and not self.forms and not self.numbers:
+            return None
+        if find_word(self.text, other):
+            return Match("", False)
+        return self._match_forms(other)
+
+    def _match_number(self, other: int | float) -> Match | None:
+        if not self.numbers or write_number(other) not in self.numbers:
+            return None
+        same = self.text == json.dumps(other)
+        return Match("" if same else "number format", True)
+
+    def _match_forms(self, other: str) -> Match | None:
+        for text, rule in self.forms:
+            if text == other or find_word(text, other):
+                return Match(rule, text == other)
+        if self.numbers:
+            for found in _NUMBER.finditer(other):
+                if read_numbers(found[0]) & self.numbers:
+                    same = found[0] == self.text
+                    return Match("" if same else "number format", found[0] == other.strip())
+        if self.folded and find_word(self.text.casefold(), other.casefold()):
+            return Match("letter case", len(self.text) == len(other))
+        return None
+
+
+def make_wanted(value: Scalar) -> Wanted:
+    """Prepare a value to be looked for."""
+    text = (value if isinstance(value, str) else json.dumps(value))[:_MOST_TEXT]
+    numbers = frozenset[Decimal]()
+    if isinstance(value, str):
+        stripped = value.strip().lstrip("$€£¥").strip()
+        if len(stripped) <= 40 and _NUMBER.fullmatch(stripped):
+            numbers = read_numbers(stripped)
+    elif not isinstance(value, bool) and value is not None:
+        found = write_number(value)
+        numbers = frozenset([found]) if found is not None else numbers
+    is_text = isinstance(value, str) and not numbers
+    forms = tuple(_other_forms(text)) if is_text else ()
+    needles = [needle for one in (text, *(form for form, _ in forms)) for needle in _needles(one)]
+    is_folded = is_text and is_telling(text.upper())
+    folded = tuple(one.lower() for one in core(text)) if is_folded else ()
+    return Wanted(
+        value,
+        text,
+        numbers,
+        forms,
+        tuple(dict.fromkeys(needles)) if not numbers else (),
+        _number_pattern(numbers, text) if numbers else None,
+        folded,
+    )
+
+
+def _needles(text: str) -> tuple[bytes, ...]:
+    """Give the bytes one of which is wherever a text is, encoded for JSON or for a URL."""
+    found = core(text)
+    if len(found) == 1:
+        return found
+    told = text.encode("utf-8", "surrogatepass")
+    ascii_ = json.dumps(text)[1:-1].encode()
+    plain = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    encoded = (quote(told).encode(), quote_plus(told).encode())
+    twice = (one.replace(b"\\", b"\\\\") for one in (ascii_, plain))
+    nested = (one.replace(b'"', b'\\"') for one in twice)
+    return (told, ascii_, plain, *encoded, *nested)
+
+
+def _other_forms(text: str) -> list[tuple[str, str]]:
+    """Give the texts that a text may have been made of."""
+    found = []
+    if _PERCENT.search(text) or "+" in text:
+        plain = unquote_plus(text) if "+" in text else unquote_plus(text.replace("+", "%2B"))
+        if plain != text:
+            found.append((plain, "percent-encoding"))
+    if len(text) >= 8 and _BASE64.fullmatch(text) and len(text) % 4 != 1:
+        padded = text.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
+        try:
+            plain = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode()
+        except (binascii.Error, ValueError):
+            plain = ""
+        if len(plain) >= _ID and plain.isprintable() | ("\n" in plain):
+            found.append((plain, "base64"))
+    if is_telling(text):
+        found.append((base64.b64encode(text.encode("utf-8", "surrogatepass")).decode(), "base64"))
+        encoded = quote(text.encode("utf-8", "surrogatepass"))
+        if encoded != text:
+            found.append((encoded, "percent-encoding"))
+            found.append((quote_plus(text.encode("utf-8", "surrogatepass")), "percent-encoding"))
+        if html.escape(text) != text:
+            found.append((html.escape(text), "HTML"))
+        escaped = json.dumps(text, ensure_ascii=False)[1:-1]
+        if escaped != text:
+            found.append((escaped, "JSON in JSON"))
+    return found
+
+
+def is_telling(text: str) -> bool:
+    """Say whether a text is in two places by no chance."""
+    if _PLAIN.fullmatch(text):
+        digits = re.sub(r"[eE].*|[^0-9]", "", text).strip("0")
+        return len(digits) >= _DIGITS
+    if _CODE.fullmatch(text) is not None:
+        return True
+    if _WORDS.fullmatch(text) is not None:
+        return False
+    if len(text.encode("utf-8", "surrogatepass")) >= MIN_VALUE:
+        return True
+    letters = any(map(str.isalpha, text))
+    return len(text) >= _ID and letters and any(map(str.isdigit, text))
+
+
+def find_word(text: str, other: str) -> bool:
+    """Say whether a text is in another one, between the ends of words and of numbers."""
+    if not text:
+        return False
+    at = other.find(text)
+    while at >= 0:
+        end = at + len(text)
+        before, behind = other[at - 1 : at], other[end : end + 1]
+        inside = (_in_word(before) and _in_word(text[0])) or (
+            _in_word(behind) and _in_word(text[-1])
+        )
+        if not inside and not _in_number(text, other, at, end):
+            return True
+        at = other.find(text, at + 1)
+    return False
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def _in_number(text: str, other: str, at: int, end: int) -> bool:
+    """Say whether digits go on behind a point."""
+    before = (
+        text[0].isdigit() and other[at - 1 : at] in (".", ",") and other[at - 2 : at - 1].isdigit()
+    )
+    behind = (
+        text[-1].isdigit()
+        and other[end : end + 1] in (".", ",")
+        and other[end + 1 : end + 2].isdigit()
+    )
+    return before or behind
+
+
+def write_number(value: int | float) -> Decimal | None:
+    """Give a number of JSON exactly as it is written."""
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
+def read_numbers(text: str) -> frozenset[Decimal]:
+    """Give the numbers that a text may mean: 1,234 is 1234, or 1.234 where a comma is a point."""
+    plain = re.sub("[ _'\u00a0\u202f\u2009]", "", text)
+    comma, point = plain.count(","), plain.count(".")
+    ways: list[str] = []
+    if comma and point:
+        last = max(plain.rfind(","), plain.rfind("."))
+        ways.append(re.sub("[,.]", "", plain[:last]) + "." + plain[last + 1 :])
+    elif comma + point == 0:
+        ways.append(plain)
+    else:
+        sign = "," if comma else "."
+        if max(comma, point) == 1:
+            ways.append(plain.replace(sign, "."))
+        groups = plain.split(sign)[1:]
+        if all(len(group) == 3 for group in groups):
+            ways.append(plain.replace(sign, ""))
+    found = set()
+    for one in ways:
+        try:
+            found.add(Decimal(one))
+        except InvalidOperation:
+            continue
+    return frozenset(found)
+
+
+def _number_pattern(numbers: frozenset[Decimal], text: str) -> re.Pattern[bytes]:
+    """Find digits that count, in order, whatever is between and behind them."""
+    ways = [re.escape(text.encode()).decode("latin-1")]
+    for number in numbers:
+        digits = "".join(map(str, number.as_tuple().digits)).lstrip("0")
+        counted = digits.rstrip("0") or digits or "0"
+        between = r"(?:[ ,._']|\xc2\xa0|\xe2\x80\xaf|\xe2\x80\x89|\\u00[aA]0|\\u202[fF])?"
+        ways.append(between.join(counted))
+    joined = "|".join(dict.fromkeys(ways))
+    return re.compile(rf"(?<![0-9])(?:{joined})(?![1-9])".encode("latin-1"))
+
+
+def find_parts(text: str) -> tuple[str, ...]:
+    """Give what is telling inside a text that was put together: its ids, the longest first."""
+    found = [one for one in ids(text) if one != text]
+    found += [
+        one
+        for one in re.findall(r"[A-Za-z0-9_-]{6,}|[0-9]+(?:[.,][0-9]+)+", text)
+        if one != text and is_telling(one) and any(char.isdigit() for char in one)
+    ]
+    unique = dict.fromkeys(found)
+    return tuple(sorted(unique, key=len, reverse=True)[:_MOST_PARTS])
