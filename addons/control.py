@@ -5,12 +5,20 @@ import json
 from mitmproxy import http
 
 from ..config import Mode
+from ..tape.dialects.common.untrusted_json import find_json
 from ..tape.policy.decide import Action
+from ..tape.records.events import EventKind
 from .run.pending_exchange import find_pending
+from .run.run_state import OpenRun
 from .wire.http import make_answer
 from .wire.stdio import StdioServers
 
 _KNOWN = ("/", "/run", "/stdio")
+_OUTCOMES = ("ok", "failed")
+_MOST = 4096
+"""Bytes of an outcome that is told."""
+_TEXT = 500
+"""Characters of its text that are kept."""
 
 
 class Control:
@@ -28,6 +36,9 @@ class Control:
         if pending.decision.action is not Action.CONTROL:
             return
         open_run = pending.open_run
+        if flow.request.method == "POST" and pending.facts.target == "/outcome":
+            flow.response = _note_outcome(open_run, flow.request.raw_content or b"")
+            return
         known = flow.request.method in ("GET", "HEAD") and pending.facts.target in _KNOWN
         body: dict[str, object] = {
             "run": open_run.info.id if open_run.info else None,
@@ -39,8 +50,22 @@ class Control:
         if known and pending.facts.target == "/stdio" and open_run.mode is Mode.RECORD:
             body["sockets"] = str(self._stdio_servers.folder)
         answer = body if known else {"error": "unknown; GET / tells the run of this connection"}
-        flow.response = make_answer(
-            200 if known else 404,
-            ((b"content-type", b"application/json"),),
-            json.dumps(answer).encode() + b"\n",
-        )
+        flow.response = _answer(200 if known else 404, answer)
+
+
+def _answer(status: int, body: object) -> http.Response:
+    kind = (b"content-type", b"application/json")
+    return make_answer(status, (kind,), json.dumps(body).encode() + b"\n")
+
+
+def _note_outcome(open_run: OpenRun, body: bytes) -> http.Response:
+    """Keep what an agent says of its run's outcome."""
+    told = find_json(body) if len(body) <= _MOST else None
+    word = told.get("outcome") if isinstance(told, dict) else None
+    text = told.get("text", "") if isinstance(told, dict) else ""
+    if word not in _OUTCOMES or not isinstance(text, str):
+        expected = 'expected {"outcome": "ok" or "failed", "text": why}, at most 4096 bytes of JSON'
+        return _answer(422, {"error": expected})
+    said = open_run.redactor.redact_text(text[:_TEXT])
+    open_run.note(EventKind.NOTED, outcome=word, why=said)
+    return _answer(200, {"outcome": word})

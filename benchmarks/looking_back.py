@@ -2,7 +2,8 @@
 
 A run of an agent with two sub-agents by turns is written into a store made for it: each request repeats its conversation, which is
 compacted every 120 messages. State and origin are measured in process, from an open store, as CPU milliseconds at steps drawn at random;
-the origin at the last step, too, whose value nothing has before it. The page is measured as a command, in CPU seconds of its process.
+the origin at the last step, too, whose value nothing has before it. A comparison of two runs is measured in process as well, the page as a
+command, in CPU seconds of its process.
 
 uv run python benchmarks/looking_back.py [EXCHANGES] [STORE [RUN]]
 """
@@ -21,10 +22,12 @@ from statistics import median
 from typing import Any
 
 from playhead.store import Record, Store
-from playhead.tape.exchange import Lane, RequestClass, Response
+from playhead.tape.exchange import Fingerprint, Lane, RequestClass, Response
 from playhead.tests.support.dialects import make_request, make_stream
 from playhead.tests.support.exchanges import fingerprint_of, make_exchange, make_record
 from playhead.timeline.blame.find_origin import find_blame
+from playhead.timeline.diff.acts import read_acts
+from playhead.timeline.diff.compare import compare_acts
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.find_state import find_state
 
@@ -33,6 +36,7 @@ STATE_BAR_MS = 20.0
 BLAME_BAR_MS = 100.0
 SHOW_STEPS = 1000
 SHOW_BAR_S = 1.0
+DIFF_BAR_S = 1.0
 _COMPACTED = 120
 _STATES = 60
 _BLAMES = 20
@@ -182,6 +186,27 @@ def measure_show(folder: Path, run: str) -> float:
     return min(took)
 
 
+def measure_diff(folder: Path, run: str) -> float:
+    """Give the CPU seconds that reading and comparing two runs take in process, the least of three."""
+    took = []
+    with Store.open(folder, readonly=True) as store:
+        info = store.runs.get(run)
+        for _ in range(3):
+            began = time.process_time()
+            first, second = (read_acts(Exchanges(store, info)) for _ in range(2))
+            for act in second[
+                len(second) // 2 :
+            ]:  # the second half is asked and answered otherwise
+                act.fingerprint = Fingerprint(b"")
+                act.asked_key += b"other"
+                act.answered_key += b"other"
+                for said in act.answered:
+                    said.form += b"other"
+            compare_acts(first, second)
+            took.append(time.process_time() - began)
+    return min(took)
+
+
 def report(folder: Path, states: str, page: str) -> None:
     """Measure, and print what the bars ask for."""
     middle, longest, largest = measure_states(folder, states)
@@ -189,6 +214,7 @@ def report(folder: Path, states: str, page: str) -> None:
         f"state: median {middle:.1f} ms, longest {longest:.1f} ms of {_STATES}; bar {STATE_BAR_MS} ms"
     )
     print(f"       largest request {largest} bytes")
+    print(f"diff of two {page}: {measure_diff(folder, page):.2f} s; bar {DIFF_BAR_S} s")
     drawn, last = measure_blames(folder, page)
     print(
         f"blame {page}: median {drawn:.1f} ms, at its last step {last:.1f} ms; bar for {SHOW_STEPS} steps {BLAME_BAR_MS} ms"

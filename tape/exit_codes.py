@@ -28,9 +28,9 @@ class ExitCode(IntEnum):
         1,
         "",
         (
-            "`doctor`, `demo`, `verify`, `contracts`",
+            "`doctor`, `demo`, `verify`, `contracts`, `diff`, `runs`",
             "a client that reaches the proxy distrusts it or fails; a step of the story went otherwise; a check failed,"
-            " or a contract was violated",
+            " a contract was violated, two runs differ, or `--grep` or `--trace` found nothing",
         ),
     )
     USAGE = (

@@ -4,6 +4,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ...tape.exchange import Exchange, Repeat, Request, RequestClass
+from ...tape.headers.trace_context import find_traces
 from ...tape.matching.idempotency_keys import find_key
 from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import Event, EventKind
@@ -41,7 +42,13 @@ def intent_row(
     }
     if repeat is not None:
         data["repeat"] = repeat_row(repeat)
-    return data
+    return data | traces_row(request)
+
+
+def traces_row(request: Request) -> dict[str, tuple[str, ...]]:
+    """Give the traces that a request names as they stand in an event."""
+    traces = find_traces(request.headers)
+    return {"traces": traces} if traces else {}
 
 
 def outcome_event(

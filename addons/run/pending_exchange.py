@@ -39,7 +39,7 @@ from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
 from ..wire.upstream_failure import find_fault
 from .effect_row import effect_line
-from .exchange_events import idempotency_key, repeat_row
+from .exchange_events import idempotency_key, repeat_row, traces_row
 from .exchange_parts.answer import Answer
 from .exchange_parts.arrival import Arrival
 from .exchange_parts.phases import Account, Held, Playing, Recording
@@ -562,6 +562,7 @@ def note_verdict(
         "fingerprint": pending.fingerprint or b"",
         "key": key,
         **claims_row(pending),
+        **traces_row(request),
         **more,
     }
     pending.account.log(logged)

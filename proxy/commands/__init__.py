@@ -6,7 +6,7 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import approvals, causes, inspect, look_back, retention, setup, tape_files
+from . import approvals, causes, fleet, inspect, look_back, retention, setup, tape_files
 from . import container_entrypoints as compose
 from . import record_replay as run
 from . import store_maintenance as store_care
@@ -23,6 +23,10 @@ COMMANDS: tuple[click.Command, ...] = (
         causes.blame,
         causes.cache,
         causes.history,
+        look_back.diff,
+        fleet.similar,
+        fleet.cost,
+        fleet.destinations,
         inspect.receipt,
         inspect.effects,
         inspect.contracts,

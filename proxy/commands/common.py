@@ -97,6 +97,19 @@ def reading(config_file: Path | None, store: str | None) -> Config:
     return override(config, {"store": store} if store else {})
 
 
+def parse_since_option(text: str | None) -> int:
+    """Read `--since` as nanoseconds since the epoch; 0 where it is not given.
+
+    Raises: UsageError, saying what would be right.
+    """
+    from ..looking_back.since import read_since  # reads the store's modules
+
+    try:
+        return read_since(text)
+    except ValueError as error:
+        raise click.UsageError(f"--since: {error}") from None
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))

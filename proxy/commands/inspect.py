@@ -6,24 +6,44 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import options, print_json, print_list, reading
+from .common import options, parse_since_option, print_json, print_list, reading
 
 if TYPE_CHECKING:
+    from ...config import Config
     from ...store import RunInfo
 
 
 @click.command()
 @options("config", "store", "json")
-def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
-    """List all runs, oldest first."""
+@click.option(
+    "--grep",
+    metavar="REGEX",
+    help="Runs with a step whose name or text matches, whatever its case.",
+)
+@click.option("--trace", metavar="ID", help="Runs with a request of a trace, or of a traceparent.")
+@click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
+def runs(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    grep: str | None,
+    trace: str | None,
+    since: str | None,
+) -> int:
+    """List all runs, oldest first, or those in which something is found."""
     from ...store import StoreError
     from ...timeline import render_runs
     from ..operations.open_store import open_store
 
     config = reading(config_file, store)
+    since_ns = parse_since_option(since)
+    if grep is not None or trace is not None:
+        return _find_runs(config, grep, trace, since_ns, as_json=as_json)
     try:
         with open_store(config, readonly=True) as opened:
-            listed = opened.runs.all()
+            listed = [
+                run for run in opened.runs.all() if not run.sealed_ns or run.sealed_ns >= since_ns
+            ]
     except StoreError as error:
         if not str(error).startswith("no store") or (
             config.store.exists() and not config.store.is_dir()
@@ -53,6 +73,24 @@ def runs(config_file: Path | None, store: str | None, as_json: bool) -> int:
     else:
         click.echo(render_runs(listed))
     return 0
+
+
+def _find_runs(
+    config: "Config", grep: str | None, trace: str | None, since_ns: int, *, as_json: bool
+) -> int:
+    from ...tape.headers.trace_context import parse_trace
+    from ..looking_back.find_runs import list_found
+    from ..looking_back.show import parse_pattern
+
+    if grep is not None and trace is not None:
+        raise click.UsageError("expected --grep or --trace, one of the two")
+    try:
+        wanted = parse_pattern(grep) if trace is None else parse_trace(trace)
+    except ValueError as error:
+        option = "--grep" if trace is None else "--trace"
+        raise click.UsageError(f"{option}: {error}") from None
+    assert wanted is not None
+    return list_found(config, wanted, since_ns, as_json=as_json)
 
 
 def _archived(run: "RunInfo") -> dict[str, object] | None:
@@ -153,14 +191,27 @@ def contracts(
     required=True,
     help="Configuration file whose rules are tried.",
 )
+@click.option("--since", metavar="TIME", help="Count all runs since then by rule: 30d, or a date.")
 @click.argument("runs", nargs=-1)
 def policy(
-    config_file: Path | None, store: str | None, as_json: bool, rules: Path, runs: tuple[str, ...]
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    rules: Path,
+    since: str | None,
+    runs: tuple[str, ...],
 ) -> int:
     """Decide on recorded runs again under the rules of another file, and list the changes."""
-    from ...timeline.rules.render_dry_run import render_dry_run
-    from ..operations.policy import dry_run_runs
+    from ...timeline.rules.render_dry_run import render_dry_run, render_summary
+    from ..operations.policy import dry_run_runs, summarise_runs
 
+    if since is not None:
+        if runs:
+            raise click.UsageError("expected runs, or --since TIME for all since then: not both")
+        since_ns = parse_since_option(since)
+        summary = summarise_runs(reading(config_file, store), since_ns, rules)
+        print_json(summary.to_json()) if as_json else click.echo(render_summary(summary))
+        return 0
     made = dry_run_runs(reading(config_file, store), runs, rules)
     if as_json:
         print_json([one.to_json() for one in made])

@@ -159,3 +159,25 @@ def rewind(
     if not before_effect:
         raise click.UsageError("expected --before-effect: the last step before each effect")
     return rewind_run(reading(config_file, store), run, as_json=as_json)
+
+
+@click.command()
+@options("config", "store", "json")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also what is the same, line by line, and every root."
+)
+@click.argument("first")
+@click.argument("second")
+def diff(
+    config_file: Path | None,
+    store: str | None,
+    as_json: bool,
+    everything: bool,
+    first: str,
+    second: str,
+) -> int:
+    """Compare two runs: where they first differ, and what follows from that. Exits with 1 if they do."""
+    from ..looking_back.diff import diff_runs
+
+    config = reading(config_file, store)
+    return diff_runs(config, first, second, as_json=as_json, everything=everything)

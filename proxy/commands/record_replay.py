@@ -199,12 +199,16 @@ def record(
 )
 @_in_docker
 @_of_replay
-@click.argument("run")
-@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--like",
+    is_flag=True,
+    help="In place of RUN: the newest recording of the same task that ended well.",
+)
+@click.argument("words", metavar="RUN -- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def replay(
     config_file: Path | None,
-    run: str,
-    command: tuple[str, ...],
+    words: tuple[str, ...],
+    like: bool,
     as_json: bool,
     receipt_file: Path | None,
     quiet: bool,
@@ -220,19 +224,26 @@ def replay(
     flags["sandbox"] = "none" if no_sandbox else sandbox
     if in_place:
         flags["files"] = "in-place"
+    named, command = words[: 0 if like else 1], words[0 if like else 1 :]
+    if not like and not named:
+        raise click.UsageError("Missing argument 'RUN': name a recording, or give --like")
+    if not command:
+        raise click.UsageError("Missing argument '-- COMMAND...'.")
     try:
         config, _ = settings(config_file, flags)
         container_host = _container_host(
             config.sandbox, config.sandbox.replay, image, variables, volumes
         )
-        _restore_tape(config, run)  # before a mistyped store is made
-        from ..run.launcher import Output
+        if named:
+            _restore_tape(config, named[0])  # before a mistyped store is made
+        from ..run.launcher import Output, replay_like
         from ..run.launcher import replay as run_replay
 
         output = Output(as_json, receipt_file, quiet)
-        return run_replay(
-            config, run, command, output, container_host, config_file=config_file or DEFAULT_FILE
-        )
+        file = config_file or DEFAULT_FILE
+        if not named:
+            return replay_like(config, command, output, container_host, config_file=file)
+        return run_replay(config, named[0], command, output, container_host, config_file=file)
     except PlayheadError as error:
         complain(error)
         return ExitCode.UNTESTABLE

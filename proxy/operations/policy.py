@@ -8,6 +8,7 @@ from ...timeline.reading.contract_row import ContractRow
 from ...timeline.rules.contract_recheck import recheck_contracts
 from ...timeline.rules.contracts import found_in
 from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
+from ...timeline.rules.policy_summary import PolicySummary
 from ..progress import ProgressBar
 from .open_store import open_store
 from .restore_archived import restore_runs
@@ -32,6 +33,26 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
                 made.append(dry_run_policy(store, run, rules))
                 progress(number, len(runs))
         return made
+
+
+def summarise_runs(config: Config, since_ns: int, file: Path) -> PolicySummary:
+    """Decide on all runs since a time again under the rules of a file, and count by rule.
+
+    Raises: ConfigError; LogCorrupt; StoreError, where there is no store or no run.
+    """
+    rules = load(file)
+    with open_store(config, readonly=True) as store:
+        runs = [run for run in _here(store) if not run.sealed_ns or run.sealed_ns >= since_ns]
+        if not runs:
+            raise StoreError(
+                "there is no run to decide on since then", "give an earlier time to --since"
+            )
+        summary = PolicySummary(rules)
+        with ProgressBar("judging") as progress:
+            for number, run in enumerate(runs, 1):
+                summary.add(store, run)
+                progress(number, len(runs))
+        return summary
 
 
 def _here(store: Store) -> list[RunInfo]:

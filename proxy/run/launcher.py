@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -31,6 +31,7 @@ from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
 from ..open_files import usual_limit
 from ..operations.find_tape import choose_recording
+from ..operations.open_store import open_store
 from ..processes.connections import SocketWatch
 from ..processes.fixed_addresses import fixed_addresses
 from ..processes.own_ports import MachinePorts
@@ -47,6 +48,7 @@ from ..trust.secret_files import open_receipt_key
 from .archived_files import ArchivedFiles, find_archives
 from .outputs import Stdout
 from .runtime import Runtime
+from .same_task import TaskWatch, guess_tape, saved_line
 from .tampering import MOST_TOLD, Baseline, named_files
 from .work_folder import AnyFolder, WorkFolder
 
@@ -135,10 +137,45 @@ def replay(
     return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
 
 
+def replay_like(
+    config: Config,
+    command: Sequence[str],
+    output: Output,
+    container_host: ContainerHost | None = None,
+    *,
+    config_file: Path | None = None,
+) -> int:
+    """Run a command against the newest good recording of the task that it is given; see `replay`.
+
+    Raises: PlayheadError, before the command is started, or where there is no such recording.
+    """
+    with open_store(config, readonly=True) as store:
+        run = guess_tape(store, command)
+    again = 0
+    while True:
+        like = _Like(again)
+        wanted = _Wanted(run, command, output, container_host, config_file, like)
+        code = _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
+        if like.other is None:
+            return code
+        run, again = like.other, again + 1
+        print_status(f"playhead: its task is that of {run!r}: started again, against that")
+
+
 def for_command(config: Config, command: Sequence[str]) -> Config:
     """Give a configuration without the profiles that ask for a process which this command does not run."""
     own, off = find_fitting(command, config.profiles)
     return replace(config, profiles=own, profiles_off=(*config.profiles_off, *off))
+
+
+@dataclass(slots=True)
+class _Like:
+    """Of a replay whose tape was guessed."""
+
+    again: int
+    """How many times it was started before: it is not started a third time."""
+    other: str | None = None
+    """The recording to play instead."""
 
 
 class _Wanted(NamedTuple):
@@ -149,6 +186,7 @@ class _Wanted(NamedTuple):
     output: Output
     container_host: ContainerHost | None
     config_file: Path | None
+    like: _Like | None = None
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
@@ -161,7 +199,7 @@ def _launch(config: Config, wanted: _Wanted) -> int:
 
 
 async def _run(config: Config, wanted: _Wanted) -> int:
-    run, command, output, _, config_file = wanted
+    run, command, output, _, config_file, like = wanted
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
@@ -207,13 +245,22 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         await child.start()
         if watching:
             watch.start()
+        task = TaskWatch(runtime, run) if like is not None and not like.again else None
         try:
-            async with _keeping(runtime, config, preload_bundle):
+            async with _keeping(runtime, config, preload_bundle), _watching_task(task, child):
                 code = await child.wait()
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
         stdout.close()
         open_run = await runtime.registry.find_sole_run()
+        if task is not None:
+            await task.finish()
+        if like is not None and task is not None and task.is_over:
+            await runtime.registry.close("it was of another task")
+            if task.problem is not None:
+                raise task.problem
+            like.other = task.other
+            return ExitCode.UNTESTABLE
         if open_run is None:
             info = await _empty_run(runtime, config, run)
         else:
@@ -255,6 +302,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             )
         receipt = await asyncio.to_thread(build, runtime.store, reloaded)
         written = show(receipt, output, seed, file)
+        if like is not None:
+            print_status(await asyncio.to_thread(saved_line, runtime.store, reloaded))
     if not written or receipt.changed:
         return ExitCode.UNTESTABLE
     if config.mode is Mode.RECORD:
@@ -263,6 +312,21 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         return code or (ExitCode.USAGE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
     return exit_code(receipt) or (code if code == ExitCode.INTERRUPTED else min(code, _OWN))
+
+
+@contextlib.asynccontextmanager
+async def _watching_task(task: TaskWatch | None, child: "_Child") -> AsyncIterator[None]:
+    """Watch for the task of a command while it runs."""
+    if task is None:
+        yield
+        return
+    watching = asyncio.get_running_loop().create_task(task.watch(child.send))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
 
 
 def _find_command(child: "_Child") -> list[Process]:
@@ -656,6 +720,12 @@ class _Child:
                     terminal.suspend()
         self._ended = True
         return ended
+
+    def send(self, number: int) -> None:
+        """Send a signal to the command, where it still runs."""
+        if self._started and not self._ended:
+            with contextlib.suppress(ProcessLookupError):
+                self._job.signal(number)
 
     def _take(self, number: int) -> None:
         if self._started and not self._ended:

@@ -183,11 +183,13 @@ def _usage(usage: Json) -> Usage | None:
     if not body:
         return None
     output = as_object(body.get("output_tokens_details"))
+    written = as_object(body.get("cache_creation"))
     return Usage(
         input_tokens=as_count(body.get("input_tokens")),
         output_tokens=as_count(body.get("output_tokens")),
         cached_read_tokens=as_count(body.get("cache_read_input_tokens")),
         cached_write_tokens=as_count(body.get("cache_creation_input_tokens")),
+        cached_write_1h_tokens=as_count(written.get("ephemeral_1h_input_tokens")),
         reasoning_tokens=as_count(output.get("thinking_tokens")),
         cached_in_input=False,
     )

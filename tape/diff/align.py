@@ -10,12 +10,16 @@ Rules, in the order they are applied; each sees what the ones before unused:
 
 Agents call in parallel, so order decides between equals only. A value that looks like an id or a time does not
 make requests less near: the two recordings were made at other times.
+
+`align_in_order` is for whoever compares what two agents did one after the other: there order counts, and what was put in or
+left out moves nothing behind it. What is the same on both sides, but at another place, is told as moved.
 """
 
 import re
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -33,12 +37,27 @@ _ALL_PAIRS = 1024
 _WINDOW = 12
 """Places that a partner may have moved then."""
 
+_ALL_CELLS = 160_000
+"""Pairs of one gap up to which each is weighed in order; beyond, those near its diagonal are."""
+_BAND = 48
+"""Places that a partner may have moved then, besides what one side has more."""
+
+Keys = Sequence[Hashable]
+"""What one element has in common with its partner, the strictest first; as many for each. None is common to nobody."""
+
+Alike = Callable[[int, int], float]
+"""How alike two elements are, by their places: 0 for what can be no partners."""
+
 _SCRUBBED = re.compile(
     rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
     rb"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
     rb"|(?<![0-9a-zA-Z])(?:\d{10,}|[0-9a-fA-F]{16,})(?![0-9a-zA-Z])"
     rb"|(?<=[_-])(?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{8,}"
 )
+
+
+_MAY_BE = re.compile(r"\d|[0-9a-fA-F]{16}")
+"""What looks like an id or a time has some of this."""
 
 
 class Item(NamedTuple):
@@ -93,9 +112,162 @@ def align(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Partners of two sequences by their places, from 0, and what has none."""
+
+    pairs: tuple[tuple[int, int], ...]
+    """In order on both sides."""
+    moved: tuple[tuple[int, int], ...]
+    """The same by its strictest key but one, at another place among the others."""
+    only_first: tuple[int, ...]
+    only_second: tuple[int, ...]
+
+
+def align_in_order(first: Sequence[Keys], second: Sequence[Keys], alike: Alike) -> InOrder:
+    """Find the partners of two sequences: by each key in turn, then by likeness inside the gaps, then what moved.
+
+    alike: asked for pairs inside one gap alone.
+    """
+    pairs: list[tuple[int, int]] = []
+    gaps = [(0, len(first), 0, len(second))]
+    levels = min((len(keys) for keys in (*first[:1], *second[:1])), default=0)
+    for level in range(levels):
+        left: list[tuple[int, int, int, int]] = []
+        for gap in gaps:
+            found, rest = _match_gap(first, second, gap, level)
+            pairs += found
+            left += rest
+        gaps = left
+    held, others = {one for one, _ in pairs}, {other for _, other in pairs}
+    moved = _find_moved(first, second, held, others, levels)
+    taken, given = {one for one, _ in moved}, {other for _, other in moved}
+    for begin, end, start, stop in gaps:
+        ones = [at for at in range(begin, end) if at not in taken]
+        rest_of_second = [at for at in range(start, stop) if at not in given]
+        pairs += _weigh_gap(ones, rest_of_second, alike)
+    held, others = {one for one, _ in pairs} | taken, {other for _, other in pairs} | given
+    return InOrder(
+        tuple(sorted(pairs)),
+        tuple(sorted(moved)),
+        tuple(at for at in range(len(first)) if at not in held),
+        tuple(at for at in range(len(second)) if at not in others),
+    )
+
+
+def _match_gap(
+    first: Sequence[Keys], second: Sequence[Keys], gap: tuple[int, int, int, int], level: int
+) -> tuple[list[tuple[int, int]], list[tuple[int, int, int, int]]]:
+    """Pair what has one key in a gap, in order; give the gaps that are left."""
+    begin, end, start, stop = gap
+    if begin == end or start == stop:
+        return [], [gap]
+    # None is the key of nothing: what it stands for on one side is no match for it on the other.
+    ones = [_own(first[at][level], at) for at in range(begin, end)]
+    others = [_own(second[at][level], ~at) for at in range(start, stop)]
+    matcher = SequenceMatcher(None, ones, others, autojunk=False)
+    pairs, rest, last, other_last = list[tuple[int, int]](), [], begin, start
+    for block in matcher.get_matching_blocks():
+        one, other = begin + block.a, start + block.b
+        if last < one or other_last < other:
+            rest.append((last, one, other_last, other))
+        pairs += [(one + at, other + at) for at in range(block.size)]
+        last, other_last = one + block.size, other + block.size
+    return pairs, rest
+
+
+def _own(key: Hashable, at: int) -> Hashable:
+    return ("no key", at) if key is None else key
+
+
+def _find_moved(
+    first: Sequence[Keys],
+    second: Sequence[Keys],
+    held: set[int],
+    others: set[int],
+    levels: int,
+) -> list[tuple[int, int]]:
+    """Pair what is the same at another place, in order; the strictest keys alone tell that."""
+    moved: list[tuple[int, int]] = []
+    for level in range(min(levels, 2)):
+        waiting: dict[Hashable, deque[int]] = {}
+        for at, keys in enumerate(second):
+            if at not in others and keys[level] is not None:
+                waiting.setdefault(keys[level], deque()).append(at)
+        for at, keys in enumerate(first):
+            partners = waiting.get(keys[level]) if at not in held else None
+            if partners:
+                moved.append((at, partners.popleft()))
+        held |= {one for one, _ in moved}
+        others |= {other for _, other in moved}
+    return moved
+
+
+def _weigh_gap(ones: list[int], others: list[int], alike: Alike) -> list[tuple[int, int]]:
+    """Pair what is alike in a gap, in order, so that the sum of the likenesses is greatest."""
+    rows, columns = len(ones), len(others)
+    if not rows or not columns:
+        return []
+    band = max(rows, columns)
+    if rows * columns > _ALL_CELLS:
+        band = _BAND + abs(rows - columns)
+    above = [0.0] * (columns + 1)
+    steps: list[bytearray] = []
+    for row, one in enumerate(ones):
+        middle = row * columns // rows
+        low, high = max(0, middle - band), min(columns, middle + band + 1)
+        current, step = above.copy(), bytearray(columns + 1)
+        best = current[low]
+        for column in range(low, high):
+            weight = alike(one, others[column])
+            through = above[column] + weight if weight > 0 else -1.0
+            over = above[column + 1]
+            if through >= over and through >= best and weight > 0:
+                best, step[column + 1] = through, 2
+            elif over >= best:
+                best = over
+            else:
+                step[column + 1] = 1
+            current[column + 1] = best
+        for column in range(high, columns):
+            if current[column + 1] < best:
+                current[column + 1], step[column + 1] = best, 1
+        above = current
+        steps.append(step)
+    return _walk_back(ones, others, steps)
+
+
+def _walk_back(ones: list[int], others: list[int], steps: list[bytearray]) -> list[tuple[int, int]]:
+    pairs, row, column = list[tuple[int, int]](), len(ones), len(others)
+    while row and column:
+        step = steps[row - 1][column]
+        if step == 2:
+            pairs.append((ones[row - 1], others[column - 1]))
+            row, column = row - 1, column - 1
+        elif step == 1:
+            column -= 1
+        else:
+            row -= 1
+    return pairs[::-1]
+
+
 def scrub(request: Request) -> Request:
     """Give a request with a constant for whatever in its body looks like an id or a time."""
     return replace(request, body=_SCRUBBED.sub(b"0", request.body)) if request.body else request
+
+
+def find_made_anew(text: str) -> tuple[str, list[str]]:
+    """Give a text with a constant for whatever looks like an id or a time, and what looked so, in order."""
+    if _MAY_BE.search(text) is None:
+        return text, []
+    found: list[str] = []
+
+    def take(match: re.Match[bytes]) -> bytes:
+        found.append(match[0].decode("ascii"))
+        return b"0"
+
+    shown = _SCRUBBED.sub(take, text.encode("utf-8", "surrogatepass"))
+    return (shown.decode("utf-8", "surrogatepass"), found) if found else (text, [])
 
 
 def scrubbed_key(request: Request) -> bytes:

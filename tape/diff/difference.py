@@ -274,6 +274,11 @@ def _show_body(body: bytes) -> str:
     return one_line(body[: 2 * MAX_SHOWN].decode("utf-8", "backslashreplace")) or ABSENT
 
 
+def tree_differences(old: Any, new: Any, path: str = "$") -> Iterator[Difference]:
+    """Find where two JSON values differ, in the order of the first; places are `body JSONPATH`."""
+    return _tree_differences(old, new, path, 0)
+
+
 def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Difference]:
     if old == new:
         return

@@ -7,6 +7,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               rule                          what decided that it is
               claims                        what its head says of host, method or path beside, as kind and text
               repeat                        an effect asked for before: seq, kind, whether that went unseen
+              traces                        ids of the traces that its header fields name
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
               allowed                         opt-ins without which it would have been refused: RECORDED=NEW
@@ -47,6 +48,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
                                               beside, distrusted, egress, spared
               cut                             method and URL of a request whose client left before it had ended
               text                            for people: a warning, a loss, a reload
+              outcome                         `ok` or `failed`, as the agent told the control host; `why` in its words
               child_exit, command, contained  from the launcher
               stdout, files                   hash and bytes of what the command wrote; hashes of the files it changed, by path
               compare                         what of these a replay compares

@@ -65,3 +65,36 @@ def test_only_what_was_decided_to_be_for_the_control_host_is_answered(
 ) -> None:
     """Another request goes its way."""
     assert answer(f"GET {HOST}/", action=action) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "noted"),
+    [
+        (b'{"outcome": "ok"}', 200, {"outcome": "ok", "why": ""}),
+        (
+            b'{"outcome": "failed", "text": "no stock"}',
+            200,
+            {"outcome": "failed", "why": "no stock"},
+        ),
+        (b'{"outcome": "fine"}', 422, None),
+        (b'{"outcome": "ok", "text": 7}', 422, None),
+        (b'{"outcome": ["ok"]}', 422, None),
+        (b"[1]", 422, None),
+        (b"\xff", 422, None),
+        (b"", 422, None),
+        (b'{"outcome": "ok", "text": "' + b"x" * 5000 + b'"}', 422, None),
+    ],
+)
+def test_an_agent_tells_the_outcome_of_its_run(
+    body: bytes, status: int, noted: dict[str, str] | None
+) -> None:
+    """It is kept in the log of the run; what says something else is refused with what would be right."""
+    open_run = NotedRun()
+    pending = make_pending(open_run, f"POST {HOST}/outcome", body=body, action=Action.CONTROL)
+    pending.flow.request.raw_content = body
+    servers = StdioServers()
+    Control(servers).request(pending.flow)
+    servers.close()
+    assert pending.flow.response is not None
+    assert pending.flow.response.status_code == status
+    assert [data for _, data in open_run.noted] == ([noted] if noted is not None else [])

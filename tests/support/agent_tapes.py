@@ -647,9 +647,9 @@ def compacted() -> Tape:
         4: [
             "1 user: Fix the tests. Do not touch the auth module.",
             "1 tool call Read",
-            "1 tool result Read: assert 1 == 2",
+            "2 tool result Read: assert 1 == 2",
             "2 tool call Read",
-            "2 tool result Read: assert 2 == 3",
+            "3 tool result Read: assert 2 == 3",
         ]
     }
     return tape

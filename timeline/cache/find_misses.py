@@ -130,6 +130,10 @@ def _had_it_been_read(usage: Usage, missed: int) -> Usage:
         input_tokens=max(0, input_),
         cached_read_tokens=(usage.cached_read_tokens or 0) + missed,
         cached_write_tokens=max(0, written - missed) if usage.cached_write_tokens else None,
+        # What is kept for an hour stands before the rest of a prompt, and so it is missed first.
+        cached_write_1h_tokens=max(0, usage.cached_write_1h_tokens - missed)
+        if usage.cached_write_1h_tokens
+        else None,
     )
 
 

@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
+from importlib.util import find_spec
 
 from ...tape.classify.model_apis import find_prices
 from ...tape.dialects import Usage, read_request, read_response
@@ -100,6 +101,7 @@ def _find_price(
             output_tokens=counted.output_tokens,
             cache_read_tokens=usage.cached_read_tokens,
             cache_write_tokens=usage.cached_write_tokens,
+            cache_write_1h_tokens=usage.cached_write_1h_tokens,
         )
         asked = datetime.datetime.fromtimestamp(started_ns / 1e9, datetime.UTC)
         return table.calc(priced, model, provider.id, None, asked).total_price
@@ -114,6 +116,16 @@ def find_price(
 ) -> Decimal | None:
     """Find what a use of a model costs, in US dollars; None where no price is known, or no table is installed."""
     return _find_price(request, dialect, model, usage, _count(usage), started_ns)
+
+
+def count_tokens(usage: Usage) -> CountedUsage:
+    """Count what a use states: the input with all that was cached, the output with all that was thought."""
+    return _count(usage)
+
+
+def has_prices() -> bool:
+    """Say whether a price table is installed."""
+    return find_spec("genai_prices") is not None
 
 
 def load_prices() -> None:

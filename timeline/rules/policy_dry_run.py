@@ -9,7 +9,7 @@ Rules:
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,9 +106,15 @@ class PolicyDryRun:
         }
 
 
-def dry_run_policy(store: Store, run: RunInfo, config: Config) -> PolicyDryRun:
+def dry_run_policy(
+    store: Store,
+    run: RunInfo,
+    config: Config,
+    observe: Callable[[Row, Mapping[str, Any], bool], None] = lambda _row, _data, _changed: None,
+) -> PolicyDryRun:
     """Decide on a run again. Blocking.
 
+    observe: is given each request as it is decided on, what the log tells of it, and whether anything changes.
     Raises: LogCorrupt.
     """
     made = PolicyDryRun(run.id)
@@ -121,8 +127,10 @@ def dry_run_policy(store: Store, run: RunInfo, config: Config) -> PolicyDryRun:
             row.after.request_class,
             row.after.verdict,
         )
-        if not same or row.before.rule != row.after.rule or row.replay is not None:
+        changed = not same or row.before.rule != row.after.rule or row.replay is not None
+        if changed:
             made.changed.append(row)
+        observe(row, asked.data, changed)
     return made
 
 

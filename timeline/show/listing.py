@@ -175,7 +175,7 @@ def _more_lines(calls: list[Step]) -> Iterator[Line]:
     text = ""
     for group, name in zip(groups, names, strict=True):
         more = each >= _LEAST and len(group) == 1
-        piece = f"{name} {fit(_arguments(group[0].text), each)}".rstrip() if more else name
+        piece = f"{name} {fit(show_arguments(group[0].text), each)}".rstrip() if more else name
         if text and columns(text) + columns(piece) + 2 > _MORE:
             yield Line("", calls[0].lane, f"+ {text}")
             text = ""
@@ -246,10 +246,10 @@ def _says(step: Step) -> str:
     """Say what a model said, or what it wants called."""
     if step.kind is StepKind.OUTPUT:
         return f"= {step.text}"
-    return f"{step.name} {_arguments(step.text)}"
+    return f"{step.name} {show_arguments(step.text)}"
 
 
-def _arguments(text: str) -> str:
+def show_arguments(text: str) -> str:
     """Give the argument of a tool call that says most, or all of them."""
     if len(text) > _SUMMARY:
         return text

@@ -66,6 +66,10 @@ class Exchanges:
             return iter(self.store.messages.all(tape, served.data["tape_seq"]))
         return iter(self.store.messages.all(self.info, exchange.seq))
 
+    def events(self) -> Iterator[Event]:
+        """Read the log of the run."""
+        return iter(self.store.events.all(self.info))
+
     def asked(self, exchange: Exchange) -> list[tuple[int, Exchange]]:
         """Give the requests to models of an exchange, with their parts: one, several of a WebSocket, or none."""
         if exchange.websocket is not None:

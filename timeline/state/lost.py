@@ -108,13 +108,18 @@ class Watch:
     def _lost(self, earlier: list[ContextPart], now: list[ContextPart]) -> list[Lost]:
         keys = Counter(one.key for one in now)
         places = {one.call: one for one in now if one.what == "tool result" and one.call}
+        nameless = _pair_nameless(earlier, now)
         texts = [one.text for one in now]
         found = []
         for one in earlier:
+            if one.what == "system":
+                continue  # its lines are compared
             if keys[one.key]:
                 keys[one.key] -= 1
                 continue
-            other = places.get(one.call) if one.what == "tool result" and one.call else None
+            other = nameless.get(id(one))
+            if one.what == "tool result" and one.call:
+                other = places.get(one.call)
             if other is not None:
                 found.append(Lost(self._origin(one), one, other.size))
                 continue
@@ -125,7 +130,7 @@ class Watch:
 
     def _origin(self, part: ContextPart) -> int:
         called = self._calls.get(part.call or "")
-        if called is not None:
+        if called is not None and part.what != "tool result":
             return called[0]
         said = self._said.get(_short(part)) if part.what in (*_SAID, "tool call") else None
         if said is not None:
@@ -171,6 +176,18 @@ class Watch:
             and call.context.items[one.item].key not in known
             and one.what not in (*_SAID, "tool call", "tool result")
         ]
+
+
+def _pair_nameless(earlier: list[ContextPart], now: list[ContextPart]) -> dict[int, ContextPart]:
+    """Pair the results of calls without ids by their order, where none of them is gone."""
+    old, new = (
+        [one for one in parts if one.what == "tool result" and not one.call]
+        for parts in (earlier, now)
+    )
+    pairs = list(zip(old, new, strict=False))
+    if len(new) < len(old) or any(one.name != other.name for one, other in pairs):
+        return {}
+    return {id(one): other for one, other in pairs}
 
 
 def _gone(before: str, now: str) -> list[str]:

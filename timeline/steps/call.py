@@ -2,6 +2,7 @@
 
 import json
 import re
+from calendar import day_abbr, day_name, month_abbr, month_name
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -12,9 +13,19 @@ from .context import Context, Item
 
 _WORD = re.compile(r"\w+")
 _TITLE = re.compile(
-    r"\b(title|session name|conversation topic|name for (this|the) (chat|session|conversation))\b",
+    r"\b(title|session name|conversation topic|name for (this|the) (chat|session|conversation)"
+    r"|summari[sz]e (this|the) [a-z ]{0,20}(chat|session|conversation) in [a-z ]{0,14}\d+ (characters|words))\b",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
+_CALENDAR = frozenset(
+    word.lower()
+    for words in (day_name, day_abbr, month_name, month_abbr)
+    for word in (*words, "am", "pm")
+)
+"""A prompt may say what day it is."""
+_SHORT = 64
+"""Distinct words up to which a prompt is taken to say nothing but who the agent is."""
 _TITLED = 4000
 """Characters of a prompt that are searched for a wish for a title."""
 
@@ -82,17 +93,18 @@ def find_aside(context: Context) -> str:
     return ""
 
 
-def answer_in(call: ModelCall, items: list[Item]) -> str | None:
-    """Say how the answer of a call is in items of a later context; None where it is not.
+def answer_in(call: ModelCall, context: Context, same: int) -> str | None:
+    """Say how the answer of a call is in a later context; None where it is not.
 
     An empty word says that it is there byte for byte.
+    same: how many items both begin with; what has no id is looked for behind them.
     """
     if call.answer is None or call.answer.message is None:
         return None
     ids = {one.id for one in call.calls if one.id}
-    found = {one.id for one in find_calls(items)} | {one.id for one in find_results(items)}
     if ids:
-        return "" if ids & found else None
+        return None if ids.isdisjoint(context.ids) else ""
+    items = context.items[same:]
     said = call.said
     messages = [message for item in items for message in item.messages]
     if call.calls:
@@ -113,12 +125,12 @@ def answer_in(call: ModelCall, items: list[Item]) -> str | None:
 
 def find_calls(items: list[Item]) -> list[ToolCall]:
     """Give the tool calls in items, in order."""
-    return [one for item in items for message in item.messages for one in message.tool_calls]
+    return [one for item in items for one in item.calls]
 
 
 def find_results(items: list[Item]) -> list[ToolResult]:
     """Give the results of tools in items, in order."""
-    return [one for item in items for message in item.messages for one in message.tool_results]
+    return [one for item in items for one in item.results]
 
 
 def user_texts(items: list[Item]) -> list[str]:
@@ -154,14 +166,17 @@ def _text(value: Json) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def same_agent(one: ModelCall, other: ModelCall) -> bool:
+def same_agent(one: ModelCall, other: ModelCall, *, continued: bool = False) -> bool:
     """Say whether two calls are of one agent, by their system prompts and tools.
 
     A prompt may have a clock or a counter in it, and tools may come and go; who works in another role has another prompt.
+    continued: whether the conversation goes on: then a prompt may have changed behind its first sentence.
     """
     first, second = one.context.system, other.context.system
     if first == second and first:
         return True
+    if first and second and _are_roles(first, second, continued=continued):
+        return False
     alike = _alike(first, second)
     tools = _share(one.tools, other.tools)
     if one.tools and other.tools:
@@ -169,6 +184,37 @@ def same_agent(one: ModelCall, other: ModelCall) -> bool:
     if one.tools or other.tools:
         return alike >= 0.8 and bool(first)
     return alike >= 0.8
+
+
+@lru_cache(64)
+def _are_roles(first: str, second: str, *, continued: bool) -> bool:
+    """Say whether two prompts give two roles: each has a word where it says who the agent is that the other has not.
+
+    A short prompt says nothing else; a long one does so in its first line. Of one conversation it is the first sentence that tells.
+    """
+    if continued:
+        one, other = (_named(_first_sentence(text)) for text in (first, second))
+        return bool(one - other and other - one)
+    words = [_named(text[:_TITLED]) for text in (first, second)]
+    if max(map(len, words)) > _SHORT or max(len(first), len(second)) > _TITLED:
+        lines = [_first_telling_line(text) for text in (first, second)]
+        words = [_named(text) for text in lines]
+    return bool(words[0] - words[1] and words[1] - words[0])
+
+
+def _named(text: str) -> frozenset[str]:
+    """Give the words of a text, but for numbers, what has some in it, and the names of days."""
+    words = (word.lower() for word in _WORD.findall(text))
+    return frozenset(word for word in words if word not in _CALENDAR and not _DIGIT.search(word))
+
+
+def _first_sentence(text: str) -> str:
+    return _first_telling_line(text).partition(". ")[0]
+
+
+def _first_telling_line(text: str) -> str:
+    lines = (line.strip() for line in text[: 16 * _TITLED].splitlines())
+    return next((one for one in lines if one and not one.startswith(("x-", "<", "#"))), "")[:200]
 
 
 @lru_cache(64)

@@ -6,7 +6,16 @@ from typing import Any
 import msgspec
 from blake3 import blake3
 
-from ...tape.dialects import Dialect, InferenceRequest, Message, Text, find_dialect, read_request
+from ...tape.dialects import (
+    Dialect,
+    InferenceRequest,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    find_dialect,
+    read_request,
+)
 from ...tape.dialects.common.untrusted_json import Json, JsonObject, find_json, stable_hash
 from ...tape.exchange import HttpRequest, Seq
 from ...tape.records.content_coding import read_codings, undo_coding
@@ -20,7 +29,17 @@ CACHE_MARKERS = ("cache_control", "cachePoint")
 class Item:
     """One element of the context, as one message of a conversation."""
 
-    __slots__ = ("_key", "_slice", "messages", "raw", "since", "size", "system")
+    __slots__ = (
+        "_calls",
+        "_key",
+        "_results",
+        "_slice",
+        "messages",
+        "raw",
+        "since",
+        "size",
+        "system",
+    )
 
     def __init__(
         self,
@@ -45,6 +64,22 @@ class Item:
         self.raw = raw
         self._slice = slice
         self._key = ""
+        self._calls: tuple[ToolCall, ...] | None = None
+        self._results: tuple[ToolResult, ...] | None = None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls in it, in order; looked for once."""
+        if self._calls is None:
+            self._calls = tuple(one for message in self.messages for one in message.tool_calls)
+        return self._calls
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results of tools in it, in order; looked for once."""
+        if self._results is None:
+            self._results = tuple(one for message in self.messages for one in message.tool_results)
+        return self._results
 
     @property
     def key(self) -> str:
@@ -70,6 +105,16 @@ class Context:
     tree: JsonObject
     """What stands beside the list of messages."""
     split: Split | None = field(default=None, repr=False)
+    _ids: frozenset[str] | None = field(default=None, repr=False)
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of the tool calls in it, and of those that it has results of; collected once."""
+        if self._ids is None:
+            calls = {one.id for item in self.items for one in item.calls if one.id}
+            results = {one.id for item in self.items for one in item.results if one.id}
+            self._ids = frozenset(calls | results)
+        return self._ids
 
     @property
     def system(self) -> str:

@@ -7,6 +7,7 @@ the same prompt and tools where that one was idle, and to a new one otherwise. E
 2. `inferred`: nothing but a rule ties the two; the edge names it.
 """
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
@@ -20,6 +21,9 @@ MIN_TEXT = 12
 WARM = 64
 """Lanes that are looked at; of older ones nothing but their counts is kept."""
 _IDS = 4096
+_READ = 64 * 1024
+"""Characters of an answer in which what it quotes is looked for."""
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
 
 
 @dataclass(slots=True)
@@ -118,7 +122,7 @@ class Lanes:
                 best = (weight, same, -age), state, edge, retry
         if best is not None:
             _, state, edge, retry = best
-            if same_agent(state.last, call):
+            if same_agent(state.last, call, continued=True):
                 return Placed(state, [edge], retry)
             back = self._same_agent(call, pending)
             if back is not None:
@@ -151,6 +155,11 @@ class Lanes:
         return None
 
     def _begin(self, call: ModelCall, pending: list[PendingCall]) -> Placed:
+        writer = _written_by(call, self._warm)
+        if writer is not None:
+            rule = "what the answer quotes is its first message"
+            edge = Edge(writer.last.seq, call.seq, Evidence.RECORDED, rule)
+            return Placed(self._new(call, writer.lane.number, ""), [edge], None, True)
         state = self._new(call, 0, "")
         edges = self._from_others(call, state)
         if edges:
@@ -201,7 +210,7 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
     same = count_same(last.context, call.context)
     rest = items[same:]
     spoken = same > 0 and any(item.system is None for item in items[:same])
-    how = answer_in(last, rest)
+    how = answer_in(last, call.context, same)
     ids = any(one.id for one in last.calls)
     if how is not None and not spoken and not ids:
         telling = len(last.said) >= MIN_TEXT or bool(last.calls)
@@ -216,7 +225,7 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
         retry = last.seq if last.failed else None
         rule = "the same messages once more"
         return 2, same, Edge(last.seq, call.seq, Evidence.RECORDED, rule), retry
-    if not same_agent(last, call):
+    if not same_agent(last, call, continued=True):
         return None
     rule = "its messages are in the request, its answer is not"
     if same < len(last.context.items):
@@ -253,6 +262,19 @@ def _asked_by(
     return None
 
 
+def _written_by(call: ModelCall, warm: list[LaneState]) -> LaneState | None:
+    """Find the lane whose last answer asked for a sub-agent in words or in code: it quotes what that was given."""
+    texts = user_texts(call.context.items[:4])
+    for state in reversed(warm):
+        if state.last.calls or not state.last.said:
+            continue
+        for found in _QUOTED.finditer(state.last.said[:_READ]):
+            given = found[0][1:-1].strip()
+            if len(given) >= MIN_TEXT and any(given in text for text in texts):
+                return state
+    return None
+
+
 def _name_of(one: PendingCall) -> str:
     given = one.arguments if isinstance(one.arguments, dict) else {}
     for key in ("subagent_type", "agent", "agent_name", "name", "role", "coworker", "description"):
@@ -263,7 +285,7 @@ def _name_of(one: PendingCall) -> str:
 
 
 def _agent_name(call: ModelCall) -> str:
-    system = call.context.system.strip()
+    system = call.context.system[:_READ].strip()
     lines = [line.strip() for line in system.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("x-", "<", "#"))]
     return (telling or lines or [""])[0][:60]

@@ -163,7 +163,7 @@ class Tracer:
             self._observe(call, placed)
         state, lane = placed.state, placed.state.lane
         step.lane = lane.number
-        results = self._results(call, state)
+        results = self._results(call, placed)
         step.edges = (*placed.edges, *(edge for one in results for edge in one[1]))
         if placed.retry_of is not None:
             step.marks = (f"retry of {placed.retry_of}",)
@@ -194,10 +194,17 @@ class Tracer:
             return best
         return read_context(exchange.request, exchange.seq)
 
-    def _results(self, call: ModelCall, state: LaneState) -> list[tuple[Step, list[Edge]]]:
+    def _results(self, call: ModelCall, placed: Placed) -> list[tuple[Step, list[Edge]]]:
         """Give the results of tools that are new in a call, and why they are there."""
         found: list[tuple[Step, list[Edge]]] = []
-        waiting = [one for one in self._pending if one.lane == state.lane.number]
+        state = placed.state
+        # Who goes on with a conversation of another lane has the results of that one's calls.
+        before = {edge.source for edge in placed.edges}
+        waiting = [
+            one
+            for one in self._pending
+            if one.lane == state.lane.number or (one.seq in before and one.id is None)
+        ]
         for given in find_results(call.context.new()):
             one = _find_pending(self._pending, waiting, given)
             known = state.calls.get(given.id or "")

@@ -194,6 +194,8 @@ class Usage:
     """Whether `input_tokens` holds the cached tokens too (OpenAI, Gemini) or not (Anthropic, Bedrock)."""
     reasoning_in_output: bool = True
     """Whether `output_tokens` holds the reasoning tokens too; not so at Gemini and xAI."""
+    cached_write_1h_tokens: int | None = None
+    """Of those written, those that are kept for an hour, which cost more (Anthropic)."""
 
 
 @dataclass(frozen=True, slots=True)

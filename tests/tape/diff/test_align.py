@@ -2,10 +2,19 @@
 
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.diff.align import Alignment, Item, align, scrub, scrubbed_key
+from playhead.tape.diff.align import (
+    Alignment,
+    InOrder,
+    Item,
+    align,
+    align_in_order,
+    scrub,
+    scrubbed_key,
+)
 from playhead.tape.diff.nearest import distance
 from playhead.tape.diff.path_shape import path_shape
 from playhead.tape.exchange import Fingerprint, Request, Seq
@@ -110,3 +119,52 @@ def test_a_path_shape_keeps_versions_and_calls() -> None:
     assert (
         path_shape("/v1beta/models/gemini-3:generateContent") == "/v1beta/models/*:generateContent"
     )
+
+
+# ---- in order ----------------------------------------------------------------------------------------
+
+
+def _in_order(first: str, second: str) -> InOrder:
+    """Align two words: a letter is the same question, its case another answer to it."""
+
+    def keys(letter: str) -> tuple[str, str]:
+        return letter, letter.lower()
+
+    def alike(one: int, other: int) -> float:
+        return 0.5 if first[one].isdigit() and second[other].isdigit() else 0.0
+
+    return align_in_order([keys(one) for one in first], [keys(one) for one in second], alike)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "moved", "only_first", "only_second"),
+    [
+        ("abc", "abc", (), (), ()),
+        ("abc", "aBc", (), (), ()),
+        # what was put in or left out moves nothing
+        ("abcd", "acd", (), (1,), ()),
+        ("acd", "abcd", (), (), (1,)),
+        # what changed places is told as moved
+        ("abcd", "acbd", ((2, 1),), (), ()),
+        ("abcde", "bcdea", ((0, 4),), (), ()),
+        # what is alike is a pair, and nothing else is
+        ("a1b", "a2b", (), (), ()),
+        ("axb", "ayb", (), (1,), (1,)),
+        ("", "ab", (), (), (0, 1)),
+    ],
+)
+def test_two_sequences_are_aligned_in_order(
+    first: str, second: str, moved: object, only_first: object, only_second: object
+) -> None:
+    """Partners are in order on both sides; what is the same elsewhere has moved; the rest has no partner."""
+    found = _in_order(first, second)
+    assert (found.moved, found.only_first, found.only_second) == (moved, only_first, only_second)
+    assert list(found.pairs) == sorted(found.pairs)
+    assert [other for _, other in found.pairs] == sorted(other for _, other in found.pairs)
+
+
+def test_a_long_gap_is_weighed_near_its_diagonal() -> None:
+    """A gap of 1,000 by 1,000 is aligned in bounded time, also where no key is shared."""
+    keys = [((side, at),) for side in (0, 1) for at in range(1000)]
+    found = align_in_order(keys[:1000], keys[1000:], lambda one, other: float(one == other))
+    assert found.pairs == tuple((at, at) for at in range(1000))

@@ -1,0 +1,84 @@
+"""What runs cost, and what replays saved."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import click
+
+from ...config import Config
+from ...store import RunInfo, Store, StoreError
+from ...timeline.cost.ledger import Entry, read_ledger
+from ...timeline.cost.render import bill_json, render_bill
+from ...timeline.cost.sums import Bill
+from ...timeline.reading.call_cost import has_prices
+from ...timeline.state.calls_before import Exchanges
+from ..operations.open_store import open_store
+from ..operations.restore_archived import restore_runs
+from ..progress import ProgressBar
+from ..standard_streams import print_status
+from .since import choose_runs
+
+
+def show_cost(
+    config: Config,
+    names: Sequence[str],
+    since_ns: int,
+    by: str,
+    *,
+    as_json: bool,
+    everything: bool,
+) -> int:
+    """Print what runs cost.
+
+    names: of runs; without any those since a time.
+    Raises: UnknownRun; LogCorrupt; StoreError.
+    """
+    if names:
+        restore_runs(config, *names)
+    with open_store(config, readonly=True) as store:
+        runs, away = choose_runs(store, names, since_ns)
+        if not runs:
+            raise StoreError("there is no run to count", "record one with: playhead record")
+        bill = _read_bill(store, runs, since_ns, by, of_tapes=bool(names))
+    if as_json:
+        click.echo(json.dumps(bill_json(bill), indent=1))
+    else:
+        for line in render_bill(bill, everything=everything):
+            click.echo(line)
+    if away:
+        print_status(
+            f"playhead: {len(away)} archived runs are not counted; name one to have it fetched"
+        )
+    if bill.spent.unpriced and not has_prices():
+        print_status(
+            "playhead: no price table is installed: pip install 'playhead[prices]' for money"
+        )
+    return 0
+
+
+def _read_bill(
+    store: Store, runs: list[RunInfo], since_ns: int, by: str, *, of_tapes: bool
+) -> Bill:
+    bill = Bill(by)
+    numbers = {run.number for run in runs}
+    replays = []
+    if of_tapes:  # what replays of them saved is theirs, too
+        replays = [
+            run
+            for run in store.runs.all()
+            if run.parent_number in numbers and run.number not in numbers
+        ]
+    with ProgressBar("counting") as progress:
+        for done, run in enumerate((*runs, *replays), 1):
+            found = _entries(store, run, since_ns, lanes=by == "lane")
+            if run.number in numbers:
+                bill.add(run.id, found)
+            else:
+                bill.add_saved(found)
+            progress(done, len(runs) + len(replays))
+    return bill
+
+
+def _entries(store: Store, run: RunInfo, since_ns: int, *, lanes: bool) -> Iterator[Entry]:
+    entries = read_ledger(Exchanges(store, run), lanes=lanes)
+    return (one for one in entries if one.at_ns >= since_ns)

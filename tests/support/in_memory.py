@@ -1,0 +1,31 @@
+"""The exchanges of a run without a store, for whoever reads them by seq."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from playhead.store import RunInfo
+from playhead.tape.exchange import Exchange, Message, RunId
+from playhead.tape.records.events import Event
+from playhead.timeline.state.calls_before import Exchanges
+
+
+class InMemory(Exchanges):
+    """Exchanges that are given, in order of their seqs."""
+
+    def __init__(self, exchanges: Sequence[Exchange], name: str = "run") -> None:
+        info = RunInfo(1, RunId(name), "record", 1)
+        super().__init__(cast("Any", None), info)
+        self._held = {one.seq: one for one in exchanges}
+        self.__dict__["seqs"] = sorted(self._held)
+
+    def find(self, seq: int) -> Exchange | None:
+        """Find an exchange by its seq."""
+        return self._held.get(seq)  # type: ignore[call-overload, no-any-return]  # a Seq is a number
+
+    def messages(self, exchange: Exchange) -> Iterator[Message]:
+        """Give no messages: there is no WebSocket among them."""
+        return iter(())
+
+    def events(self) -> Iterator[Event]:
+        """Give no events."""
+        return iter(())

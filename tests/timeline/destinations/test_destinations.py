@@ -1,0 +1,113 @@
+"""Where agents send things."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from playhead.store import Store
+from playhead.tape.exchange import RedactedText
+from playhead.tape.records.events import Event, EventKind
+from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, text, user
+from playhead.tests.support.exchanges import make_intent
+from playhead.tests.support.replays import write_recording, write_replay
+from playhead.timeline.destinations.destinations import Destination, Destinations, agent_name
+from playhead.timeline.destinations.render import destination_json, render_destinations, show_bytes
+from playhead.timeline.show.fit import columns
+
+DAY = 86_400_000_000_000
+
+
+def talk() -> Tape:
+    """A conversation that repeats an address, an effect with another one, a read."""
+    tape = Tape("talk")
+    asked = [user("Write to ana@shop.test."), user("Done?"), user("And ben@shop.test?")]
+    for number in range(3):
+        tape.model(anthropic(asked[: number + 1]), anthropic_stream(text("Yes.")))
+    tape.post("https://mail.test/send", {"to": "ana@shop.test", "card": "4111111111111111"})
+    tape.get("https://mail.test/inbox?of=ana@shop.test")
+    return tape
+
+
+async def read(folder: Path, since_ns: int = 0) -> dict[str, Destination]:
+    """Write two recordings and a replay; give where they sent things."""
+    found = Destinations(since_ns)
+    with Store.open(folder / "store") as store:
+        tape = await write_recording(store, "one", talk().exchanges)
+        later = [replace(one, started_ns=one.started_ns + DAY) for one in talk().exchanges[3:]]
+        await write_recording(store, "two", later)
+        await write_replay(store, tape, talk().exchanges)
+        for run in store.runs.all():
+            found.add(store, run)
+    return {one.host: one for one in found.all()}
+
+
+async def test_hosts_are_counted_with_their_bytes_and_classes(tmp_path: Path) -> None:
+    """What a replay was served was not sent, and what a conversation repeats was said once."""
+    hosts = await read(tmp_path)
+    model, mail = hosts["api.anthropic.com"], hosts["mail.test"]
+    assert (model.requests, mail.requests) == (3, 4)
+    assert dict(model.personal) == {"email": 2}
+    assert dict(mail.personal) == {"email": 4, "card": 2}
+    assert {name: dict(classes) for name, classes in mail.agents.items()} == {
+        "unknown": {"effect": 2, "read": 2}
+    }
+    assert mail.bytes_out > 0
+    assert (mail.first_run, mail.refused) == ("one", 0)
+
+
+async def test_requests_before_the_time_do_not_count(tmp_path: Path) -> None:
+    """A host is first seen when it was first seen since then."""
+    hosts = await read(tmp_path, talk().exchanges[0].started_ns + DAY // 2)
+    assert list(hosts) == ["mail.test"]
+    assert (hosts["mail.test"].requests, hosts["mail.test"].first_run) == (2, "two")
+
+
+async def test_what_was_refused_or_denied_is_told_apart(tmp_path: Path) -> None:
+    """It was not sent, and somebody wanted to send it."""
+    found = Destinations()
+    exchange = talk().exchanges[3]
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create(
+            "run", mode="record", at_ns=1, agent=RedactedText("/usr/bin/python3 -u /x/agent.py 7")
+        )
+        asked = make_intent(exchange)
+        data = {**asked.data, "verdict": "refused", "reason": "denied by ben"}
+        store.events.append(run.number, Event(EventKind.VERDICT, 5, data))
+        away = {"target": "evil.test:443", "by": "kernel", "reason": "sandbox"}
+        store.events.append(run.number, Event(EventKind.EGRESS, 6, away))
+        run = await store.runs.seal(run, reason="enough", at_ns=9)
+        found.add(store, run)
+    rows = [destination_json(one) for one in found.all()]
+    assert [(one["host"], one["requests"], one["refused"]) for one in rows] == [
+        ("evil.test", 0, 1),
+        ("mail.test", 0, 1),
+    ]
+    lines = list(render_destinations(found.all()))
+    assert all(columns(line) <= 80 for line in lines)
+    assert "  1 not sent: refused or denied" in lines
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("", "unknown"),
+        ("/usr/local/bin/claude -p hello", "claude"),
+        ("python3.13 -u agents/refund.py --order 7", "refund"),
+        ("node", "node"),
+        ("127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_an_agent_is_named_by_its_program(command: str, name: str) -> None:
+    """And by its script, where the program runs scripts."""
+    assert agent_name(command) == name
+
+
+def test_sizes_are_short() -> None:
+    """In steps of a thousand."""
+    assert [show_bytes(size) for size in (0, 999, 1500, 2_500_000)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "2.5 MB",
+    ]

@@ -1,0 +1,219 @@
+"""Where two runs first differ, and what follows from that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from playhead.tape.canonical.canonical_request import compile_rules
+from playhead.tape.exchange import Exchange, Fingerprint
+from playhead.tests.support.agent_tapes import (
+    TAPES,
+    Tape,
+    anthropic,
+    anthropic_stream,
+    assistant,
+    result,
+    text,
+    use,
+    user,
+)
+from playhead.tests.support.in_memory import InMemory
+from playhead.timeline.diff.acts import read_acts
+from playhead.timeline.diff.compare import Change, Compared, compare_acts
+from playhead.timeline.diff.places import find_places
+from playhead.timeline.diff.render import Names, render_diff
+from playhead.timeline.show.fit import columns
+
+SHOP = "https://shop.test"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the model says: a GET of a path, or several at once; and what the shop answers to each."""
+
+    paths: tuple[str, ...]
+    answers: tuple[Any, ...]
+    together: bool = False
+    """Whether the requests are under way at one time."""
+    swapped: bool = False
+    """Whether they come in the other order."""
+
+
+def turn(*pairs: tuple[str, Any], **more: bool) -> Turn:
+    return Turn(tuple(path for path, _ in pairs), tuple(answer for _, answer in pairs), **more)
+
+
+ORDER = turn(("/orders/7", {"total": "40.00", "customer": "ana"}))
+CUSTOMER = turn(("/customers/ana", {"name": "Ana", "vip": False}))
+STOCK = turn(("/stock/1", {"left": 3}))
+BOTH = turn(("/stock/1", {"left": 3}), ("/stock/2", {"left": 9}), together=True)
+BASE = (ORDER, CUSTOMER, BOTH, STOCK)
+
+
+def play(
+    turns: Sequence[Turn], *, ids: str = "a", end: str = "Done.", system: str = "You sell."
+) -> list[Exchange]:
+    """Write a run: each turn is a model call and the requests that its tools make."""
+    tape = Tape("shop")
+    asked = [user("Serve order 7.")]
+    for number, one in enumerate(turns):
+        calls = [
+            use(f"toolu_{ids}{number}{at}0", "Get", url=f"{SHOP}{path}")
+            for at, path in enumerate(one.paths)
+        ]
+        answer = anthropic_stream(*calls, stop="tool_use", id=f"msg_{ids}{number}")
+        tape.model(anthropic(asked, system=system, tools=("Get",)), answer)
+        order = range(len(calls))
+        first = len(tape.exchanges) + 1
+        for count, at in enumerate(reversed(order) if one.swapped else order):
+            under_way = [first] if one.together and count else []
+            tape.get(f"{SHOP}{one.paths[at]}", one.answers[at], overlaps=under_way)
+        results = [
+            result(call["id"], str(answer)) for call, answer in zip(calls, one.answers, strict=True)
+        ]
+        asked = [*asked, assistant(*calls), user(*results)]
+    tape.model(
+        anthropic(asked, system=system, tools=("Get",)),
+        anthropic_stream(text(end), id=f"msg_{ids}end"),
+    )
+    return tape.exchanges
+
+
+def compare(first: list[Exchange], second: list[Exchange]) -> Compared:
+    """Compare two runs."""
+    return compare_acts(*(read_acts(InMemory(one)) for one in (first, second)))
+
+
+def told(compared: Compared) -> tuple[str, str, str] | None:
+    """Give the first divergence in words: what it is, and both places."""
+    found = compared.divergence
+    if found is None:
+        return None
+    first, second = found.first, found.second
+    return (
+        found.row.change.value,
+        first.place if first is not None else "",
+        second.place if second is not None else "",
+    )
+
+
+CASES: dict[str, tuple[list[Exchange], tuple[str, str, str] | None]] = {
+    "the same": (play(BASE), None),
+    "other ids": (play(BASE, ids="b"), None),
+    "in parallel, the other way": (
+        play((ORDER, CUSTOMER, replace(BOTH, swapped=True), STOCK)),
+        None,
+    ),
+    "another last word": (play(BASE, end="I am done."), ("answered otherwise", "10", "10")),
+    "another tool call": (
+        play((ORDER, turn(("/customers/bob", {"name": "Bob"})), BOTH, STOCK)),
+        ("answered otherwise", "3", "3"),
+    ),
+    "the shop answers otherwise": (
+        play((turn(("/orders/7", {"total": "41.00", "customer": "ana"})), CUSTOMER, BOTH, STOCK)),
+        ("answered otherwise", "2", "2"),
+    ),
+    "another system prompt": (
+        play(BASE, system="You sell, politely."),
+        ("asked otherwise", "1", "1"),
+    ),
+    "another day in the system prompt": (
+        play(BASE, system="You sell.\nToday is Friday 2026-11-27."),
+        None,
+    ),
+    "one turn less": (play((ORDER, BOTH, STOCK)), ("answered otherwise", "3", "3")),
+    "one turn more": (
+        play((ORDER, STOCK, CUSTOMER, BOTH, STOCK)),
+        ("answered otherwise", "3", "3"),
+    ),
+}
+
+
+ON_MONDAY = play(BASE, system="You sell.\nToday is Monday 2026-11-23.")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_divergence_is_found(name: str) -> None:
+    """What was put in, left out or changed is named where it begins; ids made anew and parallel requests are no divergence."""
+    other, expected = CASES[name]
+    first = ON_MONDAY if "day" in name else play(BASE)
+    assert told(compare(first, other)) == expected
+
+
+def test_a_clock_in_one_prompt_is_one_root() -> None:
+    """A prompt that tells the time of each call, beside one that does not, differs once; the rest follows."""
+    clock = [
+        replace(
+            one,
+            request=replace(
+                one.request,
+                body=one.request.body.replace(b"You sell.", b"You sell. 10:%02d" % one.seq),
+            ),
+            fingerprint=Fingerprint(b"clock %d" % one.seq),
+        )
+        for one in play(BASE)
+    ]
+    compared = compare(play(BASE), clock)
+    assert told(compared) == ("asked otherwise", "1", "1")
+    assert len([row for row in compared.rows if row.is_root]) == 1
+
+
+@pytest.mark.parametrize("at", range(len(play(BASE))))
+def test_an_exchange_that_is_missing_is_named(at: int) -> None:
+    """An exchange that one run lacks is named, whichever it is."""
+    whole = play(BASE)
+    short = whole[:at] + whole[at + 1 :]
+    found = told(compare(whole, short))
+    assert found is not None
+    assert found[1] == str(at + 1)
+
+
+def test_what_follows_is_told_apart_from_the_root() -> None:
+    """One other answer is the one root; the tool's request, its result and all later answers follow from it."""
+    other = play((ORDER, turn(("/customers/bob", {"name": "Bob"})), BOTH, STOCK))
+    compared = compare(play(BASE), other)
+    roots = [row.first.place for row in compared.rows if row.is_root and row.first is not None]
+    assert roots == ["3"]
+    follows = {
+        row.first.place: row.cause.evidence.value
+        for row in compared.rows
+        if row.first is not None and row.cause is not None
+    }
+    assert follows == {"4": "recorded", "5": "recorded"}
+
+
+def test_the_answer_of_the_world_is_a_root() -> None:
+    """The same request that is answered otherwise is a root; what the agent makes of it follows."""
+    other = play((turn(("/orders/7", {"total": "41.00", "customer": "bob"})), CUSTOMER, BOTH))
+    compared = compare(play((ORDER, CUSTOMER, BOTH)), other)
+    roots = [row.first.place for row in compared.rows if row.is_root and row.first is not None]
+    assert roots == ["2"]
+
+
+def test_places_are_json_paths() -> None:
+    """Each difference is a JSON path with both values, and the page keeps to 80 columns."""
+    other = play(
+        (turn(("/orders/7", {"total": "41.00", "customer": "ana"})), CUSTOMER, BOTH, STOCK)
+    )
+    sides = InMemory(play(BASE)), InMemory(other)
+    compared = compare_acts(*map(read_acts, sides))
+    rows = [row for row in compared.rows if row.change is not Change.SAME]
+    rules = compile_rules()
+    told = [
+        [(one.place, one.recorded, one.asked) for one in find_places(row, *sides, rules).listed]
+        for row in rows
+    ]
+    page = list(render_diff(Names("a", "b"), compared, lambda row: find_places(row, *sides, rules)))
+    assert told[0] == [("answer body $.total", '"40.00"', '"41.00"')]
+    assert told[1][0][0] == "body $.messages[2].content[0].content"
+    assert all(columns(line) <= 80 for line in page)
+    assert page[5].startswith("first divergence: answered otherwise, A 2, B 2")
+
+
+@pytest.mark.parametrize("make", TAPES, ids=lambda make: make.__name__)
+def test_a_run_is_the_same_as_itself(make: Any) -> None:
+    """Two recordings of one tape have no divergence, whatever agent made it."""
+    tape = make()
+    assert told(compare(tape.exchanges, tape.exchanges)) is None

@@ -1,0 +1,67 @@
+"""Find runs by what was said in them, or by a trace."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from playhead.store import Store
+from playhead.tape.exchange import Exchange
+from playhead.tape.records.events import Event, EventKind
+from playhead.tests.support.agent_tapes import claude_code, parallel_calls
+from playhead.tests.support.replays import write_recording, write_replay
+from playhead.timeline.fleet.find_runs import Found, grep_runs, trace_runs
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+FIELD = (b"traceparent", f"00-{TRACE}-00f067aa0ba902b7-01".encode())
+
+
+def traced() -> list[Exchange]:
+    """A run whose second and fourth requests are of a trace."""
+    return [
+        replace(one, request=replace(one.request, headers=(*one.request.headers, FIELD)))
+        if one.seq in (2, 4)
+        else one
+        for one in parallel_calls().exchanges
+    ]
+
+
+def told(found: list[Found]) -> list[tuple[str, tuple[int, ...]]]:
+    """Give what was found in words."""
+    return [(one.run.id, one.seqs) for one in found]
+
+
+async def test_runs_are_found_by_what_was_said(tmp_path: Path) -> None:
+    """Decoded, as a person reads it: a tool call that came in pieces is found whole; a replay has what it was served."""
+    with Store.open(tmp_path / "store") as store:
+        tape = await write_recording(store, "code", claude_code().exchanges)
+        await write_recording(store, "weather", parallel_calls().exchanges)
+        await write_replay(store, tape, claude_code().exchanges[:4])
+        runs = store.runs.all()
+        found = list(
+            grep_runs(store, runs, re.compile(r"curl -s https://shop", re.I), lambda *_: None)
+        )
+        assert told(found) == [("code", (3,)), ("code@1", (3,))]
+        assert "curl -s https://shop.test/orders/7" in found[0].excerpt
+        assert not list(grep_runs(store, runs, re.compile("nowhere"), lambda *_: None))
+
+
+async def test_runs_are_found_by_a_trace_of_their_requests(tmp_path: Path) -> None:
+    """Those whose log tells of it by that alone; where none does the requests are read."""
+    with Store.open(tmp_path / "store") as store:
+        await write_recording(store, "other", claude_code().exchanges)
+        await write_recording(store, "old", traced())
+        runs = store.runs.all()
+        assert told(trace_runs(store, runs, TRACE, lambda *_: None)) == [("old", (2, 4))]
+        assert told(trace_runs(store, runs, TRACE[16:], lambda *_: None)) == [("old", (2, 4))]
+        assert trace_runs(store, runs, "0" * 32, lambda *_: None) == []
+        new = await store.runs.create("new", mode="record", at_ns=1)
+        data = {
+            **dict.fromkeys(("method", "url", "request_class"), "effect"),
+            "seq": 7,
+            "fingerprint": b"",
+            "traces": (TRACE,),
+        }
+        store.events.append(new.number, Event(EventKind.INTENT, 1, data))
+        await store.runs.seal(new, reason="enough", at_ns=2)
+        runs = store.runs.all()
+        assert told(trace_runs(store, runs, TRACE, lambda *_: None)) == [("new", (7,))]

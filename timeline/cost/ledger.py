@@ -1,0 +1,220 @@
+"""The ledger of a run: each request once, whether it was sent, and what a model call took.
+
+1. Sent is what went to an upstream, answered or not: retries, failures and cut streams too. What the tape answered, what was refused
+   here, and what no connection was made for was not.
+2. Tokens are as the answer states them. Of a stream that was cut, or that states none, more may have been billed: `at_least`.
+3. An answer of an error cost nothing. A model without a price is unknown, never free.
+4. What a tape answered was saved: it would have cost what its answer states.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from ...config import Inject
+from ...tape.dialects import InferenceResponse, Usage, read_request
+from ...tape.exchange import Exchange, FaultKind, Phase, RequestClass, Seq, VerdictKind
+from ...tape.records.events import EventKind
+from ..reading.call_cost import count_tokens, find_price
+from ..state.calls_before import Exchanges, read_answer
+from ..steps.step import StepKind
+from ..steps.tracer import Tracer
+
+_SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.HELD)
+_CALLS = (StepKind.MODEL_CALL, StepKind.RETRIEVAL)
+_ZERO = Decimal(0)
+
+
+class Fate(StrEnum):
+    """What became of a request."""
+
+    SENT = "sent"
+    SAVED = "saved"
+    """Answered from a tape."""
+    REFUSED = "refused"
+    """Refused, stubbed or taken for delivered here."""
+    UNREACHED = "unreached"
+    """No connection was made for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of one call, or of several."""
+
+    input: int = 0
+    """With those that were cached."""
+    read: int = 0
+    """Of the input, those read from a cache."""
+    written: int = 0
+    """Of the input, those written into one."""
+    output: int = 0
+    """With those that were thought."""
+    thought: int = 0
+
+    def __add__(self, other: "Tokens") -> "Tokens":
+        """Add two counts."""
+        return Tokens(
+            self.input + other.input,
+            self.read + other.read,
+            self.written + other.written,
+            self.output + other.output,
+            self.thought + other.thought,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request."""
+
+    seq: Seq
+    part: int
+    at_ns: int
+    fate: Fate
+    model: str = ""
+    """As served, else as asked for; empty where no model was asked."""
+    lane: int = 0
+    tokens: Tokens = Tokens()
+    usd: Decimal | None = _ZERO
+    """None where its price is not known."""
+    at_least: bool = False
+    failed: bool = False
+    """Whether the answer was an error."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a model was asked."""
+        return bool(self.model)
+
+
+def read_ledger(
+    exchanges: Exchanges,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    *,
+    lanes: bool = True,
+) -> Iterator[Entry]:
+    """Give an entry for each request, in order.
+
+    lanes: whether to find the lane of each call; takes five times as long.
+    Raises: LogCorrupt.
+    """
+    short = _short_circuits(exchanges)
+    tracer = Tracer() if lanes else None
+    waiting: dict[tuple[int, int], tuple[Exchange, Fate]] = {}
+    seqs = exchanges.seqs
+    for done, seq in enumerate(seqs, 1):
+        exchange = exchanges.find(seq)
+        progress(done, len(seqs))
+        if exchange is None:
+            continue
+        fate = Fate.REFUSED if seq in short else _fate(exchange)
+        asked = exchanges.asked(exchange)
+        if exchange.websocket is not None or not asked:
+            yield Entry(exchange.seq, 0, exchange.started_ns, fate)
+        waiting |= {(seq, part): (made, fate) for part, made in asked}
+        if tracer is None:
+            for part, made in asked:
+                yield read_entry(made, part, fate)
+            waiting.clear()
+            continue
+        messages = exchanges.messages(exchange) if exchange.websocket is not None else ()
+        steps = tracer.add(exchange, messages)
+        for step in steps:
+            found = waiting.pop((step.seq, step.part), None) if step.kind in _CALLS else None
+            if found is not None:
+                yield read_entry(found[0], step.part, found[1], step.lane)
+        for (number, part), (made, how) in list(waiting.items()):
+            if number == seq and not part:
+                del waiting[number, part]
+                yield read_entry(made, part, how)
+    for step in tracer.end() if tracer is not None else ():
+        found = waiting.pop((step.seq, step.part), None)
+        if found is not None:
+            yield read_entry(found[0], step.part, found[1], step.lane)
+    for (_, part), (made, how) in waiting.items():
+        yield read_entry(made, part, how)
+
+
+def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entry:
+    """Read what a request to a model took."""
+    answer = read_answer(exchange)
+    asked = read_request(exchange.request)
+    model = _model(answer, asked.model if asked is not None else None)
+    if model is None or exchange.request_class is not RequestClass.INFERENCE:
+        return Entry(exchange.seq, part, exchange.started_ns, fate)
+    response = exchange.response
+    failed = response is not None and response.status >= 400
+    if answer is not None and answer.error is not None and answer.usage is None:
+        failed = True
+    usage = answer.usage if answer is not None else None
+    if failed or fate in (Fate.REFUSED, Fate.UNREACHED):
+        return Entry(exchange.seq, part, exchange.started_ns, fate, model, lane, failed=failed)
+    if usage is None and _states_none(exchange):
+        return Entry(exchange.seq, part, exchange.started_ns, fate)
+    cut = answer is None or not answer.complete or exchange.fault is not None
+    tokens = _tokens(usage)
+    usd: Decimal | None = _ZERO
+    if usage is not None and answer is not None and (tokens.input or tokens.output):
+        usd = _price(exchange, answer, usage, model)
+    at_least = cut or usage is None
+    return Entry(exchange.seq, part, exchange.started_ns, fate, model, lane, tokens, usd, at_least)
+
+
+def _model(answer: InferenceResponse | None, asked: str | None) -> str | None:
+    served = answer.model if answer is not None else None
+    return served or asked
+
+
+def _states_none(exchange: Exchange) -> bool:
+    """Say whether a request is one of those to a model that nothing is billed for: it has tokens counted."""
+    path = exchange.request.path.rstrip("/").lower()
+    return path.endswith(("/count_tokens", ":counttokens", ":computetokens", "/input_tokens"))
+
+
+def _tokens(usage: Usage | None) -> Tokens:
+    if usage is None:
+        return Tokens()
+    counted = count_tokens(usage)
+    return Tokens(
+        counted.input_tokens,
+        usage.cached_read_tokens or 0,
+        usage.cached_write_tokens or 0,
+        counted.output_tokens,
+        usage.reasoning_tokens or 0,
+    )
+
+
+def _price(
+    exchange: Exchange, answer: InferenceResponse, usage: Usage, model: str
+) -> Decimal | None:
+    request, dialect = exchange.request, answer.dialect
+    found = find_price(request, dialect, model, usage, exchange.started_ns)
+    if found is None:
+        # What was served has no price, or is not named: what was asked for may have one.
+        meant = read_request(request)
+        if meant is not None and meant.model != model:
+            found = find_price(request, dialect, meant.model, usage, exchange.started_ns)
+    return found
+
+
+def _fate(exchange: Exchange) -> Fate:
+    if exchange.verdict is VerdictKind.SERVED:
+        return Fate.SAVED
+    if exchange.verdict not in _SENT:
+        # A contract may withhold an answer that came all the same.
+        return Fate.SENT if exchange.withheld and exchange.response is not None else Fate.REFUSED
+    fault = exchange.fault
+    if fault is None:
+        return Fate.SENT
+    unreached = fault.kind is FaultKind.DENIED or fault.phase in (Phase.CONNECT, Phase.TLS)
+    return Fate.UNREACHED if unreached else Fate.SENT
+
+
+def _short_circuits(exchanges: Exchanges) -> set[int]:
+    """Give the seqs that a fault on purpose answered, so that the upstream was never asked."""
+    kinds = {kind.value for kind in Inject if kind.short_circuits}
+    return {
+        event.seq
+        for event in exchanges.events()
+        if event.kind is EventKind.INJECTED and event.data["inject"] in kinds
+    }

@@ -1,0 +1,317 @@
+"""What a run did, one act an exchange, as far as another run can be compared with it.
+
+An act of a model call has what is new in its request since the call before of its lane: what was said before was compared with that
+one. Of any other exchange it has the request, and of both the answer.
+"""
+
+import re
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from zlib import crc32
+
+from ...tape.dialects import InferenceResponse, Sampling, Tool
+from ...tape.diff.align import find_made_anew
+from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
+from ...tape.records.content_coding import read_codings, undo_coding
+from ..show.listing import show_arguments
+from ..state.calls_before import Exchanges
+from ..state.parts import ContextPart, split_items
+from ..steps.call import ModelCall
+from ..steps.context import Item
+from ..steps.lanes import Placed, count_same
+from ..steps.step import Edge, Step, StepKind
+from ..steps.tracer import Tracer
+
+_MOST = 8 * 1024 * 1024
+"""Bytes of a body that are compared as text."""
+_SEARCHED = 1024 * 1024
+"""Characters of a text up to which ids and times are looked for in it."""
+_WORDS = re.compile(r"\w+")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d.*|(?:1[0-9]|20)\d{8}(?:\d{3}|\d{6}|\d{9})?")
+"""A date with a time, or seconds, milliseconds ... since the epoch."""
+_SKETCHED = 4000
+"""Characters of an act that its sketch is made of."""
+
+
+@dataclass(slots=True)
+class Said:
+    """One part of what was asked or answered."""
+
+    what: str
+    name: str
+    text: str
+    call: str | None = None
+    """Id of a tool call."""
+    item: int = 0
+    """Place of its message in the request, from 0."""
+    form: bytes = b""
+    """Hash of the text with a constant for whatever looks like an id or a time."""
+    tokens: tuple[str, ...] = ()
+    """Its ids, and what else looks like one."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a model call asks with, beside its messages."""
+
+    model: str | None
+    system: str
+    tools: tuple[Tool, ...]
+    sampling: Sampling
+
+
+@dataclass(slots=True)
+class Act:
+    """One exchange, or one model call of a WebSocket."""
+
+    seq: Seq
+    part: int
+    kind: StepKind
+    name: str
+    """Of a model call the model, else method and URL."""
+    fingerprint: Fingerprint
+    lane: int = 0
+    overlaps: frozenset[int] = frozenset()
+    """Seqs that were under way when it came."""
+    cause: tuple[Seq, str | None] | None = None
+    """Of what a tool did: the answer that called it, and the id of the call."""
+    effect: bool = False
+    settings: Settings | None = None
+    dropped: int = 0
+    """Of a model call, how many messages it has no more that the call before had."""
+    asked: list[Said] = field(default_factory=list)
+    first_item: int = 0
+    """Place of the first message in `asked`."""
+    answered: list[Said] = field(default_factory=list)
+    outcome: str = ""
+    """How it ended: status, `cut`, a fault."""
+    target: tuple[str, str, str] = ("", "", "")
+    """Of what is no model call: method, origin and path."""
+    edges: tuple[Edge, ...] = ()
+    """Why it followed from others."""
+    asked_key: bytes = b""
+    """Hash of what it asks, ids and times aside."""
+    answered_key: bytes = b""
+    _sketch: int = -1
+
+    @property
+    def sketch(self) -> int:
+        """512 bits: acts that say much of the same have most of them in common. Computed once it is asked for."""
+        if self._sketch < 0:
+            said = (f"{one.what} {one.name} {one.text}" for one in (*self.answered, *self.asked))
+            self._sketch = sketch(" ".join(said)[:_SKETCHED])
+        return self._sketch
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a model was asked, in a conversation."""
+        return self.settings is not None
+
+    @property
+    def place(self) -> str:
+        """SEQ, or SEQ.PART of a WebSocket."""
+        return f"{self.seq}.{self.part}" if self.part else str(self.seq)
+
+
+def read_acts(exchanges: Exchanges) -> list[Act]:
+    """Read what a run did, in order; telemetry and failed tunnels aside.
+
+    Raises: LogCorrupt.
+    """
+    reader = _Reader()
+    for seq in exchanges.seqs:
+        exchange = exchanges.find(seq)
+        if exchange is None:
+            continue
+        messages = exchanges.messages(exchange) if exchange.websocket is not None else ()
+        reader.take(exchange, reader.tracer.add(exchange, messages))
+    reader.take(None, reader.tracer.end())
+    return reader.acts
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.acts: list[Act] = []
+        self.tracer = Tracer(observe=self._observe)
+        self._calls: dict[tuple[int, int], Act] = {}
+        self._system: dict[int, str] = {}
+        self._tools: dict[int, tuple[Tool, ...]] = {}
+        self._names: dict[str, str] = {}
+
+    def _observe(self, call: ModelCall, placed: Placed) -> None:
+        context, before = call.context, placed.before
+        same = count_same(before.context, context) if before is not None else 0
+        lane, asked = placed.state.lane.number, context.asked
+        tools = asked.tools
+        if self._tools.get(lane) == tools:
+            tools = self._tools[lane]
+        self._tools[lane] = tools
+        system = context.system
+        if self._system.get(lane) == system:
+            system = self._system[lane]
+        self._system[lane] = system
+        act = Act(
+            call.seq,
+            call.part,
+            StepKind.MODEL_CALL,
+            asked.model or "",
+            Fingerprint(b""),
+            lane,
+            call.overlaps,
+            settings=Settings(asked.model, system, tools, asked.sampling),
+            first_item=same,
+        )
+        if before is not None and not context.previous:
+            act.dropped = len(before.context.items) - same
+        act.asked = [
+            _said(one, same)
+            for one in split_items(context.items[same:], self._names)
+            if one.what != "system"
+        ]
+        act.answered = _answer_parts(call.answer, self._names)
+        act.outcome = _outcome_of(call)
+        self._calls[call.seq, call.part] = act
+
+    def take(self, exchange: Exchange | None, steps: list[Step]) -> None:
+        """Make acts of the steps of an exchange."""
+        told: set[tuple[int, int]] = set()
+        for step in steps:
+            place = step.seq, step.part
+            if place in told:
+                continue
+            told.add(place)
+            found = self._calls.pop(place, None)
+            if found is not None:
+                found.edges = tuple(
+                    edge for one in steps if one.seq == step.seq for edge in one.edges
+                )
+                if exchange is not None and exchange.seq == step.seq:
+                    found.fingerprint = exchange.fingerprint
+                self.acts.append(_finish(found))
+            elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
+                self.acts.append(_finish(_other(exchange, step)))
+
+
+def _counts(exchange: Exchange) -> bool:
+    failed_tunnel = exchange.tunnel.number and exchange.request.method == "CONNECT"
+    return not failed_tunnel and exchange.request_class is not RequestClass.TELEMETRY
+
+
+def _other(exchange: Exchange, step: Step) -> Act:
+    request = exchange.request
+    act = Act(
+        exchange.seq,
+        step.part,
+        step.kind,
+        f"{request.method} {request.url}",
+        exchange.fingerprint,
+        step.lane,
+        frozenset(exchange.lane.overlaps) if exchange.lane is not None else frozenset(),
+        effect=step.effect,
+        target=(request.method, f"{request.scheme}://{request.authority}", request.path),
+        edges=step.edges,
+    )
+    if step.cause is not None:
+        act.cause = step.cause[0], next((edge.call for edge in step.edges if edge.call), None)
+    query = request.target.partition("?")[2]
+    body = _text_of(request.body, request.headers, request.spilled)
+    act.asked = [_make("query", query)] if query else []
+    act.asked += [_make("body", body)] if body else []
+    response = exchange.response
+    if response is not None:
+        said = _text_of(response.body, response.headers, response.spilled)
+        act.answered = [_make("body", said)] if said else []
+        act.outcome = str(response.status)
+    if exchange.fault is not None:
+        act.outcome = f"{exchange.fault.kind.value} {act.outcome}".strip()
+    return act
+
+
+def _text_of(body: bytes, headers: tuple[tuple[bytes, bytes], ...], spilled: object) -> str:
+    if spilled is not None:
+        return str(spilled)
+    coding = read_codings(headers)
+    if coding:
+        plain = undo_coding(body, coding, _MOST)
+        body = body if plain is None else plain
+    return body[:_MOST].decode("utf-8", "surrogateescape")
+
+
+def _answer_parts(answer: InferenceResponse | None, names: dict[str, str]) -> list[Said]:
+    """Give the parts of what a model answered."""
+    if answer is None or answer.message is None:
+        return []
+    return [_said(one) for one in split_items([Item((answer.message,), 0)], names)]
+
+
+def _outcome_of(call: ModelCall) -> str:
+    answer = call.answer
+    if answer is None:
+        return "no answer"
+    if answer.error is not None:
+        return f"error {answer.status}: {answer.error.message}"
+    if not answer.complete:
+        return "cut"
+    return answer.finish.value if answer.finish is not None else ""
+
+
+def _finish(act: Act) -> Act:
+    """Add the keys by which it is found in the other run."""
+    kind = "call" if act.is_call else " ".join(act.target[:2])
+    path = find_made_anew(act.target[2])[0]
+    act.asked_key = _key(f"{kind} {path} {bool(act.dropped)}", act.asked)
+    act.answered_key = _key(find_made_anew(act.outcome)[0], act.answered)
+    return act
+
+
+def _said(part: ContextPart, first: int = 0) -> Said:
+    text = part.text if part.data is None else part.data
+    return _make(part.what, text, part.name, part.call, first + part.item)
+
+
+def _make(what: str, text: str, name: str = "", call: str | None = None, item: int = 0) -> Said:
+    shown, tokens = find_made_anew(text) if len(text) <= _SEARCHED else (text, [])
+    return Said(what, name, text, call, item, _hash(shown), tuple(map(_id, tokens)))
+
+
+def _id(token: str) -> str:
+    """Give what looks like an id; nothing for a time, which goes on whatever else is the same."""
+    return "" if _TIME.fullmatch(token) else token
+
+
+def _key(head: str, parts: list[Said]) -> bytes:
+    told = blake2b(head.encode("utf-8", "surrogatepass"), digest_size=16)
+    for one in parts:
+        told.update(f"\0{one.what}\0{one.name}\0".encode("utf-8", "surrogatepass") + one.form)
+    return told.digest()
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def sketch(text: str) -> int:
+    """Give a set of a text's words as bits: of two texts that share most words most bits are the same."""
+    bits = 0
+    for word in set(_WORDS.findall(text)):
+        bits |= 1 << (crc32(word.encode("utf-8", "surrogatepass")) & 511)
+    return bits
+
+
+def likeness(one: int, other: int) -> float:
+    """Say how much two sketches share, from 0 to 1."""
+    both = (one | other).bit_count()
+    return (one & other).bit_count() / both if both else 1.0
+
+
+def says(act: Act) -> str:
+    """Say in one line what an act was."""
+    if not act.is_call:
+        method, origin, path = act.target
+        sign = "* " if act.effect else ""
+        return f"{sign}{method} {origin.partition('://')[2]}{path} {act.outcome}".rstrip()
+    for part in act.answered:
+        if part.what == "tool call":
+            return f"{part.name} {show_arguments(part.text)}"
+    text = next((one.text for one in act.answered if one.what != "thought" and one.text), "")
+    return f"= {text}" if text else f"({act.outcome})"

@@ -1,0 +1,572 @@
+"""Compare what two runs did: partners, where they first differ, and which differences follow from others.
+
+1. Both are walked from their beginnings as long as they do the same. What was under way at one time, or is of agents that did not
+   wait for each other, may come in any order. Where that ends is the first divergence.
+2. What is behind it is aligned in order: by what is asked and answered, by what is asked, by likeness in the gaps.
+3. Ids and times that are made anew are the same if each of one run stands for one of the other, from first to last.
+4. A difference follows from an earlier one if an edge leads from that to it, or if a value of it is in what was asked; else it is a
+   root. Each says on what it rests.
+"""
+
+import re
+from calendar import day_abbr, day_name, month_abbr, month_name
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+
+from ...tape.diff.align import align_in_order, find_made_anew
+from ..steps.step import Evidence
+from .acts import Act, Said, Settings, likeness
+
+_WORD = re.compile(r"[\w.-]{3,}")
+_CALENDAR = "|".join(filter(None, (*day_name, *month_name, *day_abbr, *month_abbr)))
+_DATED = re.compile(rf"\d{{4}}-\d\d-\d\d|\d:\d\d|\b\d{{10,13}}\b|\b(?:{_CALENDAR})\b")
+_TIMES = re.compile(rf"\b(?:{_CALENDAR}|[ap]m)\b|\d+", re.IGNORECASE)
+_TOLD = 64 * 1024
+"""Characters of a text in which words and lines are looked for."""
+_WORDS = 2000
+"""Words of a difference that are looked for in what comes later."""
+_AHEAD = 512
+"""Acts that one may have come before, that was under way at the same time."""
+
+
+class Change(StrEnum):
+    """How an act of one run is in the other."""
+
+    SAME = "same"
+    ASKED = "asked otherwise"
+    ANSWERED = "answered otherwise"
+    MOVED = "moved"
+    ONLY_FIRST = "only in the first"
+    ONLY_SECOND = "only in the second"
+
+
+@dataclass(slots=True)
+class Cause:
+    """The earlier difference that one follows from."""
+
+    first: str
+    """Place in the first run, or empty."""
+    second: str
+    evidence: Evidence
+    rule: str
+
+
+@dataclass(slots=True)
+class Row:
+    """An act of one run beside its partner in the other."""
+
+    first: Act | None
+    second: Act | None
+    change: Change = Change.SAME
+    cause: Cause | None = None
+    """None of a root, and of what is the same."""
+    converges: bool = False
+    """Whether it asks and is answered the same again, after what was said before differed."""
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it differs by itself."""
+        return self.change is not Change.SAME and self.cause is None
+
+
+@dataclass(slots=True)
+class Divergence:
+    """Where two runs first differ."""
+
+    row: Row
+    first: Act | None
+    """What the first run did there; None where it had ended."""
+    second: Act | None
+
+
+@dataclass(slots=True)
+class Compared:
+    """Two runs side by side."""
+
+    rows: list[Row]
+    divergence: Divergence | None
+    reordered: int = 0
+    """Acts that came in another order, at a time when that says nothing."""
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Renaming:
+    """Which id or time of the second run stands for one of the first."""
+
+    _there: dict[str, str] = field(default_factory=dict)
+    _back: dict[str, str] = field(default_factory=dict)
+
+    def fits(self, pairs: Iterable[tuple[str, str]]) -> bool:
+        """Say whether pairs agree with those before; they are noted if they do."""
+        there, back = dict[str, str](), dict[str, str]()
+        for one, other in pairs:
+            if not one and not other:
+                continue
+            if self._there.get(one, there.get(one, other)) != other:
+                return False
+            if self._back.get(other, back.get(other, one)) != one:
+                return False
+            there[one], back[other] = other, one
+        self._there |= there
+        self._back |= back
+        return True
+
+
+def compare_acts(first: list[Act], second: list[Act]) -> Compared:
+    """Compare what two runs did."""
+    walk = _Walk(first, second)
+    walk.run()
+    left = [first[at] for at in walk.waiting]
+    rest = second[walk.done :]
+    rows = walk.rows
+    compared = Compared(rows, None, walk.reordered)
+    if left or rest:
+        begin = len(rows)
+        rows += _align(left, rest, walk.renaming)
+        row = next((one for one in rows[begin:] if one.change is not Change.SAME), None)
+        if walk.answer is not None:
+            row = walk.answer
+        if row is not None:
+            compared.divergence = _divergence(row, walk, left, rest)
+    elif walk.answer is not None:
+        compared.divergence = _divergence(walk.answer, walk, left, rest)
+    _explain(rows)
+    for one in rows:
+        compared.counts[one.change.value] = compared.counts.get(one.change.value, 0) + 1
+    return compared
+
+
+def _divergence(row: Row, walk: "_Walk", left: list[Act], rest: list[Act]) -> Divergence:
+    if walk.answer is not None:
+        return Divergence(row, row.first, row.second)
+    return Divergence(row, left[0] if left else None, rest[0] if rest else None)
+
+
+class _Walk:
+    """Walks both runs from their beginnings as long as they do the same."""
+
+    def __init__(self, first: list[Act], second: list[Act]) -> None:
+        self.first = first
+        self.second = second
+        self.waiting = list(range(len(first)))
+        """Acts of the first that had no partner yet."""
+        self.done = 0
+        self.rows: list[Row] = []
+        self.renaming = Renaming()
+        self.reordered = 0
+        self.answer: Row | None = None
+        """Where the same was asked, and answered otherwise."""
+
+    def run(self) -> None:
+        """Go on to the first divergence."""
+        start = 0
+        waiting, taken = self.waiting, set[int]()
+        for other in self.second:
+            while start < len(waiting) and waiting[start] in taken:
+                start += 1
+            at = self._partner(other, start, taken)
+            if at is None:
+                break
+            taken.add(at)
+            self.done += 1
+            row = Row(self.first[at], other)
+            self.rows.append(row)
+            if not same_answer(self.first[at], other, self.renaming):
+                row.change = Change.ANSWERED
+                self.answer = row
+                break
+        self.waiting = [at for at in waiting if at not in taken]
+
+    def _partner(self, other: Act, start: int, taken: set[int]) -> int | None:
+        """Find the act of the first run that may be this one."""
+        passed: list[int] = []
+        for at in range(start, min(len(self.first), start + _AHEAD)):
+            if at in taken:
+                continue
+            one = self.first[at]
+            alike = one.asked_key == other.asked_key or (
+                bool(one.fingerprint) and one.fingerprint == other.fingerprint
+            )
+            if alike and self._may_come(at, other, passed):
+                if passed and one.answered_key != other.answered_key and self._better(at, other):
+                    continue
+                if same_question(one, other, self.renaming):
+                    self.reordered += bool(passed)
+                    return at
+            passed.append(at)
+        return None
+
+    def _better(self, at: int, other: Act) -> bool:
+        """Say whether a later act of the first asks the same, and is answered as this one is."""
+        return any(
+            one.asked_key == other.asked_key and one.answered_key == other.answered_key
+            for one in self.first[at + 1 : at + _AHEAD]
+        )
+
+    def _may_come(self, at: int, other: Act, passed: list[int]) -> bool:
+        one = self.first[at]
+        return all(
+            commute(self.first[earlier], one, self.first)
+            or self._commutes_there(self.first[earlier], other)
+            for earlier in passed
+        )
+
+    def _commutes_there(self, passed: Act, other: Act) -> bool:
+        """Say whether the second run did both at one time."""
+        later = next(
+            (
+                one
+                for one in self.second[self.done : self.done + _AHEAD]
+                if one is not other and one.asked_key == passed.asked_key
+            ),
+            None,
+        )
+        return later is not None and commute(other, later, self.second)
+
+
+def commute(one: Act, later: Act, acts: list[Act]) -> bool:
+    """Say whether two acts of one run may as well have come in the other order."""
+    if one.seq in later.overlaps or one.seq == later.seq:
+        return one.seq != later.seq
+    if one.cause is not None and later.cause is not None and one.cause[0] == later.cause[0]:
+        return one.cause[1] != later.cause[1]
+    if not one.lane or not later.lane or one.lane == later.lane:
+        return False
+    return not _leads_to(one, later, acts)
+
+
+def _leads_to(one: Act, later: Act, acts: list[Act]) -> bool:
+    """Say whether an act is among those that a later one came from: by edges, or before it in its lane."""
+    by_seq: dict[int, Act] = {}
+    before: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for act in acts:
+        if act.seq > later.seq:
+            break
+        by_seq[act.seq] = act
+        if act.lane:
+            before[act.seq] = last.get(act.lane, 0)
+            last[act.lane] = act.seq
+    level, seen = [int(later.seq)], set[int]()
+    while level:
+        seq = level.pop()
+        if seq == one.seq:
+            return True
+        if seq in seen or seq < one.seq or seq not in by_seq:
+            continue
+        seen.add(seq)
+        level += [edge.source for edge in by_seq[seq].edges]
+        level.append(before.get(seq, 0))
+    return False
+
+
+def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
+    """Say whether two acts ask the same; ids of one stand for those of the other from then on."""
+    equal = bool(one.fingerprint) and one.fingerprint == other.fingerprint
+    if equal and [said.form for said in one.asked] != [said.form for said in other.asked]:
+        return True  # a rule leaves out where they differ
+    if one.is_call != other.is_call or bool(one.dropped) != bool(other.dropped):
+        return equal
+    if not same_settings(one.settings, other.settings):
+        return equal
+    heads = find_made_anew(one.target[2]), find_made_anew(other.target[2])
+    if one.target[:2] != other.target[:2] or heads[0][0] != heads[1][0]:
+        return equal
+    pairs = [*zip(heads[0][1], heads[1][1], strict=False), *(_pairs(one.asked, other.asked) or ())]
+    return equal or (_pairs(one.asked, other.asked) is not None and renaming.fits(pairs))
+
+
+def same_answer(one: Act, other: Act, renaming: Renaming) -> bool:
+    """Say whether two acts were answered the same; ids of one stand for those of the other from then on."""
+    ends = find_made_anew(one.outcome), find_made_anew(other.outcome)
+    pairs = _pairs(one.answered, other.answered)
+    if ends[0][0] != ends[1][0] or pairs is None:
+        return False
+    return renaming.fits(pairs)
+
+
+def same_settings(one: Settings | None, other: Settings | None) -> bool:
+    """Say whether two model calls ask with the same model, system prompt, tools and sampling."""
+    if one is None or other is None:
+        return one is other
+    return not _differing(one, other)
+
+
+def _differing(one: Settings, other: Settings) -> list[str]:
+    """Name what differs between the settings of two model calls."""
+    names = [
+        name
+        for name in ("model", "sampling", "tools")
+        if getattr(one, name) != getattr(other, name)
+    ]
+    return names if same_prompt(one.system, other.system) else [*names, "system"]
+
+
+@lru_cache(64)
+def same_prompt(one: str, other: str) -> bool:
+    """Say whether two system prompts are the same, but for ids, and for the time in lines that tell it."""
+    if one == other:
+        return True
+    lines, others = one.splitlines(), other.splitlines()
+    if len(lines) != len(others):
+        return False
+    return all(
+        first == second or _same_line(first, second)
+        for first, second in zip(lines, others, strict=True)
+    )
+
+
+def _same_line(one: str, other: str) -> bool:
+    if len(one) > _TOLD:
+        return False
+    if find_made_anew(one)[0] == find_made_anew(other)[0]:
+        return True
+    dated = _DATED.search(one) and _DATED.search(other)
+    return bool(dated) and _TIMES.sub("0", one) == _TIMES.sub("0", other)
+
+
+def _told_apart(one: str, other: str) -> object:
+    """Give in what two system prompts differ, numbers aside: the same where a clock in one of them goes on."""
+    lines, others = (Counter(text[:_TOLD].splitlines()) for text in (one, other))
+    gone, come = lines - others, others - lines
+    return tuple(
+        tuple(sorted(_TIMES.sub("0", line) for line in side.elements())) for side in (gone, come)
+    )
+
+
+def _pairs(one: list[Said], other: list[Said]) -> list[tuple[str, str]] | None:
+    """Give the ids and times that stand at the same places; None where anything else differs."""
+    if len(one) != len(other):
+        return None
+    pairs: list[tuple[str, str]] = []
+    for first, second in zip(one, other, strict=True):
+        if (first.what, first.name, first.form) != (second.what, second.name, second.form):
+            return None
+        if len(first.tokens) != len(second.tokens) or bool(first.call) != bool(second.call):
+            return None
+        if first.call and second.call:
+            pairs.append((first.call, second.call))
+        pairs += zip(first.tokens, second.tokens, strict=True)
+    return pairs
+
+
+def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:
+    """Give the rows behind the first divergence."""
+
+    def keys(act: Act) -> tuple[bytes, bytes, bytes | None]:
+        said = act.asked_key + act.answered_key
+        # What a model was asked with is told by its answer, too, where an earlier answer made the question another.
+        return said, act.asked_key, act.answered_key if act.is_call and act.answered else None
+
+    def alike(at: int, other: int) -> float:
+        one, two = left[at], rest[other]
+        if one.is_call != two.is_call or one.kind is not two.kind:
+            return 0.0
+        if one.target[:2] != two.target[:2]:
+            return 0.0
+        same = one.target[2] == two.target[2]
+        if not one.is_call and not same:
+            return 0.25 + 0.25 * likeness(one.sketch, two.sketch) if _near(one, two) else 0.0
+        return 0.5 + likeness(one.sketch, two.sketch)
+
+    found = align_in_order([keys(one) for one in left], [keys(one) for one in rest], alike)
+    rows = []
+    partners = dict(found.pairs)
+    moved = dict(found.moved)
+    taken = {other for _, other in found.moved}
+    other = 0
+    for at, one in enumerate(left):
+        to = partners.get(at)
+        if to is None:
+            if at in moved:
+                rows.append(Row(one, rest[moved[at]], Change.MOVED))
+            else:
+                rows.append(Row(one, None, Change.ONLY_FIRST))
+            continue
+        rows += [
+            Row(None, rest[add], Change.ONLY_SECOND) for add in range(other, to) if add not in taken
+        ]
+        other = to + 1
+        rows.append(_pair_row(one, rest[to], renaming))
+    rows += [
+        Row(None, rest[add], Change.ONLY_SECOND)
+        for add in range(other, len(rest))
+        if add not in taken
+    ]
+    for row in rows:
+        if row.change is Change.MOVED and _is_parallel(row, left, rest, found.pairs):
+            assert row.first is not None
+            assert row.second is not None
+            row.change = _pair_row(row.first, row.second, renaming).change
+    return rows
+
+
+def _near(one: Act, other: Act) -> bool:
+    """Say whether two paths differ in their last step alone, or in ids."""
+    return one.target[2].rpartition("/")[0] == other.target[2].rpartition("/")[0]
+
+
+def _pair_row(one: Act, other: Act, renaming: Renaming) -> Row:
+    row = Row(one, other)
+    if not same_question(one, other, renaming):
+        row.change = Change.ASKED
+    elif not same_answer(one, other, renaming):
+        row.change = Change.ANSWERED
+    return row
+
+
+def _is_parallel(
+    row: Row, left: list[Act], rest: list[Act], pairs: tuple[tuple[int, int], ...]
+) -> bool:
+    """Say whether an act that moved was under way, on either side, with all that it changed places with."""
+    one, other = row.first, row.second
+    assert one is not None
+    assert other is not None
+    for at, to in pairs:
+        first, second = left[at], rest[to]
+        before, before_there = first.seq < one.seq, second.seq < other.seq
+        if before == before_there:
+            continue
+        here = (first, one) if before else (one, first)
+        there = (second, other) if before_there else (other, second)
+        if not commute(*here, left) and not commute(*there, rest):
+            return False
+    return True
+
+
+# What follows from what
+
+
+@dataclass(slots=True)
+class _Side:
+    """What differs on one side so far."""
+
+    changed: dict[int, Row] = field(default_factory=dict)
+    """Rows by seq."""
+    words: dict[str, Row] = field(default_factory=dict)
+    """Words that the other side was not told, by the row whose answer had them."""
+    lanes: dict[int, Row] = field(default_factory=dict)
+    """The first difference in each lane."""
+    asked: dict[bytes, Row] = field(default_factory=dict)
+    """Requests that were answered otherwise."""
+
+
+def _explain(rows: list[Row]) -> None:
+    """Find what each difference follows from."""
+    sides = _Side(), _Side()
+    settings: dict[object, Row] = {}
+    for row in rows:
+        acts = row.first, row.second
+        if row.change is not Change.SAME:
+            row.cause = _find_cause(row, sides, settings)
+        elif row.first is not None and row.first.is_call:
+            row.converges = row.first.lane in sides[0].lanes
+        if row.change is Change.SAME:
+            continue
+        for side, act, other in zip(sides, acts, acts[::-1], strict=True):
+            if act is None:
+                continue
+            side.changed[act.seq] = row
+            side.lanes.setdefault(act.lane, row)
+            if row.change is Change.ANSWERED:
+                side.asked[act.asked_key] = row
+            told = _words_of(act.answered) - _words_of(other.answered if other else [])
+            for word in sorted(told)[:_WORDS]:
+                side.words.setdefault(word, row)
+
+
+def _find_cause(row: Row, sides: tuple[_Side, _Side], settings: dict[object, Row]) -> Cause | None:
+    acts = row.first, row.second
+    new = _new_settings(row, settings)
+    if new is not None:
+        return new[0]
+    for side, act in zip(sides, acts, strict=True):
+        if act is None:
+            continue
+        for edge in act.edges:
+            before = side.changed.get(edge.source)
+            if before is not None and before is not row and _matters(before, act, side):
+                return _cause(before, edge.evidence, edge.rule)
+    if row.change is Change.ANSWERED:
+        for side, act in zip(sides, acts, strict=True):
+            if act is not None and act.is_call and act.lane in side.lanes:
+                return _cause(side.lanes[act.lane], Evidence.INFERRED, "its context differs")
+        return None
+    return _asked_again(row, sides) or _by_value(row, sides)
+
+
+def _asked_again(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
+    """Find the same request before, on the side that has this one alone, that was answered otherwise."""
+    for side, act, other in zip(
+        sides, (row.first, row.second), (row.second, row.first), strict=True
+    ):
+        if act is None or other is not None or act.is_call:
+            continue
+        before = side.asked.get(act.asked_key)
+        if before is not None:
+            return _cause(before, Evidence.INFERRED, "asked again, after another answer")
+    return None
+
+
+def _matters(before: Row, act: Act, side: _Side) -> bool:
+    """Say whether a difference can be why an act differs: an answer that is the same on both sides cannot."""
+    if before.change is not Change.ASKED or before.first is None or before.second is None:
+        return True
+    return before.first.answered_key != before.second.answered_key or act.lane in side.lanes
+
+
+def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
+    acts = row.first, row.second
+    for side, act, other in zip(sides, acts, acts[::-1], strict=True):
+        if act is None or not side.words:
+            continue
+        told = _words_of(act.asked) | set(_WORD.findall(act.target[2]))
+        if other is not None:
+            told -= _words_of(other.asked) | set(_WORD.findall(other.target[2]))
+        word = next((one for one in sorted(told, key=len, reverse=True) if one in side.words), None)
+        if word is not None:
+            return _cause(side.words[word], Evidence.RECORDED, f"{word[:60]!r} is from its answer")
+    return None
+
+
+def _new_settings(row: Row, settings: dict[object, Row]) -> tuple[Cause | None] | None:
+    """Say whether model, prompt, tools or sampling differ: the first time that is a root, then it follows from that."""
+    one, other = row.first, row.second
+    if one is None or other is None or same_settings(one.settings, other.settings):
+        return None
+    if one.settings is None or other.settings is None:
+        return None
+    names = _differing(one.settings, other.settings)
+    differing = tuple(
+        _told_apart(one.settings.system, other.settings.system)
+        if name == "system"
+        else (name, repr(getattr(one.settings, name)), repr(getattr(other.settings, name)))
+        for name in names
+    )
+    before = settings.setdefault(differing, row)
+    if before is row:
+        return (None,)
+    return (_cause(before, Evidence.RECORDED, f"the same {', '.join(names)} as there"),)
+
+
+def _cause(before: Row, evidence: Evidence, rule: str) -> Cause:
+    first, second = before.first, before.second
+    return Cause(
+        first.place if first is not None else "",
+        second.place if second is not None else "",
+        evidence,
+        rule,
+    )
+
+
+def _words_of(parts: list[Said]) -> set[str]:
+    return {word for part in parts for word in _WORD.findall(part.text[:_TOLD])}
+
+
+def roots(rows: Iterable[Row]) -> Iterator[Row]:
+    """Give the differences that follow from no other."""
+    return (row for row in rows if row.is_root)

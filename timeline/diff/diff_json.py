@@ -1,0 +1,72 @@
+"""A comparison of two runs as JSON types."""
+
+from typing import Any
+
+from .acts import Act, says
+from .compare import Change, Compared, Row
+from .places import Places
+from .render import FindPlaces, Names
+
+_TEXT = 500
+_PLACED = 500
+"""Rows whose places are looked for."""
+
+
+def diff_json(names: Names, compared: Compared, find: FindPlaces) -> dict[str, Any]:
+    """Give a comparison; `docs/diff.md` describes it."""
+    divergence = compared.divergence
+    differing = [row for row in compared.rows if row.change is not Change.SAME]
+    return {
+        "first": names.first,
+        "second": names.second,
+        "same": len(compared.rows) - len(differing),
+        "repeats": sum(row.converges for row in compared.rows),
+        "reordered": compared.reordered,
+        "divergence": None
+        if divergence is None
+        else {
+            "change": divergence.row.change.value,
+            "first": _act_json(divergence.first),
+            "second": _act_json(divergence.second),
+        },
+        "differences": [
+            _row_json(row, find if at < _PLACED else None) for at, row in enumerate(differing)
+        ],
+    }
+
+
+def _row_json(row: Row, find: FindPlaces | None) -> dict[str, Any]:
+    places = find(row) if find is not None else Places([])
+    cause = row.cause
+    return {
+        "change": row.change.value,
+        "root": row.is_root,
+        "first": _act_json(row.first),
+        "second": _act_json(row.second),
+        "follows": None
+        if cause is None
+        else {
+            "first": cause.first or None,
+            "second": cause.second or None,
+            "evidence": cause.evidence.value,
+            "rule": cause.rule,
+        },
+        "places": [
+            {"place": one.place, "first": one.recorded, "second": one.asked}
+            for one in places.listed
+        ],
+        "places_left_out": places.more if find is not None else None,
+    }
+
+
+def _act_json(act: Act | None) -> dict[str, Any] | None:
+    if act is None:
+        return None
+    return {
+        "seq": act.seq,
+        "part": act.part or None,
+        "kind": act.kind.value,
+        "name": act.name[:_TEXT],
+        "lane": act.lane or None,
+        "says": says(act)[:_TEXT],
+    }

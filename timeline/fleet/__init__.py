@@ -1,0 +1,1 @@
+"""Find runs among many: by what was said in them, or by a trace."""
