@@ -64,6 +64,7 @@ def look(
     tracked: frozenset[bytes] = frozenset(),
     known: Mapping[bytes, Entry] | None = None,
     fresh: dict[bytes, Entry] | None = None,
+    objects: dict[bytes, dict[bytes, Entry]] | None = None,
     limits: Limits = _LIMITS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
@@ -74,10 +75,16 @@ def look(
     known: entries of an earlier look: what nobody has touched since is taken from there, and an object of git in a folder
         that is as it was is not looked at again, for git never writes one anew.
     fresh: gets the entries that are not taken from there.
+    objects: what `known` has of objects of git by their folder, and then what this look has; for whoever looks again and again.
     Raises: OSError, where there is no such folder.
     """
     own = {os.fsencode(one) for one in left_out}
-    found = _Look(os.fsencode(folder), own, tracked, known or {}, {} if fresh is None else fresh)
+    if objects is None:
+        objects = {}
+    if known and not objects:
+        objects.update(_group_objects(known))
+    fresh = {} if fresh is None else fresh
+    found = _Look(os.fsencode(folder), own, tracked, known or {}, fresh, objects)
     until = clock() + limits.time_s
     while found.folders:
         if len(found.entries) > limits.entries or clock() > until:
@@ -103,6 +110,7 @@ class _Look:
         tracked: frozenset[bytes],
         known: Mapping[bytes, Entry],
         fresh: dict[bytes, Entry],
+        objects: dict[bytes, dict[bytes, Entry]],
     ) -> None:
         self.entries: dict[bytes, Entry] = {}
         self.left_out: dict[bytes, str] = {}
@@ -115,7 +123,7 @@ class _Look:
         self._tracked = tracked
         self._known = known
         self._fresh = fresh
-        self._objects = _group_objects(known)
+        self._objects = objects
         self._device = os.stat(folder or b"/").st_dev
 
     def enter(self) -> None:
@@ -151,6 +159,10 @@ class _Look:
                     entries[path] = was
             except FileNotFoundError:  # it went meanwhile
                 continue
+
+        if rules is None and _is_of_objects(above):
+            found = (above + one.name for one in listed)
+            self._objects[above] = {path: entries[path] for path in found if path in entries}
 
     def _is_untouched(self, folder: bytes) -> bool:
         path = folder[:-1]
@@ -208,14 +220,19 @@ class _Look:
             self.left_out[path] = why
 
 
+def _is_of_objects(folder: bytes) -> bool:
+    """Say whether a path, which ends with a slash, is that of a folder with loose objects of git: two hexadecimal digits."""
+    return folder[-4:-3] == b"/" and _OBJECTS in folder
+
+
 def _group_objects(known: Mapping[bytes, Entry]) -> dict[bytes, dict[bytes, Entry]]:
-    """Group the objects of git by the folder that they are in, for folders with nothing but files."""
+    """Group the objects of git by the folder that they are in."""
     found: dict[bytes, dict[bytes, Entry]] = {}
     for path, entry in known.items():
-        if _OBJECTS in path and b".git/" in path and entry[0] is Kind.FILE:
-            above, _, _ = path.rpartition(b"/")
-            if len(above) - above.rfind(b"/") == 3:  # two hexadecimal digits
-                found.setdefault(above + b"/", {})[path] = entry
+        if _OBJECTS in path and entry[0] is Kind.FILE:
+            above = path[: path.rindex(b"/") + 1]
+            if _is_of_objects(above):
+                found.setdefault(above, {})[path] = entry
     return found
 
 

@@ -66,6 +66,7 @@ class FolderRecording:
         self._stop = False
         self._hashed: dict[bytes, Entry] = {}
         self._run: int | None = None
+        self._objects: dict[bytes, dict[bytes, Entry]] = {}
 
     def begin(self) -> list[str]:
         """Look at the folder, before the command runs; give sentences for a person. Raises: StoreError; OSError."""
@@ -154,6 +155,7 @@ class FolderRecording:
             tracked=self._tracked,
             known=known.entries,
             fresh=fresh,
+            objects=self._objects,
             limits=Limits(time_s=_SAVING_S if self.saves else _LISTING_S * 2),
         )
         return replace(found, saved=known.saved, rules=known.rules)

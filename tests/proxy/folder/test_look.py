@@ -11,6 +11,7 @@ import pytest
 from playhead.proxy.folder.contents import SaveLimits, Saver
 from playhead.proxy.folder.git import find_tracked_ignored
 from playhead.proxy.folder.look import BEYOND, OWN, IgnoreFilter, Limits, look
+from playhead.tape.folders.manifest import Entry
 from playhead.tests.support.folder_cases import CONTENTS, Content
 from playhead.tests.support.needs import need
 
@@ -250,3 +251,22 @@ def test_the_own_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     found = look(str(tmp_path), left_out=frozenset([str(tmp_path / "store")]))
     assert found.left_out == {b"store": OWN}
+
+
+def test_objects_of_git_that_come_and_go_are_seen(tmp_path: Path) -> None:
+    """Their folders are looked at again where they have changed."""
+    _repository(tmp_path)
+    objects: dict[bytes, dict[bytes, Entry]] = {}
+    first = look(str(tmp_path))
+    again = look(str(tmp_path), known=first.entries, objects=objects)
+    assert again.entries == first.entries
+    (tmp_path / "y").write_text("y")
+    _git(tmp_path, "add", "y")
+    gone = next(path for path in first.entries if b"/objects/" in path and len(path) > 40)
+    (tmp_path / os.fsdecode(gone)).unlink()
+    fresh: dict[bytes, Entry] = {}
+    now = look(str(tmp_path), known=again.entries, fresh=fresh, objects=objects)
+    assert now.entries == look(str(tmp_path)).entries
+    assert gone not in now.entries
+    assert any(b"/objects/" in path for path in fresh)
+    assert look(str(tmp_path), known=now.entries, objects=objects).entries == now.entries
