@@ -1,6 +1,7 @@
 """What may stand in a working folder, and what a recording and a replay make of it: tables, written before the code.
 
-`tests/proxy/folder/` and `tests/journeys/test_folder.py` have one test per table. Sources: overlayfs (Linux,
+`tests/proxy/folder/` runs `CONTENTS`, `WRITES` and `DIFFERENCES` row by row. `PLACES` and `REFUSALS` are lists of what is to be thought
+of: those that have a test have it under a name of its own, there and in `tests/journeys/test_folder.py`. Sources: overlayfs (Linux,
 filesystems/overlayfs.rst), inode(7), gitignore(5), gitrepository-layout(5).
 """
 
