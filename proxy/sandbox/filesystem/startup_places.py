@@ -50,7 +50,7 @@ _NAMED = (
     *("LD_PRELOAD", "LD_AUDIT", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"),
     *("PYTHONHOME", "PYTHONUSERBASE"),
 )
-_OURS = ("playhead", "bwrap", "docker", "podman", *PROGRAMS)
+_OURS = ("playhead", "bwrap", "docker", "podman", "git", *PROGRAMS)
 _SYSTEM = ("/etc/ld.so.preload", "/etc/ld.so.cache")
 _MOST_FILES = 2000
 """Of one folder of modules that is searched before ours."""
