@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from functools import cache
 import pytest
 
 from playhead.proxy.sandbox import preflight
+from playhead.proxy.sandbox.kernel.notifications import can_watch
 
 _PATIENCE_S = 30.0
 
@@ -88,7 +90,15 @@ def _has_route() -> bool:
         return probe.connect_ex(("192.0.2.1", 9)) == 0
 
 
+def _has_filter() -> bool:
+    """Say whether a process may have a filter that reports its calls, and be looked into."""
+    code = "from playhead.proxy.capture.connect_filter import install; install(may_forbid=True)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    return done.returncode == 0 and can_watch()
+
+
 FEATURES: dict[str, Callable[[], bool]] = {
+    "a filter of connect": _has_filter,
     "a route off this machine": _has_route,
     "a sandbox": preflight.works,
     "IPv6": _has_ipv6,
