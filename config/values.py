@@ -121,6 +121,9 @@ class Integer:
         return {"type": "integer", "minimum": self._low, "maximum": self._high}
 
 
+parse_port = Integer(1, 65535)
+
+
 def parse_version(text: str) -> int:
     """Parse the version of a configuration file.
 

@@ -13,6 +13,7 @@ from ..values import (
     parse_duration,
     parse_host,
     parse_image,
+    parse_port,
     parse_yes,
 )
 
@@ -79,6 +80,7 @@ class Control:
 
 
 _parse_containment = choice("contained", "strict", "none", "docker")
+_parse_record = choice("auto", "notify", "contained", "strict", "none", "docker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,18 @@ class Sandbox:
         " `strict` (nor has it Unix sockets), `none`, or `docker` (in [containers](docker.md)). See"
         " [the sandbox](sandbox.md).",
     )
-    record: str = key("none", _parse_containment, "The same for `playhead record`.")
+    record: str = key(
+        "auto",
+        _parse_record,
+        "The same for `playhead record`, and without a sandbox: `notify` ([capture](capture.md): what ignores the proxy is taken to"
+        " it, and nothing else changes), `auto` (that, where it changes nothing at all: for root; else `none`).",
+    )
+    ports: tuple[int, ...] = texts(
+        parse_port,
+        "Further ports, beside 80 and 443, at which HTTP is taken to the proxy from clients that ignore it, with `notify` and"
+        " in a sandbox.",
+        example="- 11434",
+    )
     files: bool = key(
         "false",
         parse_yes,

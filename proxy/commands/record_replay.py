@@ -14,6 +14,8 @@ from .common import DEFAULT_FILE, complain, options, reading, settings
 if TYPE_CHECKING:
     from ..docker.sandbox import DockerPlace
 
+_OUTSIDE = ("auto", "notify", "none")
+"""Words of `sandbox.record` for which there is no sandbox."""
 _SANDBOX_FILES = click.option(
     "--sandbox-files",
     flag_value="true",
@@ -129,7 +131,11 @@ def _container_host(
     is_flag=True,
     help="Run the command in a sandbox, and record what ignores the proxy too.",
 )
-@click.option("--sandbox", metavar="WORD", help="contained, strict, none (the default) or docker.")
+@click.option(
+    "--sandbox",
+    metavar="WORD",
+    help="auto (the default), notify, none, contained, strict or docker.",
+)
 @click.option(
     "--strict",
     flag_value="true",
@@ -156,7 +162,7 @@ def record(
 ) -> int:
     """Run COMMAND through a proxy and record what it does."""
     config, _ = settings(config_file, {**flags, "capture": sandbox})
-    if capture and config.sandbox.record == "none":
+    if capture and config.sandbox.record in _OUTSIDE:
         config = override(config, {"capture": "contained"})
     container_host = _container_host(
         config.sandbox, config.sandbox.record, image, variables, volumes

@@ -9,7 +9,7 @@ import errno
 import logging
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
@@ -31,6 +31,7 @@ from ...config.targets.host_interpretations import embedded, normal_host, read_a
 from ...tape.policy.decide import Action
 from ...tape.policy.upstream_route import Routes
 from ...tape.records.events import EventKind
+from ..capture.origins import Origin
 from ..errors import EngineError
 from ..open_files import FileGauge, raise_limit
 from . import connection_handler as handler
@@ -39,6 +40,7 @@ from . import guard_selftest as selftest
 from . import tls_closing as closing
 from . import unreachable_upstream as tunnels
 from .admission import Admission
+from .captured import CapturedConnections, Greeting
 from .event_loop import eager_task
 from .fast import encrypting, routing
 from .fast import mitmproxy_messages as http_events
@@ -141,6 +143,7 @@ class Engine:
         self._master.admission = self.admission
         attempts = Attempts(self.registry)
         transparent = self.transparent = TransparentMode(self.registry, self._proxyserver, attempts)
+        self.captured = CapturedConnections(self._accept_led)
         self._master.addons.add(
             core.Core(),
             self._proxyserver,
@@ -148,6 +151,7 @@ class Engine:
             PlayheadTlsConfig(self._certificates, self._client_certificates),
             disable_h2c.DisableH2C(),
             transparent,
+            self.captured,
             *chain(self.registry, attempts, self._stdio_servers),
             Connections(self.registry, self._proxyserver.connections),
         )
@@ -220,6 +224,16 @@ class Engine:
         if await self.admission.admit(writer):
             await self.transparent.handle_stream(reader, writer)
 
+    async def _accept_led(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        origin: Origin,
+        greeting: Greeting | None,
+    ) -> None:
+        if await self.admission.admit(writer):
+            await self.transparent.handle_stream(reader, writer, origin, greeting)
+
     def _took(self, server: asyncio.Server) -> tuple[str, int]:
         self._servers.append(server)
         names = [sock.getsockname() for sock in server.sockets]
@@ -246,6 +260,30 @@ class Engine:
             self._sandbox_servers.append(served)
             self.transparent.listening.append(ready)
 
+    def serve_captured(
+        self,
+        listening: Sequence[socket.socket],
+        find: Callable[[tuple[str, int]], Origin | None],
+    ) -> None:
+        """Accept what the capture leads to these sockets.
+
+        find: gives where a connection was to lead that comes from an address.
+        """
+        for ready in listening:
+            self.keep_from_clients(ready)
+            self.transparent.listening.append(ready)
+        self.captured.begin(listening, find)
+
+    @property
+    def own_addresses(self) -> list[tuple[str, int]]:
+        """Where something of ours listens."""
+        return list(self._own)
+
+    @property
+    def dials_directly(self) -> bool:
+        """Whether no upstream is reached by way of a proxy of the network."""
+        return self._dialler.is_direct
+
     async def stop(self) -> None:
         """Close the port, end the runs, cut what is left."""
         if not self._started:
@@ -253,6 +291,7 @@ class Engine:
         self._started = False
         for server in (*self._servers, *self._sandbox_servers):
             server.close()
+        self.captured.stop()
         await self.registry.close("the proxy was stopped", _PATIENCE_S)
         handlers = list(self._proxyserver.connections.values())
         tasks = []
@@ -316,10 +355,14 @@ class Engine:
     async def connect_within(
         self, client: connection.Client, host: str, port: int
     ) -> socket.socket | None:
-        """Connect to a program of the command in another network; None where it is none.
+        """Connect to a program of the command in another network, or to where a captured connection was to lead; else None.
 
         Raises: OSError.
         """
+        if self.dials_directly:
+            led = await self.transparent.reach(client, port)
+            if led is not None:
+                return led
         ports = self.registry.own_ports
         if ports is None or not is_own(client, host, port):
             return None

@@ -1,6 +1,7 @@
 """Transparent mode: accept the connections of clients without proxy settings.
 
-In a sandbox every address is the machine's own, so a connection's own address is the one that its client asked for.
+In a sandbox every address is the machine's own, so a connection's own address is the one that its client asked for; of a connection
+that the capture led here (`captured.py`) its origin says it, and the upstream is connected to at that very address.
 That stands in the place of CONNECT: what follows, TLS or HTTP, are the layers that a tunnel has. The host is, in this
 order,
 
@@ -27,6 +28,8 @@ from mitmproxy.proxy.layers import modes
 
 from ...addons.attempts.watch import Attempts
 from ...addons.run.registry import Rejected, RunRegistry
+from ..capture.origins import Origin
+from .captured import Greeting, connect, note_greeting
 
 _SETTLE_S = 2.0
 """Longest wait for connections whose clients are gone."""
@@ -50,18 +53,31 @@ class TransparentMode:
         """What connections are accepted on."""
         self._quiet: dict[str, asyncio.Task[None]] = {}
         """What handles connections on which nothing was asked yet, by client."""
+        self._origins: dict[str, Origin] = {}
+        """Where the connections of captured clients were to lead."""
 
     async def handle_stream(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        origin: Origin | None = None,
+        greeting: Greeting | None = None,
     ) -> None:
-        """Handle a connection until it ends."""
+        """Handle a connection until it ends.
+
+        origin: where it was to lead, if its own address does not say that.
+        greeting: what its client has sent already.
+        """
         handler = mode_servers.ProxyConnectionHandler(
             ctx.master, reader, writer, ctx.options, _MODE
         )
         context = handler.layer.context
         client: connection.Client = context.client
-        address, port = client.sockname[:2]
-        name = self.find_name(address)
+        address, port = client.sockname[:2] if origin is None else origin[:2]
+        name = self.find_name(address) if origin is None else None
+        if origin is not None:
+            self._origins[client.id] = origin
+            note_greeting(client, greeting)
         target = (name or _plain(address), port)
         context.server.address = target
         handler.layer = modes.TransparentProxy(context)
@@ -80,6 +96,23 @@ class TransparentMode:
                 await handler.handle_client()
         finally:
             self._quiet.pop(client.id, None)
+            left = self._origins.pop(client.id, None)
+            if left is not None and left.upstream is not None:
+                left.upstream.close()
+
+    async def reach(self, client: connection.Client, port: int) -> socket.socket | None:
+        """Connect to where a captured client's connection was to lead; None for another client, and another port.
+
+        Raises: OSError.
+        """
+        origin = self._origins.get(client.id)
+        if origin is None or port != origin.port:
+            return None
+        made = origin.upstream
+        if made is None:
+            return await connect(origin)
+        self._origins[client.id] = origin._replace(upstream=None)
+        return made
 
     async def settle(self) -> None:
         """Wait until what has been connected is handled, as far as nothing was asked on it.

@@ -8,6 +8,7 @@ from .proc import Process, find_process, list_pids, owned_sockets
 
 _MOST_ANCESTORS = 100
 _MOST_KNOWN = 1000
+_ANY = ("0.0.0.0", "::")
 
 
 class MachinePorts:
@@ -25,6 +26,18 @@ class MachinePorts:
             inodes = frozenset(one.inode for one in sockdiag.list_listeners(port))
         except OSError:  # no such kernel: then nothing is proved
             return False
+        return self._belong(inodes)
+
+    def listens_at(self, address: str, port: int) -> bool:
+        """Do as `listens` for those alone that a connection to this very address, as text in its shortest form, may come to."""
+        try:
+            found = list(sockdiag.list_listeners(port))
+        except OSError:
+            return False
+        there = (address, *_ANY)
+        return self._belong(frozenset(one.inode for one in found if one.local[0] in there))
+
+    def _belong(self, inodes: frozenset[int]) -> bool:
         if inodes not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()

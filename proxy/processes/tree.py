@@ -6,7 +6,7 @@ group and session count for nothing: an agent started in the foreground of a ter
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from .proc import Process, find_process, list_pids
 
@@ -14,7 +14,12 @@ from .proc import Process, find_process, list_pids
 class ProcessTree:
     """An agent's processes as of the last `update`."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Collection[int] = ()) -> None:
+        """Begin with no process.
+
+        shared: groups and sessions that count for nothing, beside our own.
+        """
+        self._shared = {0, os.getpgrp(), os.getsid(0), *shared}
         self._root: Process | None = None
         self._members: dict[int, Process] = {}
         self._others: set[int] = set()
@@ -45,7 +50,7 @@ class ProcessTree:
 
     def _adopt(self, strangers: list[Process]) -> None:
         # Anchors of the update before still count: a group's last known member may have died since.
-        anchors = self._anchors | _anchors(self._members.values())
+        anchors = self._anchors | self._marks(self._members.values())
         joined = True
         while joined:
             joined = False
@@ -54,13 +59,12 @@ class ProcessTree:
                 if process.parent in self._members or marks & anchors:
                     strangers.remove(process)
                     self._members[process.pid] = process
-                    anchors |= _anchors([process])
+                    anchors |= self._marks([process])
                     joined = True
         self._others.update(process.pid for process in strangers)
-        self._anchors = _anchors(self._members.values())
+        self._anchors = self._marks(self._members.values())
 
-
-def _anchors(processes: Iterable[Process]) -> set[int]:
-    """Collect the groups and sessions of processes, but for those of the watcher itself."""
-    marks = {mark for process in processes for mark in (process.group, process.session)}
-    return marks - {0, os.getpgrp(), os.getsid(0)}
+    def _marks(self, processes: Iterable[Process]) -> set[int]:
+        """Collect the groups and sessions of processes, but for those that count for nothing."""
+        marks = {mark for process in processes for mark in (process.group, process.session)}
+        return marks - self._shared

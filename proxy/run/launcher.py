@@ -53,6 +53,7 @@ from .tampering import MOST_TOLD, Baseline, named_files
 from .work_folder import AnyFolder, WorkFolder
 
 if TYPE_CHECKING:
+    from .captured import CapturedProcess, Prefork
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
 _MOST_NAMED = 4
@@ -67,6 +68,8 @@ _PASSED_ON = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
+CAPTURED = ("auto", "notify")
+"""Kinds of `sandbox.record` that leave the command where it is, and capture its connections."""
 _STOPPED_AT_TERMINAL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
@@ -187,9 +190,25 @@ class _Wanted(NamedTuple):
     container_host: ContainerHost | None
     config_file: Path | None
     like: _Like | None = None
+    prefork: "Prefork | None" = None
+    """Processes for the capture of a recording."""
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
+    # Before there is a thread.
+    prefork = None
+    if config.mode is Mode.RECORD and config.sandbox.record in CAPTURED:
+        from .captured import prefork as make_prefork
+
+        prefork = make_prefork(config.sandbox.record)
+    try:
+        return _run_loop(config, wanted._replace(prefork=prefork))
+    finally:
+        if prefork is not None:
+            prefork.close()
+
+
+def _run_loop(config: Config, wanted: _Wanted) -> int:
     if wanted.container_host is None and _kind_of_sandbox(config) != "none":
         with ProgressBar("copying linked files of Playhead's environment, once") as bar:
             use_own_inodes(bar)
@@ -199,7 +218,7 @@ def _launch(config: Config, wanted: _Wanted) -> int:
 
 
 async def _run(config: Config, wanted: _Wanted) -> int:
-    run, command, output, _, config_file, like = wanted
+    run, command, output, _, config_file, like, _ = wanted
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
@@ -252,6 +271,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
         stdout.close()
+        if isinstance(job, _CapturedJob):
+            await job.captured.settle()
         open_run = await runtime.registry.find_sole_run()
         if task is not None:
             await task.finish()
@@ -278,6 +299,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             await _note_sandbox(runtime, info, sandboxed, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
+        if isinstance(job, _CapturedJob):
+            seen = await job.captured.evidence(redactor.redact_text)
+            await _note(runtime, info, {"capture": seen})
         if blind:
             await _note(runtime, info, {"text": blind})
         if preload_bundle is not None:
@@ -411,7 +435,13 @@ async def _prepare(
         address = await runtime.listen(Listen("127.0.0.1", 0))
         url = proxy_url(address.host, address.port)
         variables = _variables(config, url, preload_bundle)
-        return None, _Process(command, variables, work)
+        if wanted.prefork is None:
+            return None, _Process(command, variables, work)
+        from .captured import CapturedProcess
+
+        captured = CapturedProcess(wanted.prefork, runtime, config, command, variables)
+        stack.callback(captured.close)
+        return None, _CapturedJob(captured)
     from .sandboxed import PROXY_URL, OwnNamespaces, SandboxedRun
 
     if container_host is None and (linked := find_second_names(config.store)):
@@ -447,7 +477,8 @@ async def _prepare(
 
 
 def _kind_of_sandbox(config: Config) -> str:
-    return config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
+    kind = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
+    return "none" if kind in CAPTURED else kind
 
 
 def _variables(config: Config, url: str, preload_bundle: PreloadBundle | None) -> dict[str, str]:
@@ -682,6 +713,28 @@ class _Process:
         if os.WIFSTOPPED(status):
             return _Stopped(os.WSTOPSIG(status))
         code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+class _CapturedJob:
+    """A command among all others, whose connections are captured."""
+
+    def __init__(self, captured: "CapturedProcess") -> None:
+        self.captured = captured
+        self._pid = 0
+
+    async def start(self) -> int:
+        self._pid = await self.captured.start()
+        return self._pid
+
+    def signal(self, number: int) -> None:
+        self.captured.signal(number)
+
+    async def wait(self) -> int | _Stopped:
+        _, status = await asyncio.to_thread(os.waitpid, self._pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return _Stopped(os.WSTOPSIG(status))
+        code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
 

@@ -114,6 +114,7 @@ class OwnNamespaces:
         self._command = command
         self._environ = environ
         self._strict = strict
+        self._ports = config.sandbox.ports
         sockets = [rule.socket for rule in config.live if rule.socket is not None]
         self._files: Files | None = None
         if config.sandbox.files:
@@ -161,6 +162,7 @@ class OwnNamespaces:
             self._plan,
             strict=self._strict,
             services=services,
+            ports=self._ports,
             files=words,
         )
 
@@ -209,6 +211,7 @@ class SandboxedRun:
         """Prepare one there. Raises: EngineError."""
         self._runtime = runtime
         self._place = place
+        self._ports = config.sandbox.ports
         self._uses = [
             Use(Service(*rule.service), rule.reason) for rule in config.live if rule.service
         ]
@@ -254,7 +257,8 @@ class SandboxedRun:
             self._resolver.serve(sock)
         for relay, sock in zip(self._relays, open_listeners.service, strict=True):
             await relay.serve(sock)
-        taken = (PROXY_PORT, DNS_PORT, *CAPTURED, *(use.service.port for use in self._uses))
+        ports = (*CAPTURED, *self._ports, *(use.service.port for use in self._uses))
+        taken = (PROXY_PORT, DNS_PORT, *ports)
         for sock in open_listeners.own_ports:
             self._own_ports = self._runtime.registry.own_ports = SandboxPorts(sock, taken)
         for sock in open_listeners.leaving:

@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 _MOST_BYTES = 1 << 18
@@ -38,13 +38,29 @@ class Channel:
 
         Raises: OSError, when the other end is gone.
         """
-        socket.send_fds(self.socket, [json.dumps(data).encode()], [s.fileno() for s in sockets])
+        self.send_descriptors([s.fileno() for s in sockets], **data)
+
+    def send_descriptors(self, descriptors: Sequence[int], **data: Any) -> None:
+        """Say something, and hand over what is open.
+
+        Raises: OSError, when the other end is gone.
+        """
+        socket.send_fds(self.socket, [json.dumps(data).encode()], descriptors)
 
     def receive(self) -> Message | None:
         """Read one message; None when the other end is gone.
 
         Raises: OSError.
         """
+        said = self.receive_descriptors()
+        if said is None:
+            return None
+        message, descriptors = said
+        made = tuple(socket.socket(fileno=descriptor) for descriptor in descriptors)
+        return message._replace(sockets=made)
+
+    def receive_descriptors(self) -> tuple[Message, list[int]] | None:
+        """Do as `receive`, and give what was handed over as descriptors: no socket has to be among them. Raises: OSError."""
         space = socket.CMSG_SPACE(4 * _MOST_DESCRIPTORS) + socket.CMSG_SPACE(_CREDENTIALS.size)
         data, rows, _, _ = self.socket.recvmsg(_MOST_BYTES, space, socket.MSG_CMSG_CLOEXEC)
         if not data:
@@ -56,8 +72,7 @@ class Channel:
                 descriptors.frombytes(value[: len(value) - len(value) % descriptors.itemsize])
             elif level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid = _CREDENTIALS.unpack_from(value)[0]
-        made = tuple(socket.socket(fileno=descriptor) for descriptor in descriptors)
-        return Message(json.loads(data), made, pid)
+        return Message(json.loads(data), (), pid), descriptors.tolist()
 
     def close(self) -> None:
         """Hang up."""

@@ -70,9 +70,8 @@ def main(arguments: list[str]) -> int:
         _die_with(given.data["launcher"])
         step = "the network"
         families = netlink.make_all_local()
-        made = listeners.listen(
-            families, [listeners.Service(*one) for one in given.data["services"]]
-        )
+        services = [listeners.Service(*one) for one in given.data["services"]]
+        made = listeners.listen(families, services, given.data["ports"])
         made.append(("own_ports", own_ports_process.fork()))
     except OSError as error:
         return _fail(channel, step, error)

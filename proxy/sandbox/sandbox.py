@@ -72,10 +72,12 @@ class Sandbox:
         *,
         strict: bool = False,
         services: Sequence[Service] = (),
+        ports: Sequence[int] = (),
         files: Sequence[str] = (),
     ) -> None:
         """Prepare; nothing is started yet.
 
+        ports: further ones on which the proxy answers.
         strict: no socket of the command can be a Unix socket.
         files: the command line of bubblewrap, where that is to make the file system.
         """
@@ -98,6 +100,7 @@ class Sandbox:
         self._environ = dict(environ)
         self._strict = strict
         self._services = tuple(services)
+        self._ports = tuple(ports)
         self._files = tuple(files)
         self._running = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -114,6 +117,7 @@ class Sandbox:
             launcher=os.getpid(),
             strict=self._strict,
             services=self._services,
+            ports=self._ports,
             wrapper=self._files,
             **asdict(self.plan),
         )

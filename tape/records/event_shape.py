@@ -177,6 +177,7 @@ MAY: dict[str, _Is] = {
     "ignored_content": _flag,
     "profile": _row(_text, _int, _each(_text)),
     "unprofiled": _text,
+    "capture": _map,
     "own_program": _text,
     "stdout": _row(_text, _int),
     "files": _map_of(_text),

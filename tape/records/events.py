@@ -53,6 +53,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               stdout, files                   hash and bytes of what the command wrote; hashes of the files it changed, by path
               compare                         what of these a replay compares
               sandbox                         what was seen of the sandbox, as receipts have it
+              capture                         what the capture of a recording has taken and left, as receipts have it
               determinism                     what was seen of clock and randomness, as receipts have it
               basis                           what a replay makes them from: level, seed, hash_seed, start_ns
               live                            the live rules of a playback: pattern, class or None

@@ -66,7 +66,6 @@ def test_the_examples_of_the_reference_load() -> None:
         "profiles",  # a file that is not there
         "secrets",
         "sink",
-        "sandbox",
         "files",
         "determinism",
         "libc_preload",

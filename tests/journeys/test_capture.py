@@ -16,8 +16,6 @@ from playhead.tests.support.capture_checks import ASKS, CHECKS, FULL, UNREADABLE
 from playhead.tests.support.needs import has, need
 from playhead.tests.support.process import playhead, wait_until
 
-pytest.importorskip("playhead.proxy.capture")
-
 NAMES = [*CHECKS, *FULL] if os.environ.get("PLAYHEAD_FULL") else [*CHECKS]
 PROGRAMS = {
     "ssh-agent": "ssh-agent",
@@ -32,6 +30,7 @@ PROGRAMS = {
     "docker's client": "docker",
     "PostgreSQL": "psql",
     "npm": "npm",
+    "pip": "pip",
     "ssh": "ssh",
 }
 USERS = {"root": "root", "user": ""}
@@ -66,9 +65,15 @@ def test_all_http_is_on_the_tape(seen: dict[str, Any]) -> None:
     receipt = seen["receipt"]
     assert seen["code"] == 0
     names = [name for name in NAMES if _is_root(seen) or name != UNREADABLE]
-    assert receipt["counts"]["recorded"] == sum(ASKS[name] for name in names)
+    expected = sum(ASKS[name] for name in names)
+    # A browser asks more, for itself.
+    assert receipt["counts"]["recorded"] - expected in range(100 if "Chromium" in NAMES else 1)
     assert receipt["egress"] == []
-    passed = {(row["host"], row["why"]) for row in receipt["capture"]["passed"]}
+    passed = {
+        (row["host"], row["why"])
+        for row in receipt["capture"]["passed"]
+        if "chrom" not in row["process"]
+    }
     assert passed == {
         ("pinned.example.test", "distrusts"),
         ("203.0.113.22", "no HTTP"),

@@ -44,12 +44,12 @@ INSIDE = {
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
-    "proxy": "errors garbage progress search_path standard_streams open_files engine trust operations processes stdio control determinism"
-    " sandbox folder docker run doctor looking_back commands cli",
+    "proxy": "errors garbage progress search_path standard_streams open_files processes determinism trust sandbox capture engine operations"
+    " stdio control folder docker run doctor looking_back commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
-    " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing transparent unreachable_upstream engine",
+    " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing captured transparent unreachable_upstream engine",
     "proxy.sandbox": "kernel filesystem network channel connects init copies_process preflight sandbox",
 }
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""

@@ -250,5 +250,45 @@ def find_bypassed(sockets: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, s
         yield said, f"Nothing of it is on the tape: {bypass_remedy([process])}"
 
 
+def find_passed(capture: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield what the capture of a recording has let pass as it was, in words, each with what to do about it.
+
+    capture: `Receipt.capture`.
+    """
+    for row in (capture or {}).get("passed", ()):
+        host = f"[{row['host']}]" if ":" in row["host"] else row["host"]
+        who, place = row["process"] or "a client", f"{host}:{row['port']}"
+        many = "once" if row["count"] == 1 else f"{row['count']} times"
+        if row["why"] == "distrusts":
+            said = f"{who} does not trust the proxy's CA: after its first try its connections to {place} passed untouched ({many})"
+            yield said, distrust_remedy([row["process"]])
+        else:
+            said = f"{who} spoke no HTTP with {place}: that passed untouched ({many})"
+            yield said, "Nothing of it is on the tape: only HTTP, WebSockets and gRPC are recorded"
+
+
+def find_blind_spots(capture: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield why the capture of a recording may have missed something, and what it has changed.
+
+    capture: `Receipt.capture`.
+    """
+    if capture is None:
+        return
+    if capture["no_new_privileges"]:
+        yield (
+            "sudo, and any other program that gains rights, had no effect in this recording: the kernel asks that of an ordinary user."
+            " Run playhead as root, or record with --sandbox none"
+        )
+    if capture["blind"]:
+        yield f"no connection was captured: the command cannot be looked into, {capture['blind']}. Only clients that use the proxy variables were recorded"
+    if capture["lost"]:
+        yield "the capture ended before the command did: from then on only clients that use the proxy variables were recorded"
+    for name, count in capture["unseen"].items():
+        times = "" if count == 1 else f" ({count} times)"
+        yield f"{name or 'a process'} cannot be looked into: where it connected to is not known{times}"
+    for name in capture["rings"]:
+        yield f"{name or 'a process'} uses io_uring: connections that it makes by that are not seen"
+
+
 NOTHING = "nothing was recorded: the command made no request through the proxy"
 NOTHING_REMEDY = "If it does make requests, its client reads no proxy variables: {}. `playhead doctor` tries the clients of this machine"

@@ -41,7 +41,16 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
-from .attempts import NOTHING, NOTHING_REMEDY, Findings, Side, find_attempts, find_bypassed
+from .attempts import (
+    NOTHING,
+    NOTHING_REMEDY,
+    Findings,
+    Side,
+    find_attempts,
+    find_blind_spots,
+    find_bypassed,
+    find_passed,
+)
 from .effects import Effect, Ledger
 from .file_effects import FileEffects
 from .profile_rows import ProfileRows
@@ -287,6 +296,8 @@ class Receipt:
     """Of a recording: what was asked past it, or would have been, in words."""
     egress: list[dict[str, Any]] = field(default_factory=list)
     foreign: list[dict[str, Any]] = field(default_factory=list)
+    capture: dict[str, Any] | None = None
+    """Of a recording: what the filter of `connect` has taken to the proxy, and what it has left; None where there was none."""
     faults: list[dict[str, Any]] = field(default_factory=list)
     live: list[dict[str, Any]] = field(default_factory=list)
     claims: list[dict[str, Any]] = field(default_factory=list)
@@ -491,6 +502,7 @@ class Receipt:
             "unrecorded": self.unrecorded,
             "egress": self.egress,
             "foreign": self.foreign,
+            "capture": self.capture,
             "warnings": self.warnings,
             "hints": self.hints,
         }
@@ -620,6 +632,7 @@ class _Fold:
                 receipt.contained = data.get("contained", receipt.contained)
                 receipt.sandbox = data.get("sandbox", receipt.sandbox)
                 receipt.determinism = data.get("determinism", receipt.determinism)
+                receipt.capture = data.get("capture", receipt.capture)
                 receipt.changed += data.get("changed", ())
                 if "own_program" in data:
                     _bounded(receipt.own_programs, data["own_program"])
@@ -854,14 +867,15 @@ class _Fold:
     def _find_unrecorded(self, found: Findings) -> None:
         """Say what a recording has missed, and what to do about it."""
         receipt = self.receipt
-        bypassed = list(find_bypassed(receipt.foreign))
+        bypassed = [*find_bypassed(receipt.foreign), *find_passed(receipt.capture)]
         said = [text for text, _ in bypassed] + found.unrecorded
         if not receipt.requests:
             names = [row["process"] for row in receipt.foreign]
             said.insert(0, NOTHING)
             receipt.warnings.insert(0, f"{NOTHING}. {NOTHING_REMEDY.format(bypass_remedy(names))}")
         receipt.unrecorded = said[:_LISTED]
-        for text in (*(f"{text}. {remedy}" for text, remedy in bypassed), *found.warnings):
+        told = [f"{text}. {remedy}" for text, remedy in bypassed]
+        for text in (*told, *found.warnings, *find_blind_spots(receipt.capture)):
             _bounded(receipt.warnings, text)
 
     def _compare_ends(self) -> None:

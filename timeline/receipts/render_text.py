@@ -503,6 +503,9 @@ def _beside(receipt: Receipt) -> list[str]:
         told = ", ".join(receipt.own_programs[:_SHOWN_PROGRAMS])
         more = " ..." if len(receipt.own_programs) > _SHOWN_PROGRAMS else ""
         lines.append(f"passed, to programs of the command's own: {plain(told)}{more}")
+    if receipt.capture is not None and receipt.capture["taken"]:
+        taken = _times(receipt.capture["taken"], "connection")
+        lines.append(f"captured: {taken} led to the proxy, whatever its client ignores")
     lines += _ran_again(receipt)
     lines += [plain(str(row)) for row in receipt.profiles.rows.values()]
     lines += [

@@ -57,6 +57,11 @@ class Dialler:
         if any(proxy.scheme == "socks5" for proxy in self._routes.proxies):
             from . import socks  # noqa: F401  # later it might come from files that a command can write
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether no upstream is reached by way of a proxy."""
+        return next(iter(self._routes.proxies), None) is None
+
     def choose(self, upstream: connection.Server, host: str, port: int) -> ProxyAddress | None:
         """Choose the proxy by which an upstream is reached; None is none."""
         found = self._routes.choose("https" if upstream.tls else "http", host, port)

@@ -4,6 +4,7 @@ Source: mount(2), prctl(2), capset(2), seccomp(2).
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -90,6 +91,14 @@ def install_listening_filter(program: bytes) -> int | None:
 
     None on a kernel that has no such thing: nothing was installed then.
     """
+    try:
+        return open_listening_filter(program)
+    except OSError:
+        return None
+
+
+def open_listening_filter(program: bytes) -> int:
+    """Do as `install_listening_filter`, and say why there is none. Raises: OSError; nothing was installed then."""
     buffer = ctypes.create_string_buffer(program, len(program))
     filtered = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     number = _SECCOMP[platform.machine()]
@@ -98,4 +107,6 @@ def install_listening_filter(program: bytes) -> int | None:
         descriptor = _libc.syscall(number, _SET_MODE_FILTER, flags, filtered)
         if descriptor >= 0:
             return int(descriptor)
-    return None
+        if ctypes.get_errno() != errno.EINVAL:
+            break
+    raise has_failed("seccomp")

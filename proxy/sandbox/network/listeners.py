@@ -4,7 +4,7 @@ import contextlib
 import errno
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..kernel.bpf import (
@@ -53,24 +53,27 @@ class Service(NamedTuple):
 
 
 def listen(
-    families: Iterable[socket.AddressFamily], services: Iterable[Service]
+    families: Iterable[socket.AddressFamily],
+    services: Iterable[Service],
+    ports: Sequence[int] = (),
 ) -> list[tuple[str, socket.socket]]:
     """Open all sockets of a sandbox, each with its role: `proxy`, `captured`, `dns`, `service`, `leaving`, `refused`.
 
-    Those of services come in the order of the services.
+    ports: further ones on which the proxy answers at every address. Those of services come in the order of the services.
     Raises: OSError, also for two services with one address.
     """
     made = [("proxy", _tcp(socket.AF_INET, "127.0.0.1", PROXY_PORT))]
+    captured = sorted({*CAPTURED, *ports})
     for family in families:
         everywhere = "::" if family is socket.AF_INET6 else "0.0.0.0"
-        made += [("captured", _tcp(family, everywhere, port)) for port in CAPTURED]
+        made += [("captured", _tcp(family, everywhere, port)) for port in captured]
         made.append(("dns", _dns(family, everywhere)))
     for service in services:
         family = socket.AF_INET6 if ":" in service.host else socket.AF_INET
         made.append(("service", _tcp(family, *service)))
     # A kernel may do without; then what is refused is counted, but not told by its address.
     with contextlib.suppress(OSError):
-        captures = (("leaving", leaving_program()), ("refused", refused_program()))
+        captures = (("leaving", leaving_program(captured)), ("refused", refused_program()))
         made += [(role, _open_capture_socket(program)) for role, program in captures]
     return made
 
@@ -123,9 +126,10 @@ def _open_capture_socket(program: list[Op | str]) -> socket.socket:
     return made
 
 
-def leaving_program() -> list[Op | str]:
+def leaving_program(captured: Sequence[int] = CAPTURED) -> list[Op | str]:
     """Write the filter of what would have left the machine: first packets of TCP, UDP, and what is neither nor ICMP.
 
+    captured: ports on which the proxy answers.
     Not what the proxy answers: TCP to its ports, DNS. Each packet of loopback is seen as it leaves, and only then.
     What is answered by a server of the command's own (every address leads to it) was to leave nevertheless.
     """
@@ -142,7 +146,7 @@ def leaving_program() -> list[Op | str]:
         Op(AND, _SYN | _ACK),
         Op(EQUAL, _SYN, None, "drop"),
         Op(LOAD_HALF_AT, 2),
-        *[Op(EQUAL, port, "drop") for port in CAPTURED],
+        *[Op(EQUAL, port, "drop") for port in captured],
         Op(RETURN, _SNAP_BYTES),
         "udp4",
         Op(HEADER_LENGTH, 0),
@@ -161,7 +165,7 @@ def leaving_program() -> list[Op | str]:
         Op(AND, _SYN | _ACK),
         Op(EQUAL, _SYN, None, "drop"),
         Op(LOAD_HALF, 42),
-        *[Op(EQUAL, port, "drop") for port in CAPTURED],
+        *[Op(EQUAL, port, "drop") for port in captured],
         Op(RETURN, _SNAP_BYTES),
         "udp6",
         Op(LOAD_HALF, 40),
