@@ -1,6 +1,7 @@
 """Commands that start or end a run: serve, record, replay, demo, seal."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from ...tape.exit_codes import ExitCode
 from .common import DEFAULT_FILE, complain, options, reading, settings
 
 if TYPE_CHECKING:
+    from ..capture.prefork import Prefork
     from ..docker.sandbox import DockerPlace
+    from ..run.early import Early
 
 _OUTSIDE = ("auto", "notify", "none")
 """Words of `sandbox.record` for which there is no sandbox."""
@@ -167,16 +170,28 @@ def record(
     container_host = _container_host(
         config.sandbox, config.sandbox.record, image, variables, volumes
     )
-    from ..run.launcher import Output
-    from ..run.launcher import record as run_record
-    from ..run.runtime import default_run_name
+    with (
+        _preforked(config.sandbox.record) as prefork,
+        _begun(config.sandbox.record, config, command) as early,
+    ):
+        from ..run.launcher import Output
+        from ..run.launcher import record as run_record
+        from ..run.runtime import default_run_name
 
-    named = config.runs.default
-    run = named if named != "per-process" else default_run_name(command[0])
-    output = Output(as_json, receipt_file, quiet)
-    return run_record(
-        config, run, command, output, container_host, config_file=config_file or DEFAULT_FILE
-    )
+        named = config.runs.default
+        run = named if named != "per-process" else default_run_name(command[0])
+        output = Output(as_json, receipt_file, quiet)
+        where = config_file or DEFAULT_FILE
+        return run_record(
+            config,
+            run,
+            command,
+            output,
+            container_host,
+            config_file=where,
+            early=early,
+            prefork=prefork,
+        )
 
 
 @click.command()
@@ -242,17 +257,59 @@ def replay(
         )
         if named:
             _restore_tape(config, named[0])  # before a mistyped store is made
-        from ..run.launcher import Output, replay_like
-        from ..run.launcher import replay as run_replay
+        with _begun(config.sandbox.replay if named else "none", config, command) as early:
+            from ..run.launcher import Output, replay_like
+            from ..run.launcher import replay as run_replay
 
-        output = Output(as_json, receipt_file, quiet)
-        file = config_file or DEFAULT_FILE
-        if not named:
-            return replay_like(config, command, output, container_host, config_file=file)
-        return run_replay(config, named[0], command, output, container_host, config_file=file)
+            output = Output(as_json, receipt_file, quiet)
+            file = config_file or DEFAULT_FILE
+            if named:
+                return run_replay(
+                    config,
+                    named[0],
+                    command,
+                    output,
+                    container_host,
+                    config_file=file,
+                    early=early,
+                )
+        return replay_like(config, command, output, container_host, config_file=file)
     except PlayheadError as error:
         complain(error)
         return ExitCode.UNTESTABLE
+
+
+@contextlib.contextmanager
+def _preforked(kind: str) -> "Iterator[Prefork | None]":
+    """Have made, before the rest is imported, the processes that the capture of a recording needs."""
+    if kind not in ("auto", "notify"):
+        yield None
+        return
+    from ..capture.prefork import prefork
+
+    with contextlib.ExitStack() as stack:
+        made = prefork(kind)
+        if made is not None:
+            stack.callback(made.close)
+        yield made
+
+
+@contextlib.contextmanager
+def _begun(kind: str, config: Config, command: tuple[str, ...]) -> "Iterator[Early | None]":
+    """Have begun, before the rest is imported, what a sandbox of this kind needs."""
+    if kind not in ("contained", "strict"):
+        yield None
+        return
+    from ..run.early import begin
+
+    with contextlib.ExitStack() as stack:
+        try:
+            early = begin(kind, config, command)
+        except (PlayheadError, OSError):  # it is begun later, and says what is wrong then
+            early = None
+        if early is not None:
+            stack.callback(early.close)
+        yield early
 
 
 def _restore_tape(config: Config, run: str) -> None:

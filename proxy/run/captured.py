@@ -7,7 +7,6 @@ import contextlib
 import errno
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,51 +14,12 @@ from typing import Any
 from ...config import Config
 from ..capture.destination import HTTP_PORTS
 from ..capture.origins import Origins
-from ..capture.starter import Installed, Starter
-from ..capture.supervisor import Supervisor
+from ..capture.prefork import Prefork, explain, unable
+from ..capture.starter import Installed
 from ..errors import EngineError
 from .runtime import Runtime
 
-_OFF = {
-    errno.EBUSY: "another program above this one has such a filter, as another `playhead record` has",
-    errno.EACCES: "an ordinary user's filter would have sudo do nothing",
-    errno.EPERM: "the kernel, or the container, forbids it",
-    errno.EINVAL: "the kernel is too old",
-    errno.ENOSYS: "the kernel, or the container, has no such filter",
-}
-"""Why there is no capture, by the error number."""
 _MOST_PASSED = 100
-
-
-class Prefork:
-    """The processes that have to be made before this one has threads. Close it, whatever became of it."""
-
-    def __init__(self) -> None:
-        """Make them. Raises: OSError."""
-        self.supervisor = Supervisor.fork()
-        self.starter = Starter.fork()
-
-    def close(self) -> None:
-        """Have the starter end if it has not become the command; the supervisor stays while anybody of the command does."""
-        self.starter.close()
-        self.supervisor.close()
-
-
-def prefork(kind: str) -> Prefork | None:
-    """Make them for a recording of this kind, as `sandbox.record` names it; None where none are needed, or can be had.
-
-    Raises: EngineError, where capture was asked for by name.
-    """
-    if kind not in ("auto", "notify"):
-        return None
-    try:
-        if sys.platform != "linux":
-            raise OSError(errno.ENOSYS, "no Linux")
-        return Prefork()
-    except OSError as error:
-        if kind == "notify":
-            raise _unable(error.errno or 0) from error
-        return None
 
 
 class CapturedProcess:
@@ -95,7 +55,7 @@ class CapturedProcess:
         if installed.listener is None:
             if self._forced:
                 starter.close()
-                raise _unable(installed.error)
+                raise unable(installed.error)
         else:
             self._begin(installed.listener)
         try:
@@ -163,8 +123,8 @@ class CapturedProcess:
             for row, count in _by_process(self._runtime.engine.captured.passed).items()
         ]
         return {
-            "off": "" if self._installed.listener is not None else _why(self._installed.error),
-            "blind": _why(self._obstacle) if self._obstacle else "",
+            "off": "" if self._installed.listener is not None else explain(self._installed.error),
+            "blind": explain(self._obstacle) if self._obstacle else "",
             "lost": self._lost,
             "no_new_privileges": self._installed.no_new_privileges,
             "ports": sorted(set(self._ports)),
@@ -201,15 +161,3 @@ def _listen() -> list[socket.socket]:
     with contextlib.suppress(OSError):
         made.append(socket.create_server(("::1", 0), family=socket.AF_INET6, backlog=512))
     return made
-
-
-def _why(number: int) -> str:
-    name = errno.errorcode.get(number, str(number))
-    return f"{_OFF.get(number, os.strerror(number) if number > 0 else 'nobody knows why')} ({name})"
-
-
-def _unable(number: int) -> EngineError:
-    return EngineError(
-        f"the command's connections cannot be captured: {_why(number)}",
-        "leave out sandbox.record: notify (proxy variables lead most clients here), or record with --capture, in a sandbox",
-    )

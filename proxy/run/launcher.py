@@ -26,6 +26,7 @@ from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
 from ...timeline.receipts.receipt import find_files
+from ..capture.prefork import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
@@ -53,7 +54,9 @@ from .tampering import MOST_TOLD, Baseline, named_files
 from .work_folder import AnyFolder, WorkFolder
 
 if TYPE_CHECKING:
-    from .captured import CapturedProcess, Prefork
+    from ..capture.prefork import Prefork
+    from .captured import CapturedProcess
+    from .early import Early
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
 _MOST_NAMED = 4
@@ -68,8 +71,6 @@ _PASSED_ON = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
-CAPTURED = ("auto", "notify")
-"""Kinds of `sandbox.record` that leave the command where it is, and capture its connections."""
 _STOPPED_AT_TERMINAL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
@@ -112,13 +113,19 @@ def record(
     container_host: ContainerHost | None = None,
     *,
     config_file: Path | None = None,
+    early: "Early | None" = None,
+    prefork: "Prefork | None" = None,
 ) -> int:
     """Record a command under a run's name; give the child's exit code.
 
     config_file: where the configuration stands, or would.
+    early: what was begun for it already; whoever began it closes it.
+    prefork: the same, for the capture of its connections; without it there is none.
     Raises: PlayheadError, before the command is started.
     """
-    wanted = _Wanted(run, command, output, container_host, config_file)
+    wanted = _Wanted(
+        run, command, output, container_host, config_file, prefork=prefork, early=early
+    )
     return _launch(replace(for_command(config, command), mode=Mode.RECORD), wanted)
 
 
@@ -130,13 +137,15 @@ def replay(
     container_host: ContainerHost | None = None,
     *,
     config_file: Path | None = None,
+    early: "Early | None" = None,
 ) -> int:
     """Run a command against a tape; give 0 to 120 of its own, or the code that says what was wrong.
 
     config_file: where the configuration stands, or would.
+    early: what was begun for it already; whoever began it closes it.
     Raises: PlayheadError, before the command is started.
     """
-    wanted = _Wanted(run, command, output, container_host, config_file)
+    wanted = _Wanted(run, command, output, container_host, config_file, early=early)
     return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
 
 
@@ -192,23 +201,11 @@ class _Wanted(NamedTuple):
     like: _Like | None = None
     prefork: "Prefork | None" = None
     """Processes for the capture of a recording."""
+    early: "Early | None" = None
+    """What was begun before this module was imported."""
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
-    # Before there is a thread.
-    prefork = None
-    if config.mode is Mode.RECORD and config.sandbox.record in CAPTURED:
-        from .captured import prefork as make_prefork
-
-        prefork = make_prefork(config.sandbox.record)
-    try:
-        return _run_loop(config, wanted._replace(prefork=prefork))
-    finally:
-        if prefork is not None:
-            prefork.close()
-
-
-def _run_loop(config: Config, wanted: _Wanted) -> int:
     if wanted.container_host is None and _kind_of_sandbox(config) != "none":
         with ProgressBar("copying linked files of Playhead's environment, once") as bar:
             use_own_inodes(bar)
@@ -218,7 +215,7 @@ def _run_loop(config: Config, wanted: _Wanted) -> int:
 
 
 async def _run(config: Config, wanted: _Wanted) -> int:
-    run, command, output, _, config_file, like, _ = wanted
+    run, command, output, _, config_file, like, _, _ = wanted
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
@@ -230,7 +227,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             *filter(None, [config_file]),
         ]
         file = _open_file(output, stack, kept)
-        search = _begin_search(config, wanted, stack)
+        search = wanted.early.search if wanted.early else _begin_search(config, wanted, stack)
         work = WorkFolder(runtime, config, in_container=wanted.container_host is not None)
         stack.callback(work.close)
         await stack.enter_async_context(runtime)
@@ -470,6 +467,7 @@ async def _prepare(
             pipes=await _find_pipes(search),
             copies=work.mounts,
             closed=work.hidden,
+            helper=wanted.early.helper if wanted.early else None,
         )
     sandboxed = SandboxedRun(runtime, config, place)
     await stack.enter_async_context(sandboxed)
@@ -478,7 +476,7 @@ async def _prepare(
 
 def _kind_of_sandbox(config: Config) -> str:
     kind = config.sandbox.record if config.mode is Mode.RECORD else config.sandbox.replay
-    return "none" if kind in CAPTURED else kind
+    return "none" if kind in KINDS else kind
 
 
 def _variables(config: Config, url: str, preload_bundle: PreloadBundle | None) -> dict[str, str]:

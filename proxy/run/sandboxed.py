@@ -22,6 +22,7 @@ from ..sandbox.filesystem.named_pipes import (
 )
 from ..sandbox.filesystem.protection import find_unsearched
 from ..sandbox.filesystem.socket_reachability import find_reachable
+from ..sandbox.helper import Helper
 from ..sandbox.network.dns_answers import Names
 from ..sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from ..sandbox.network.local_services import Relay, Use
@@ -100,6 +101,7 @@ class OwnNamespaces:
         pipes: Found = NOTHING,
         copies: Sequence[Mapping[str, Any]] = (),
         closed: Sequence[str] = (),
+        helper: Helper | None = None,
     ) -> None:
         """Prepare for one command with these variables.
 
@@ -109,12 +111,14 @@ class OwnNamespaces:
         pipes: what the search for named pipes found.
         copies: mounts that put copies in the place of working folders (`working_copies`).
         closed: folders with the layers of those, which the command must not reach.
+        helper: one that was started before, for this command.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
         self._command = command
         self._environ = environ
         self._strict = strict
         self._ports = config.sandbox.ports
+        self._helper = helper
         sockets = [rule.socket for rule in config.live if rule.socket is not None]
         self._files: Files | None = None
         if config.sandbox.files:
@@ -164,6 +168,7 @@ class OwnNamespaces:
             services=services,
             ports=self._ports,
             files=words,
+            helper=self._helper,
         )
 
     def reachable_sockets(self) -> Iterable[str]:

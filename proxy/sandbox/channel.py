@@ -79,12 +79,22 @@ class Channel:
         self.socket.close()
 
 
-def write_variables(environ: Mapping[str, str]) -> int:
-    """Put the variables of a command where a process that inherits this descriptor finds them; whatever their size."""
-    held = os.memfd_create("variables")
+def hold_variables() -> int:
+    """Give a descriptor by which a process that inherits it finds variables that are put there later, whatever their size."""
+    return os.memfd_create("variables")
+
+
+def fill_variables(held: int, environ: Mapping[str, str]) -> None:
+    """Put the variables of a command there."""
     with open(held, "wb", closefd=False) as file:
         file.write(b"\0".join(os.fsencode(f"{name}={value}") for name, value in environ.items()))
     os.lseek(held, 0, os.SEEK_SET)
+
+
+def write_variables(environ: Mapping[str, str]) -> int:
+    """Do both."""
+    held = hold_variables()
+    fill_variables(held, environ)
     return held
 
 

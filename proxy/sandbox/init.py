@@ -22,6 +22,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
+from ..processes.fixed_addresses import fixed_addresses
 from .channel import Channel, read_variables
 from .connects import Watcher
 from .filesystem import mountinfo, mounts
@@ -75,12 +76,16 @@ def main(arguments: list[str]) -> int:
         made.append(("own_ports", own_ports_process.fork()))
     except OSError as error:
         return _fail(channel, step, error)
-    channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])
-    for _, sock in made:
-        sock.close()
-    if channel.receive() is None:
+    try:
+        channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])
+        for _, sock in made:
+            sock.close()
+        arranged = channel.receive()
+    except ConnectionError:  # whoever asked for it is gone, or does without
+        arranged = None
+    if arranged is None:
         return _SETUP_FAILED
-    return _run(channel, given.data, command)
+    return _run(channel, arranged.data, command)
 
 
 def _die_with(launcher: int) -> None:
@@ -93,7 +98,8 @@ def _fail(channel: Channel, step: str, error: OSError) -> int:
     text = error.strerror or str(error)
     if error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {text}"
-    channel.send(failed=step, errno=error.errno or 0, text=text)
+    with contextlib.suppress(ConnectionError):  # nobody asks any more
+        channel.send(failed=step, errno=error.errno or 0, text=text)
     return _SETUP_FAILED
 
 
@@ -230,7 +236,10 @@ def _execute(channel: Channel, command: Command, failing: int) -> NoReturn:
         # Python ignores them, programs do not expect that.
         for ignored in ("SIGPIPE", "SIGXFSZ"):
             signal.signal(signal.Signals[ignored], signal.SIG_DFL)
-        os.execvpe(command.words[0], command.words, read_variables(command.variables))
+        variables = read_variables(command.variables)
+        told = {os.fsdecode(name): os.fsdecode(value) for name, value in variables.items()}
+        with fixed_addresses(told):
+            os.execvpe(command.words[0], command.words, variables)
     except (OSError, ValueError) as error:
         number = getattr(error, "errno", None) or 0
         channel.send(

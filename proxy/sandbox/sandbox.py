@@ -3,20 +3,14 @@
 import asyncio
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ... import __path__ as package_path
-from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ..errors import EngineError
-from ..open_files import usual_limit
-from ..processes.fixed_addresses import fixed_addresses
-from .channel import Channel, Message, pair, write_variables
+from .channel import Channel, Message
 from .filesystem.masking import Plan
-from .init import START
+from .helper import Helper
 from .network.listeners import Service
 from .preflight import explain, require_system
 
@@ -74,12 +68,14 @@ class Sandbox:
         services: Sequence[Service] = (),
         ports: Sequence[int] = (),
         files: Sequence[str] = (),
+        helper: Helper | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
         ports: further ones on which the proxy answers.
         strict: no socket of the command can be a Unix socket.
         files: the command line of bubblewrap, where that is to make the file system.
+        helper: one that was started before, for the same command, services and ports.
         """
         self.plan = plan
         self.pid: int | None = None
@@ -103,8 +99,7 @@ class Sandbox:
         self._ports = tuple(ports)
         self._files = tuple(files)
         self._running = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: Channel | None = None
+        self._helper = helper
 
     async def open(self) -> SandboxListeners:
         """Make the sandbox; the command does not run yet.
@@ -112,16 +107,9 @@ class Sandbox:
         Raises: EngineError, where it cannot be made.
         """
         require_system()
-        ours = self._spawn()
-        ours.send(
-            launcher=os.getpid(),
-            strict=self._strict,
-            services=self._services,
-            ports=self._ports,
-            wrapper=self._files,
-            **asdict(self.plan),
-        )
-        ours.socket.setblocking(False)
+        if self._helper is None:
+            self._helper = Helper(self._command, self._services, self._ports)
+        self._helper.channel.socket.setblocking(False)
         message = await self._next(_SETUP_S)
         open_listeners = SandboxListeners()
         for role, sock in zip(message.data["listeners"], message.sockets, strict=True):
@@ -129,34 +117,14 @@ class Sandbox:
             getattr(open_listeners, role).append(sock)
         return open_listeners
 
-    def _spawn(self) -> Channel:
-        """Start the helper; give our end of what is said."""
-        ours, theirs = pair()
-        self._channel = ours
-        # What the command's variables ask for (PYTHONPATH, LD_PRELOAD) is not for the helper.
-        held = write_variables(self._environ)
-        passed = (theirs.socket.fileno(), held)
-        flags = [sys.executable, *START]
-        try:
-            with usual_limit(), fixed_addresses(self._environ):
-                self._process = subprocess.Popen(
-                    [*flags, package_path[0], *map(str, passed), *self._command],
-                    env={name: value for name, value in os.environ.items() if name != KEY_VARIABLE},
-                    pass_fds=passed,
-                    process_group=0,
-                )
-        finally:
-            os.close(held)
-            theirs.close()
-        return ours
-
     async def start(self) -> int:
         """Run the command; give its process id.
 
         Raises: EngineError, where it cannot be started.
         """
-        assert self._channel is not None
-        self._channel.send(go=True)
+        assert self._helper is not None
+        self._helper.give_variables(self._environ)
+        self._helper.channel.send(strict=self._strict, wrapper=self._files, **asdict(self.plan))
         self.read_only = (await self._next(_SETUP_S)).data["read_only"]
         self.pid = (await self._next(_SETUP_S)).pid
         self.landlocked = (await self._next(_SETUP_S)).data["landlocked"]
@@ -183,8 +151,8 @@ class Sandbox:
             message.data.get("sockets_refused", []),
             message.data.get("programs"),
         )
-        assert self._process is not None
-        await asyncio.to_thread(self._process.wait)
+        assert self._helper is not None
+        await asyncio.to_thread(self._helper.process.wait)
         return int(message.data["ended"])
 
     def signal(self, number: int) -> None:
@@ -194,20 +162,17 @@ class Sandbox:
 
     def close(self) -> None:
         """End whatever is left of it."""
-        if self._channel is not None:
-            self._channel.close()
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        if self._helper is not None:
+            self._helper.close()
 
     async def _next(self, patience_s: float | None) -> Message:
         """Wait for the sandbox to say something.
 
         Raises: EngineError, where it says that it cannot, or nothing.
         """
-        assert self._channel is not None
+        assert self._helper is not None
         try:
-            message = await asyncio.wait_for(hear(self._channel), patience_s)
+            message = await asyncio.wait_for(hear(self._helper.channel), patience_s)
         except TimeoutError:
             message = None
         if message is None:

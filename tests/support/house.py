@@ -50,7 +50,7 @@ INSIDE = {
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
     " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing captured transparent unreachable_upstream engine",
-    "proxy.sandbox": "kernel filesystem network channel connects init copies_process preflight sandbox",
+    "proxy.sandbox": "kernel filesystem network channel connects init helper copies_process preflight sandbox",
 }
 """The modules and subpackages of each folder that has subpackages: each imports only those before it."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from playhead import __path__ as package_path
 from playhead.proxy.errors import EngineError
 from playhead.proxy.sandbox.filesystem.masking import Plan
+from playhead.proxy.sandbox.helper import Helper
 from playhead.proxy.sandbox.init import START
 from playhead.proxy.sandbox.network.listeners import CAPTURED, DNS_PORT, PROXY_PORT, Service
 from playhead.proxy.sandbox.sandbox import Sandbox
@@ -347,3 +349,18 @@ def test_whether_there_can_be_one_is_tried() -> None:
         command = [sys.executable, "-c", before + try_it]
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         assert said.stdout == f"{expected}\n", said.stderr
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.05, 0.1])
+def test_a_helper_that_nobody_needs_says_nothing(
+    after_s: float, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whether it is ended, or whoever started it is gone: it may be about to hand its listeners over."""
+    helper = Helper(["true"], [], [])
+    other = Helper(["true"], [], [])
+    select.select([other.channel.socket], [], [], after_s)
+    helper.close()
+    other.channel.close()
+    other.process.wait(PATIENCE_S)
+    other.close()
+    assert capfd.readouterr() == ("", "")

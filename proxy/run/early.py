@@ -1,0 +1,50 @@
+"""What a command can have begun before the rest of Playhead is imported: that takes longer than all of it, on another processor.
+
+The search for named pipes, and the process that becomes the sandbox. Only modules that are quick to import are used here.
+"""
+
+import os
+from collections.abc import Sequence
+
+from ...config import Config
+from ..sandbox.filesystem.named_pipes import Search, Where
+from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders
+from ..sandbox.helper import Helper
+from ..sandbox.network.listeners import Service
+from ..sandbox.preflight import require_system
+
+HERE = ("contained", "strict")
+"""Kinds of sandbox that are made on this machine."""
+
+
+class Early:
+    """What was begun. Close it, whatever became of it."""
+
+    def __init__(self, config: Config, command: Sequence[str]) -> None:
+        """Begin, for a command that is to run in a sandbox on this machine. Raises: EngineError; OSError."""
+        require_system()
+        make_loaded_folders()
+        closed = find_unsearched(config.store)
+        where = Where.of(os.environ, closed, working_only=config.sandbox.files)
+        self.search = Search(where, config.sandbox.pipe_search_s)
+        try:
+            services = [Service(*rule.service) for rule in config.live if rule.service]
+            self.helper = Helper(command, services, config.sandbox.ports)
+        except BaseException:
+            self.search.close()
+            raise
+
+    def close(self) -> None:
+        """End what is left of it."""
+        self.search.close()
+        self.helper.close()
+
+
+def begin(kind: str, config: Config, command: Sequence[str]) -> Early | None:
+    """Begin what a sandbox of this kind needs; None where that is nothing.
+
+    kind: as `sandbox.replay` names it.
+    """
+    if kind not in HERE:
+        return None
+    return Early(config, command)
