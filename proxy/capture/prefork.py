@@ -13,7 +13,7 @@ KINDS = ("auto", "notify")
 _OFF = {
     errno.EBUSY: "another program above this one has such a filter, as another `playhead record` has",
     errno.EACCES: "an ordinary user's filter would have sudo do nothing",
-    errno.EPERM: "the kernel, or the container, forbids it",
+    errno.EPERM: "the kernel, or the container, forbids it, as kernel.yama.ptrace_scope does to ordinary users",
     errno.EINVAL: "the kernel is too old",
     errno.ENOSYS: "the kernel, or the container, has no such filter",
 }

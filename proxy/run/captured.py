@@ -49,15 +49,13 @@ class CapturedProcess:
     async def start(self) -> int:
         """Start it; give its process id. Raises: EngineError."""
         starter = self._prefork.starter
-        installed = self._installed = starter.install(
-            self._command, self._variables, may_forbid=self._forced
-        )
-        if installed.listener is None:
-            if self._forced:
-                starter.close()
-                raise unable(installed.error)
-        else:
-            self._begin(installed.listener)
+        try:
+            self._install()
+        except OSError as error:
+            raise EngineError(
+                f"the capture of the command's connections cannot begin: {error}",
+                "it was killed, or the machine ran out of files or memory; run it again, or record with --sandbox none",
+            ) from error
         try:
             starter.go()
         except OSError as error:
@@ -66,6 +64,18 @@ class CapturedProcess:
                 "the command stands after --, as in: playhead record -- python agent.py",
             ) from error
         return starter.pid
+
+    def _install(self) -> None:
+        """Have the process that becomes the command install the filter. Raises: EngineError; OSError."""
+        installed = self._installed = self._prefork.starter.install(
+            self._command, self._variables, may_forbid=self._forced
+        )
+        if installed.listener is not None:
+            self._begin(installed.listener)
+        number = installed.error or self._obstacle
+        if self._forced and number:
+            self._prefork.starter.close()
+            raise unable(number)
 
     def _begin(self, listener: int) -> None:
         """Have reports be answered from now on."""

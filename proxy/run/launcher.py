@@ -285,12 +285,15 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             info = await _begun(open_run)
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
         ended = {"child_exit": code, "command": redactor.redact_command(command)}
+        looking = asyncio.get_running_loop().create_task(
+            asyncio.to_thread(_find_changed, runtime, before, archived)
+        )
         made = await asyncio.to_thread(_find_made, runtime, info, stdout, folder)
         made |= await work.finish(info, redactor.text)
         if config.mode is Mode.PLAYBACK and config.playback.compare:
             made["compare"] = list(config.playback.compare)
         await _note(runtime, info, {**ended, **made, "contained": sandboxed is not None})
-        if changed := await asyncio.to_thread(_find_changed, runtime, before, archived):
+        if changed := await looking:
             await _note(runtime, info, {"changed": changed})
         if sandboxed is not None:
             await _note_sandbox(runtime, info, sandboxed, redactor)

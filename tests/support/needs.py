@@ -4,6 +4,7 @@ A test calls `need` before it uses a tool, and is skipped where the tool is miss
 that can do less without a tool asks `has`. No other module of the tests looks for a program.
 """
 
+import contextlib
 import os
 import shutil
 import socket
@@ -94,7 +95,11 @@ def _has_filter() -> bool:
     """Say whether a process may have a filter that reports its calls, and be looked into."""
     code = "from playhead.proxy.capture.connect_filter import install; install(may_forbid=True)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    return done.returncode == 0 and can_watch()
+    if done.returncode or not can_watch():
+        return False
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/yama/ptrace_scope") as file:
+        return os.geteuid() == 0 or file.read().strip() == "0"
+    return True
 
 
 FEATURES: dict[str, Callable[[], bool]] = {
