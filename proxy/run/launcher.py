@@ -293,12 +293,12 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if config.mode is Mode.PLAYBACK and config.playback.compare:
             made["compare"] = list(config.playback.compare)
         await _note(runtime, info, {**ended, **made, "contained": sandboxed is not None})
-        if changed := await looking:
-            await _note(runtime, info, {"changed": changed})
         if sandboxed is not None:
             await _note_sandbox(runtime, info, sandboxed, redactor)
         elif watching and watch.seen:
             await _note_foreign(runtime, info, watch)
+        if changed := await looking:
+            await _note(runtime, info, {"changed": changed})
         if isinstance(job, _CapturedJob):
             seen = await job.captured.evidence(redactor.redact_text)
             await _note(runtime, info, {"capture": seen})
