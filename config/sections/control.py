@@ -95,7 +95,7 @@ class Sandbox:
         " [the sandbox](sandbox.md).",
     )
     record: str = key(
-        "auto",
+        "none",
         _parse_record,
         "The same for `playhead record`, and without a sandbox: `notify` ([capture](capture.md): what ignores the proxy is taken to"
         " it, and nothing else changes), `auto` (that, where it changes nothing at all: for root; else `none`).",

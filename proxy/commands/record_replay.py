@@ -137,7 +137,7 @@ def _container_host(
 @click.option(
     "--sandbox",
     metavar="WORD",
-    help="auto (the default), notify, none, contained, strict or docker.",
+    help="none (the default), auto, notify, contained, strict or docker.",
 )
 @click.option(
     "--strict",
