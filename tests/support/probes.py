@@ -96,7 +96,7 @@ class Probes:
         """Answer requests, over TLS where that is spoken; take whatever else comes."""
         address = sock.getsockname()[0]
         try:
-            sock.settimeout(30)
+            sock.settimeout(300)
             if sock.recv(1, socket.MSG_PEEK) == b"\x16":
                 sock = self._tls.wrap_socket(sock, server_side=True)
             buffer = b""
