@@ -30,7 +30,7 @@ SEEN_S = 20.0
 def ask(url: str, body: bytes | None = None) -> int:
     """Ask through the proxy that the environment names; give the status, or 0 where it is not told."""
     try:
-        with urllib.request.urlopen(url, body, timeout=10) as answer:
+        with urllib.request.urlopen(url, body, timeout=60) as answer:
             answer.read()
             return int(answer.status)
     except urllib.error.HTTPError as error:
