@@ -88,6 +88,8 @@ class Watcher:
                 asked.close()
                 die_with_parent(signal.SIGKILL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                # Whoever reads the command's stdout waits for its end.
+                os.dup2(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), 1)
                 if os.getppid() == parent:
                     _watch(here, answers, processes, let_in)
             finally:

@@ -31,6 +31,7 @@ from .network import listeners, netlink, own_ports_process
 from .network.packet_counters import PLACE, read_counters
 
 _SETUP_FAILED = 125
+_STDOUT = 1
 _WITHIN, _WITHIN_STRICT = "within", "within-strict"
 START = (
     "-IS",  # it needs nothing that is installed, and the search for it would take longer than the imports
@@ -80,12 +81,15 @@ def main(arguments: list[str]) -> int:
         channel.send(tuple(sock for _, sock in made), listeners=[role for role, _ in made])
         for _, sock in made:
             sock.close()
-        arranged = channel.receive()
+        arranged = channel.receive_descriptors()
     except ConnectionError:  # whoever asked for it is gone, or does without
         arranged = None
     if arranged is None:
         return _SETUP_FAILED
-    return _run(channel, arranged.data, command)
+    told, (stdout,) = arranged
+    os.dup2(stdout, _STDOUT)
+    os.close(stdout)
+    return _run(channel, told.data, command)
 
 
 def _die_with(launcher: int) -> None:

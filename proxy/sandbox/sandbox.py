@@ -14,6 +14,7 @@ from .helper import Helper
 from .network.listeners import Service
 from .preflight import explain, require_system
 
+_STDOUT = 1
 _SETUP_S = 20.0
 """Longest wait for a sandbox to be there."""
 
@@ -124,7 +125,10 @@ class Sandbox:
         """
         assert self._helper is not None
         self._helper.give_variables(self._environ)
-        self._helper.channel.send(strict=self._strict, wrapper=self._files, **asdict(self.plan))
+        # The helper may have been started before our stdout was put aside to be hashed.
+        self._helper.channel.send_descriptors(
+            [_STDOUT], strict=self._strict, wrapper=self._files, **asdict(self.plan)
+        )
         self.read_only = (await self._next(_SETUP_S)).data["read_only"]
         self.pid = (await self._next(_SETUP_S)).pid
         self.landlocked = (await self._next(_SETUP_S)).data["landlocked"]

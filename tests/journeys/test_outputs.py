@@ -6,19 +6,27 @@ import pty
 import shutil
 import subprocess
 import sys
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from playhead.tests.support import prepared
+from playhead.tests.support.needs import need
 from playhead.tests.support.process import COMMAND, playhead
 
 SAYS = "import os, stat, sys; mode = os.fstat(1).st_mode; print(os.isatty(1), stat.S_IFMT(mode), flush=True)"
 
 
-def _command(store: Path, *words: str) -> list[str]:
-    return [*COMMAND, "record", "-q", "--run", "r", "--store", str(store), "--", *words]
+WAYS = [pytest.param((), id="no sandbox"), pytest.param(("--capture",), id="sandbox")]
+"""Flags of `record`: in the sandbox the command is no child of ours, and has its stdout from another process."""
+EXPECTED = {"pipe": b"False 4096\n", "file": b"False 32768\n", "appended": b"False 32768\n"}
+"""What the command says of a stdout that is hashed."""
+
+
+def _command(store: Path, *words: str, flags: tuple[str, ...] = ()) -> list[str]:
+    return [*COMMAND, "record", "-q", *flags, "--run", "r", "--store", str(store), "--", *words]
 
 
 def _receipt(store: Path, run: str) -> dict[str, Any]:
@@ -27,11 +35,16 @@ def _receipt(store: Path, run: str) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize("kind", ["pipe", "file", "appended", "nothing"])
-def test_a_command_sees_the_stdout_that_it_has_without_playhead(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("flags", WAYS)
+@pytest.mark.parametrize("kind", [*EXPECTED, "nothing"])
+def test_a_command_sees_the_stdout_that_it_has_without_playhead(
+    tmp_path: Path, kind: str, flags: tuple[str, ...]
+) -> None:
     """A pipe, a file or a device, with every byte in its place; all but the device is hashed."""
+    if flags:
+        need("a sandbox")
     said = []
-    for name, words in (("alone", []), ("recorded", _command(tmp_path / "store"))):
+    for name, words in (("alone", []), ("recorded", _command(tmp_path / "store", flags=flags))):
         out = tmp_path / f"{name}.out"
         out.write_bytes(b"before\n")
         where = {"pipe": subprocess.PIPE, "nothing": subprocess.DEVNULL}.get(kind)
@@ -50,14 +63,18 @@ def test_a_command_sees_the_stdout_that_it_has_without_playhead(tmp_path: Path, 
     if kind == "nothing":
         assert told is None
     else:
-        assert told["bytes"] == len(b"False 4096\n" if kind == "pipe" else b"False 32768\n")
+        text = EXPECTED[kind]
+        assert told == {"hash": blake2b(text, digest_size=16).hexdigest(), "bytes": len(text)}
 
 
-def test_a_terminal_stays_the_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flags", WAYS)
+def test_a_terminal_stays_the_terminal(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """It is not hashed: nobody but the person has what was written to it."""
+    if flags:
+        need("a sandbox")
     ours, theirs = pty.openpty()
     try:
-        words = [*_command(tmp_path / "store"), sys.executable, "-S", "-c", SAYS]
+        words = [*_command(tmp_path / "store", flags=flags), sys.executable, "-S", "-c", SAYS]
         with prepared.start(words, stdout=theirs, stderr=subprocess.PIPE) as started:
             _, err = started.communicate()
         assert started.returncode == 0, err
@@ -65,6 +82,21 @@ def test_a_terminal_stays_the_terminal(tmp_path: Path) -> None:
     finally:
         os.close(ours)
         os.close(theirs)
+    assert _receipt(tmp_path / "store", "r")["stdout"] is None
+
+
+@pytest.mark.parametrize("flags", WAYS)
+def test_a_command_without_stdout_is_told_as_one_that_cannot_be_compared(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """Something stands for the closed file, as no file of ours may get its number."""
+    if flags:
+        need("a sandbox")
+    words = [*_command(tmp_path / "store", flags=flags), sys.executable, "-S", "-c", "print(1)"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
     assert _receipt(tmp_path / "store", "r")["stdout"] is None
 
 
@@ -139,6 +171,22 @@ def test_stdout_and_files_are_compared_where_that_is_asked_for(
     assert [one["place"] for one in found] == places
     for one in found:
         assert one["recorded"] != one["asked"]
+
+
+@pytest.mark.parametrize(("now", "places"), [("refunded", []), ("denied", ["stdout"])])
+def test_a_pipe_is_compared_in_the_sandbox(
+    recording: Path, tmp_path: Path, now: str, places: list[str]
+) -> None:
+    """A replay as in CI, where nobody gives a flag: another text is a divergence, the same text none."""
+    need("a sandbox")
+    receipt = tmp_path / "receipt.json"
+    flags: list[str | Path] = ["-q", "--store", recording / "store", "--receipt", receipt]
+    words = ["replay", *flags, "--compare", "stdout", "r", "--", sys.executable, "-S", "-c"]
+    done = playhead(*words, f"print('{now}')", cwd=recording / "work")
+    assert done.stdout == f"{now}\n", done.stderr
+    told = json.loads(receipt.read_text())
+    assert told["stdout"]["bytes"] == len(now) + 1
+    assert [one["place"] for row in told["divergences"] for one in row["differences"]] == places
 
 
 def test_a_word_that_cannot_be_compared_is_refused(tmp_path: Path) -> None:
