@@ -1,6 +1,7 @@
 """Take a credential apart that has others in it.
 
-Those are user and password of HTTP Basic, the words of `Bearer TOKEN` in a field of one's own, and the token of `org7:TOKEN`.
+Those are user and password of HTTP Basic, the words of `Bearer TOKEN` in a field of one's own, and the token of `org7:TOKEN` or
+`{"t": "TOKEN"}`.
 
 An agent is given a token and sends it as the password of HTTP Basic. Whose it is can be told only if the placeholder of the
 whole is made of those of its parts, so that the token has its own one there, too.
@@ -31,15 +32,27 @@ _NO_WORDS = (b"{", b"[", b"-----")
 _LEAST_TOKEN = 16
 """Bytes of a token; what is shorter beside a sign is a name, a number or a date."""
 _MOST_TOKENS = 16
-_SIGNS = (re.compile(rb"[^:,;|]+"), re.compile(rb"[^.]+"), re.compile(rb"[^/]+"))
-"""What is between signs: those that agents put between a token and what they add to it come first."""
+_MOST_SEARCHED = 64 * 1024
+"""Bytes of a credential; what is longer is a document."""
+_OUTER = re.compile(rb"%[0-9A-Fa-f]{2}|([A-Za-z0-9._/+-]+(?:={1,2}(?![A-Za-z0-9=]))?)")
+"""What is between signs that are in no token, written plainly or as percent-encodings. `=` at the end may be padding of base64."""
+_INNER = (
+    re.compile(rb"([^.]+)"),
+    re.compile(rb"([^/]+)"),
+    re.compile(rb"([^+]+)"),
+    re.compile(
+        rb"((?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])|[^_-]+)"
+    ),
+)
+"""What is between signs that may be in a token, those that are in few of them first; a UUID is one."""
+_SIGNS = (_OUTER, *_INNER)
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _WHOLE = re.compile(
-    rb"[{\[]|-----|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|SG\.[\w-]+\.|(?:ya29|hv[sbr])\.|[a-z][a-z0-9+.-]*://|.*[\s$]",
-    re.DOTALL,
+    rb"-----|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|SG\.[\w-]+\.[\w-]+\Z|(?:ya29|hv[sbr])\.[\w.-]+\Z|[a-z][a-z0-9+.-]*://"
+    rb"|\$[\w-]{1,16}\$|\$?(?:pbkdf2|scrypt|bcrypt|argon2|SCRAM|sha[0-9]|md5)[\w:-]*\$",
 )
-"""Documents, JSON Web Tokens, keys in DER, formats with signs in them, addresses, hashes of passwords and texts."""
+"""Keys in PEM and DER, JSON Web Tokens, formats with signs in them, addresses and hashes of passwords."""
 
 
 @lru_cache(maxsize=256)
@@ -96,10 +109,10 @@ def find_tokens(value: bytes) -> tuple[tuple[int, int], ...]:
 
     The same for a credential and for its placeholder.
     """
-    if len(value) <= _LEAST_TOKEN or _WHOLE.match(value):
+    if not _LEAST_TOKEN < len(value) <= _MOST_SEARCHED or _WHOLE.match(value):
         return ()
     for sign in _SIGNS:
-        found = [one.span() for one in sign.finditer(value)]
+        found = [one.span(1) for one in sign.finditer(value) if one[1]]
         if found and found[0] != (0, len(value)):
             spans = [(start, end) for start, end in found if _is_token(value[start:end])]
             return tuple(spans[:_MOST_TOKENS])
@@ -115,6 +128,13 @@ def list_tokens(value: bytes) -> Iterator[tuple[int, bytes]]:
     for start, end in find_tokens(value):
         yield start, value[start:end]
         yield from ((start + at, token) for at, token in list_tokens(value[start:end]))
+
+
+def has_form_of(value: bytes, made: bytes) -> bool:
+    """Say whether tokens are found in a placeholder where they are in its value, and in what it is itself a part of."""
+    return _is_token(value) == _is_token(made) and [
+        (at, len(one)) for at, one in list_tokens(value)
+    ] == [(at, len(one)) for at, one in list_tokens(made)]
 
 
 def write_tokens(value: bytes, make: Callable[[bytes], bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""A credential that an agent makes of what an answer gave: `org7:TOKEN`, `TOKEN.user`, `acme/TOKEN`.
+"""A credential that an agent makes of what an answer gave: `org7:TOKEN`, `TOKEN.user`, `token="TOKEN"`, `acme-TOKEN`.
 
 Whoever sends the token of another tenant in it, or an invented one, is refused; found by a tester who had the documents alone.
 """
@@ -6,6 +6,7 @@ Whoever sends the token of another tenant in it, or an invented one, is refused;
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -32,6 +33,21 @@ MADE: dict[str, Callable[[str], Sent]] = {
     "query": lambda token: (f"/7?access_token=org7:{token}", {}, {"a": 1}),
     "member": lambda token: ("/8", {}, {"api_key": f"org7:{token}"}),
     "nested": lambda token: ("/9", {"Authorization": f"Bearer a:b/{token}.c"}, {"a": 1}),
+    "parameter": lambda token: ("/10", {"Authorization": f"Token token={token}"}, {"a": 1}),
+    "quoted": lambda token: ("/11", {"Authorization": f'Token token="{token}"'}, {"a": 1}),
+    "hyphen": lambda token: ("/12", {"Authorization": f"Bearer acme-{token}"}, {"a": 1}),
+    "underscore": lambda token: ("/13", {"X-Api-Key": f"{token}_acme"}, {"a": 1}),
+    "at": lambda token: ("/14", {"Authorization": f"Bearer {token}@acme"}, {"a": 1}),
+    "Hawk": lambda token: ("/15", {"Authorization": f'Hawk id="{token}"'}, {"a": 1}),
+    "Digest": lambda token: ("/16", {"Authorization": f'Digest username="{token}"'}, {"a": 1}),
+    "JSON": lambda token: ("/17", {"Authorization": f'Bearer {{"t": "{token}"}}'}, {"a": 1}),
+    "JSON in a cookie": lambda token: ("/18", {"Cookie": f"auth={quote(json.dumps({'token': token}))}"}, {"a": 1}),
+    "quoted cookie": lambda token: ("/19", {"Cookie": f'auth="{token}"'}, {"a": 1}),
+    "scheme in a cookie": lambda token: ("/20", {"Cookie": f"s=Bearer%20{token}"}, {"a": 1}),
+    "pairs in a cookie": lambda token: ("/21", {"Cookie": f"s=u=1&t={token}"}, {"a": 1}),
+    "query with a hyphen": lambda token: (f"/22?access_token=acme-{token}", {}, {"a": 1}),
+    "member with a hyphen": lambda token: ("/23", {}, {"api_key": f"acme-{token}"}),
+    "brackets": lambda token: ("/24", {"X-Auth-Token": f"<{token}>"}, {"a": 1}),
 }  # fmt: skip
 
 
@@ -97,11 +113,21 @@ async def test_a_key_that_an_earlier_body_says_in_plain_is_the_one_in_a_field(
             await story.end()
 
 
-async def test_a_rotated_key_in_a_credential_is_served(store_dir: Path) -> None:
+ROTATED = (
+    (KEYS[0], OTHER_KEY),
+    ("0f4c81ab-77e0-4c2d-93b6-a1b2c3d4e5f6", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"),
+    ("kX9v-2mL7pR4tZ8wB5nCdF6q_Zr3-aaB1cD2eF3g", "Q2mL7pR4tZ8w_5nCdF6qkX9vZr3aaB1cD2eF3g-x"),
+)
+
+
+@pytest.mark.parametrize(("key", "other"), ROTATED)
+async def test_a_rotated_key_in_a_credential_is_served(
+    key: str, other: str, store_dir: Path
+) -> None:
     """Nobody gave it: it may be another one, as long as one stands for one."""
-    calls = [_use(make, KEYS[0]) for make in MADE.values()]
+    calls = [_use(make, key) for make in MADE.values()]
     async with recorded(store_dir, calls) as story:
-        said = await story.play([_use(make, OTHER_KEY) for make in MADE.values()])
+        said = await story.play([_use(make, other) for make in MADE.values()])
         assert [one.status for one in said] == [200] * len(calls)
         assert (await story.end()).faithful
 

@@ -121,7 +121,7 @@ def _long_texts(claims: bytes) -> list[bytes]:
 
 def _has_made_tokens(value: bytes) -> bool:
     tokens = find_tokens(value)
-    rest, at = list[bytes](), 0
+    rest, at = list[bytes](), prefix_size(value)
     for start, end in tokens:
         rest.append(value[at:start])
         at = end

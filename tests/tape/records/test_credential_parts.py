@@ -20,7 +20,7 @@ from playhead.tape.redaction.places import is_credential
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_request
 
-TOKEN = b"ghs_kX9vQ2mL7pR4tZ8wB5nC1dF6gH3jK0sTyUqW"
+TOKEN = b"kX9vQ2mL7pR4tZ8wB5nC1dF6gH3jK0sTyUqW"
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,10 @@ JWT = b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.kX9vQ2mL7pR4tZ8wB5nC1dF
         (JWT, []),
         (b"2026-11-26:12:00:00", []),
         (b"organisation-of-mine:name", []),
+        (b"ghs_" + TOKEN, [TOKEN]),
+        (b"org7:ghs_" + TOKEN, [b"ghs_" + TOKEN, TOKEN]),
         (b"https://a.test/" + TOKEN, []),
-        (b'{"a": "' + TOKEN + b'"}', []),
-        (b"Bearer org7:" + TOKEN, []),
+        (b"$6$rounds=5000$saltsaltsalt9$" + TOKEN, []),
     ],
 )
 def test_tokens_beside_signs(value: bytes, tokens: list[bytes]) -> None:
@@ -79,6 +80,31 @@ def test_tokens_beside_signs(value: bytes, tokens: list[bytes]) -> None:
     found = list(list_tokens(value))
     assert [one for _, one in found] == tokens
     assert all(value[at:].startswith(one) for at, one in found)
+
+
+BARE = b"kX9vQ2mL7pR4tZ8wB5nC1dF6"
+UUID = b"0f4c81ab-77e0-4c2d-93b6-a1b2c3d4e5f6"
+AROUND = (
+    *(b'token="%b"', b'{"token":"%b"}', b'{"t": "%b"}', b"%%7B%%22token%%22%%3A%%22%b%%22%%7D", b"%b@acme", b"acme-%b"),
+    *(b"acme_%b", b"%b-acme", b"u=%b", b"%b#1", b"%b+1", b"%b~1", b"%b!a", b"<%b>", b"(%b)", b"u=1&t=%b", b"Bearer %b"),
+    *(b'Hawk id="%b", ts="1353832234"', b"Bearer org7:%b", b"[%b]", b"a\\%b", b"$%b", b"*%b*", b"`%b`", b"?%b", b"^%b"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", AROUND)
+@pytest.mark.parametrize("token", [BARE, UUID, BARE + b"=="])
+def test_whatever_sign_is_beside_a_token(form: bytes, token: bytes) -> None:
+    """A token is found there, has its own placeholder there, and is found in that of the whole, too."""
+    if token.endswith(b"=") and form.startswith((b"%b-", b"%b+")):
+        token = BARE
+    value = form % token
+    redactor = Redactor(b"key")
+    given, made = redactor.stands_for(token), redactor.stands_for(value)
+    assert token in list_tokens_of(value)
+    assert given in list_tokens_of(made)
+    again = Redactor(b"key")
+    again._placeholders.keep(given)
+    assert again.stands_for(form % given) == made
 
 
 def test_tokens_have_their_own_placeholders_in_the_whole() -> None:
