@@ -225,14 +225,22 @@ class LinkedValues:
             if _key(old) not in self._came:
                 _note(self._asked, _key(old), old.value)
 
-    def note(self, recorded: Iterable[Linked], present: Iterable[Linked]) -> None:
-        """Remember which values stand for which; what is known already stays."""
+    def note(
+        self,
+        recorded: Iterable[Linked],
+        present: Iterable[Linked],
+        tells_sessions: Callable[[Linked], bool] = lambda _: False,
+    ) -> None:
+        """Remember which values stand for which; what is known already stays.
+
+        tells_sessions: says whether nothing like the recorded request was asked in another session than the recorded one.
+        """
         for old, new in find_pairs(recorded, present):
             alike = self._are_alike(old, new)
             free = new.follows and not alike
             if new.part:
                 continue  # the whole is linked
-            if alike and old.value == new.value:
+            if alike and old.value == new.value and not tells_sessions(old):
                 continue  # sessions that began alike say the same for a while, of whichever recorded one
             if not free and (is_cookie(new) or _key(new) not in self._given):
                 _note(self._present, _key(new), old.value)

@@ -240,7 +240,11 @@ class Agreement:
             inner = self._find_inner(request).linked
             merged += self._inner.find_merged(old.inner, inner)
             self._inner.note(old.inner, inner)
-        self._links.note(self._runs.resolve(old.linked), self._runs.resolve(new.linked))
+        self._links.note(
+            self._runs.resolve(old.linked),
+            self._runs.resolve(new.linked),
+            lambda one: not self._depends(old.linked, one.place, alike()),
+        )
         self._links.ask((*old.linked, *old.inner))
         kind = recorded.request_class
         counted = [one for one in old.replaced if not self._is_masked(request, kind, one.place)]

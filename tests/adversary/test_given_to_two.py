@@ -146,3 +146,38 @@ async def test_a_message_with_another_credential_is_refused(tmp_path: Path) -> N
         assert [one["place"] for one in told.divergences[0]["differences"]] == [
             "message[4].$.api_key"
         ]
+
+
+_MCP = {"jsonrpc": "2.0", "id": 1}
+_OPEN = {**_MCP, "method": "initialize", "params": {}}
+
+
+def _call(session: str, method: str, query: str = "") -> Call:
+    body = {**_MCP, "method": method, "params": {"arguments": {"q": query}}}
+    return Call("POST /mcp", body, headers={"mcp-session-id": session})
+
+
+async def test_one_session_of_mcp_is_not_another_one_once_both_were_used(store_dir: Path) -> None:
+    """Two sessions that were opened alike: what one has done so far tells it from the other one. Swapped as a whole they are the same."""
+    opened = [Call("POST /mcp", _OPEN, answer_headers={"mcp-session-id": one}) for one in "ab"]
+    ways = {
+        "ab" "abb": True,
+        "ba" "bab": False,
+        "ab" "aba": False,
+        "ba" "baa": True,
+    }  # fmt: skip
+    tape = [*opened, *_of("ababb")]
+    for way, is_same in ways.items():
+        async with recorded(store_dir / way, tape) as story:
+            said = await story.play([*opened, *_of(way)])
+            receipt = await story.end()
+            told = [one.status for one in said]
+            assert told == [200] * 6 + [200 if is_same else 424], way
+            assert receipt.faithful is is_same, way
+
+
+def _of(sessions: str) -> list[Call]:
+    """Give the calls of two agents: both list the tools, each uses another database, and one of them drops a table."""
+    does = [("tools/list", ""), ("tools/list", ""), *(("tools/call", f"use {one}") for one in ("prod", "staging"))]  # fmt: skip
+    does.append(("tools/call", "drop table users"))
+    return [_call(session, *what) for session, what in zip(sessions, does, strict=True)]

@@ -217,6 +217,23 @@ def test_another_value_for_an_inner_credential_that_was_linked_is_split(
     assert links.is_split(*key(recorded), *key("other")) is split
 
 
+def test_a_session_that_was_used_is_no_other_one() -> None:
+    """What both sessions ask says nothing; once one asked what only it has asked, it stands for itself."""
+    links = LinkedValues(is_credential)
+    one, other = (
+        Linked(Space.RUN, "mcp-session-id", value, follows=True) for value in (b"1", b"2")
+    )
+    for session in (one, other):
+        links.open(session, b"same")
+    links.note((one,), (one,))
+    assert links.compare((other,), (one,)).rank < 2
+    links.note((one,), (one,), lambda _: True)
+    assert not links.compare((one,), (one,)).rank
+    assert links.compare((other,), (one,)).rank == 2
+    assert links.compare((one,), (other,)).rank == 2
+    assert links.compare((other,), (other,)).rank < 2
+
+
 def test_sessions_that_were_opened_alike_may_be_given_in_either_order() -> None:
     """Two clients that begin at one time: each keeps the session that it was given."""
     links = LinkedValues(is_credential)
