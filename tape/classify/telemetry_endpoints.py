@@ -5,6 +5,7 @@ Rules:
 1. An entry names methods and a path, never a whole host: the same hosts take flags, settings, searches and deletions, which
    are what their method says.
 2. A feature flag that is asked for a user is no telemetry: the answer decides what an agent does.
+   What sets or deletes the profile of a user or a group (`engage`, `groups`, `identify`, `alias`) is none either.
 3. A GET is in the table only where its answer is shown to a person at most: an update check, an exporter's handshake.
 4. Where anybody may run a collector, a path is not enough: `telemetry_bodies.py` looks at the body, too. Here is what its host or
    port tells. Update checks are known by the name of the package and the kind of host, since anybody may run a registry.
@@ -85,7 +86,7 @@ _STATSIG_HOSTS = (
     "*featuregates.org",
     "*prodregistryv2.org",
 )
-_SEGMENT_CALLS = ("batch", "track", "identify", "page", "screen", "group", "alias")
+_SEGMENT_CALLS = ("batch", "track", "page", "screen")
 _DATADOG_TRACKS = (
     *("logs", "spans", "rum", "replay", "profile", "llmobs", "apmtelemetry", "exlog"),
     *("citestcycle", "citestcov", "debugger", "eventplatform", "dsmstats"),
@@ -97,7 +98,7 @@ _ANALYTICS = (
         f"POST *://*.posthog.com/{call}"
         for call in ("batch", "batch/", "capture", "capture/", "e", "e/", "i/*", "s", "s/")
     ),
-    *(f"POST *://*.posthog.com/{call}" for call in ("track", "track/", "engage", "engage/")),
+    *(f"POST *://*.posthog.com/{call}" for call in ("track", "track/")),
     # Statsig
     *(
         f"POST *://{host}/v1/{call}"
@@ -108,19 +109,16 @@ _ANALYTICS = (
     *(
         f"POST *://{host}/v1/{call}"
         for host in ("*.segment.io", "*.segmentapis.com")
-        for call in (*_SEGMENT_CALLS, *"btipsga")
+        for call in (*_SEGMENT_CALLS, *"btps")
     ),
     "GET *://cdn-settings.segment.com/v1/projects/*/settings",
     "GET *://cdn.segment.com/v1/projects/*/settings",
     # Amplitude, Mixpanel
-    *(
-        f"POST *://*.amplitude.com/{call}"
-        for call in ("2/httpapi", "batch", "identify", "groupidentify")
-    ),
+    *(f"POST *://*.amplitude.com/{call}" for call in ("2/httpapi", "batch")),
     *(
         f"POST *://{host}.mixpanel.com/{call}"
         for host in ("api", "api-eu", "api-in", "api-js")
-        for call in ("track", "track/", "engage", "engage/", "groups", "import", "import/")
+        for call in ("track", "track/", "import", "import/")
     ),
     # Next.js; Hugging Face counts downloads
     "POST *://telemetry.nextjs.org/api/v1/record",
