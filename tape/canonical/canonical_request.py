@@ -54,6 +54,7 @@ from ...config.values import parse_json_path
 from ..exchange import ANOTHER, Fingerprint, Headers, HttpRequest, Request, RequestClass
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import (
+    LINKED,
     MASKED,
     CountedFields,
     FieldRules,
@@ -360,7 +361,10 @@ def fields_of(request: Request, rules: Rules) -> CountedFields:
 
 def counts_secrets_of(request: Request, name: str, rules: Rules) -> bool:
     """Say whether secrets in a header field are compared; name: lower-case."""
-    return is_marked(fields_of(compared(request), rules).counted, name.encode("latin-1"))
+    counted, field = fields_of(compared(request), rules).counted, name.encode("latin-1")
+    return is_marked(counted, field) or (
+        field in rules.fields.secret and (field, LINKED) in counted
+    )
 
 
 def canonical(

@@ -91,6 +91,7 @@ class _Kind(Enum):
     AUTHORIZATION = auto()
     COOKIE = auto()
     CREDENTIAL = auto()
+    REPLACED = auto()
     BAGGAGE = auto()
     DIGEST = auto()
     TURN = auto()
@@ -120,7 +121,7 @@ class FieldRules:
     """What each field is, under a configuration."""
 
     secret: frozenset[bytes] = frozenset()
-    """Lower-case names that `redact` adds to the places of credentials."""
+    """Lower-case names that `redact` adds. What was replaced there is compared as in a body (`inner_secrets.py`), but in fields of credentials."""
     kept: frozenset[bytes] = frozenset()
     """Those that `redact_off` takes from them."""
     credential: KindOf = _no_kind
@@ -148,11 +149,11 @@ class FieldRules:
             return fixed
         if name in self.kept:
             return _Kind.DECISIVE
-        if name in self.secret:
-            return _Kind.CREDENTIAL
         secret = self.credential(name.decode("latin-1"))
         if secret is not None:
             return _SECRETS.get(secret, _Kind.CREDENTIAL)
+        if name in self.secret:
+            return _Kind.REPLACED
         if name.startswith(_FAMILIES):
             return _Kind.NOISE
         if self.named(name):
@@ -239,6 +240,8 @@ def count_fields(
             linked += _link(place, *credentials)
             linked += _link_parts(place, parts)
             linked += link_tokens(place, *credentials, *parts)
+        elif kind is _Kind.REPLACED:
+            counted.append((name, EMPTY if is_empty(value) else LINKED))
         elif kind is _Kind.CREDENTIAL:
             if is_empty(value):
                 counted.append((name, EMPTY))

@@ -61,9 +61,17 @@ from .placeholders.alike import reads_as_made
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
 from .placeholders.unloadable import has_unloadable_key
-from .places import CONFIGURED, GOOGLE, HEADERS, QUERY, SECRET, is_query_secret
+from .places import (
+    CONFIGURED,
+    GOOGLE,
+    HEADERS,
+    QUERY,
+    SECRET,
+    is_query_secret,
+    kind_of_header,
+)
 from .redact_heads import Fields, find_apart, in_order
-from .replaced_places import find_inner_secrets
+from .replaced_places import find_inner_secrets, find_own_fields
 from .search import Kind, Search, Searched
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
@@ -126,6 +134,11 @@ class Redactor:
         paths = tuple(compile_regex(rule.path) for rule in rules if rule.path)
         self._fields = Fields(self._heads, self._search, self._learned, self._placeholders, paths)
         self._keys = frozenset(rule.query.lower() for rule in rules)
+        self._own_fields = frozenset(
+            name
+            for name in (rule.header.lower() for rule in rules if rule.header)
+            if kind_of_header(name) is None
+        )
         self.placeholder = self._heads.placeholder
 
     # ---- requests ------------------------------------------------------------------------------
@@ -481,11 +494,13 @@ class Redactor:
         return frozenset(names)
 
     def inner_secrets(self, request: Request) -> Iterator[InnerSecret]:
-        """Yield place, placeholder and known prefix of each secret of a request, as stored, outside of its header fields.
+        """Yield place, placeholder and known prefix of each secret of a request, as stored, outside of header fields for credentials.
 
         With each, whether it counts: all do but those in places of credentials.
         """
-        return find_inner_secrets(request, self.redacted_query(request))
+        yield from find_inner_secrets(request, self.redacted_query(request))
+        if self._own_fields:
+            yield from find_own_fields(request, self._own_fields)
 
     def inner_secret(self, stored: bytes, came: bytes) -> tuple[InnerSecret, InnerSecret]:
         """Give a stored value of a body as `inner_secrets` does, and what came in its place, as it would be stored there."""

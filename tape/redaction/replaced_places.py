@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
-from ..exchange import BODY, TARGET, UNSEARCHED, Request, Secret
+from ..exchange import BODY, HEADER, TARGET, UNSEARCHED, Request, Secret
 from .header_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
-from .places import QUERY
+from .places import QUERY, kind_of_header
+from .secrets_in_heads import bare_name
 
 _FORM = b"application/x-www-form-urlencoded"
 _GRANT = b"grant_type="
@@ -43,8 +44,32 @@ def find_inner_secrets(
         name, _, text = pair.partition("=")
         plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
         if plain.decode("utf-8", "replace") in names:
+            key = plain.decode("utf-8", "replace")
             value = unescape(text.encode("utf-8", "surrogatepass"))
-            yield f"query {plain.decode('utf-8', 'replace')}", value, b"", False
+            own = key in QUERY or bare_name(key) in QUERY or _is_own(key) or _is_named_like_one(key)
+            yield f"query {key}", value, b"", not own
+
+
+def _is_named_like_one(key: str) -> bool:
+    """Say whether a query key is named as header fields for credentials are."""
+    return kind_of_header(key.replace("_", "-")) is not None
+
+
+def find_own_fields(
+    request: Request, names: frozenset[str]
+) -> Iterator[tuple[str, bytes, bytes, bool]]:
+    """Yield the same of each header field that was replaced for a rule of one's own: it is in no place of credentials.
+
+    names: lower-case names of such fields.
+    """
+    counts: dict[str, int] = {}
+    for name, value in request.headers:
+        lower = name.decode("latin-1").lower()
+        if lower in names:
+            number = counts[lower] = counts.get(lower, 0) + 1
+            stripped = value.strip()
+            place = f"{HEADER}{lower}" + (f"#{number}" if number > 1 else "")
+            yield place, stripped, stripped[: prefix_size(stripped)], True
 
 
 def _find(request: Request) -> Iterator[tuple[str, bytes, bool]]:

@@ -9,11 +9,12 @@ import pytest
 from aiohttp import web
 
 from playhead.addons.run.pending_exchange import HELD_BYTES
-from playhead.config import Config, IgnoreRule, Mode, Playback, parse_match
+from playhead.config import Config, IgnoreRule, Mode, Playback, RedactRule, parse_match
 from playhead.store import Store
 from playhead.tape.exchange import RunId
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
+from playhead.tests.support.story import Call, recorded
 from playhead.timeline import Receipt, build
 from playhead.timeline.formats.tape_file import export_tape, import_tape
 
@@ -196,3 +197,51 @@ async def test_a_key_that_an_authorization_has_too(tmp_path: Path) -> None:
             tmp_path / f"{other}", ask("k" + FIRST), ask("k" + SECOND), other=other
         )
         assert told.faithful, told.to_json()
+
+
+OWN = {"redact": (RedactRule(header="x-customer"), RedactRule(query="customer"))}
+
+
+def _of_customer(header: str, query: str, body: str = "acme") -> Call:
+    asked = {"customer_id": body, "amount": 1}
+    return Call(f"POST /r?customer={query}", asked, headers={"X-Customer": header})
+
+
+async def test_what_a_rule_of_ones_own_replaces_in_a_field_or_query_counts(store_dir: Path) -> None:
+    """A tenant is no credential: another one is refused at its place, and opens no other place."""
+    async with recorded(store_dir, [_of_customer("acme", "acme")], OWN, **OWN) as story:
+        for sent, place in (
+            (_of_customer("acme", "acme"), None),
+            (_of_customer("globex", "acme"), "header x-customer"),
+            (_of_customer("acme", "globex"), "query customer"),
+        ):
+            (said,) = await story.play([sent])
+            receipt = await story.end()
+            assert said.status == (200 if place is None else 424)
+            assert receipt.faithful is (place is None)
+            if place is not None:
+                assert receipt.root is not None
+                assert place in [one["place"] for one in receipt.root["differences"]]
+
+
+@pytest.mark.parametrize("last", ["acme", "globex"])
+async def test_what_a_rule_of_ones_own_replaces_is_renamed_as_one_on_another_store(
+    tmp_path: Path, last: str
+) -> None:
+    """There one customer stands for one."""
+    told = [[("X-Customer", one)] for one in ("acme", "initech", "acme")]
+    played = [*told[:2], [("X-Customer", last)]]
+    receipt = await _replay(tmp_path, told, played, other=True, redact=OWN["redact"])
+    assert receipt.faithful is (last == "acme"), receipt.divergences
+    assert receipt.kind_alone
+
+
+async def test_a_masked_field_of_a_rule_of_ones_own_does_not_count(store_dir: Path) -> None:
+    """Whoever ignores a place has said so."""
+    ignore = (IgnoreRule(parse_match("POST *://*"), header=("x-customer",), query=("customer",)),)
+    async with recorded(
+        store_dir, [_of_customer("acme", "acme")], OWN, **OWN, ignore=ignore
+    ) as story:
+        (said,) = await story.play([_of_customer("globex", "globex")])
+        assert said.status == 200
+        await story.end()
