@@ -1,7 +1,7 @@
 """Find the earlier answer that a changed value came from.
 
-Looked for is the whole value, or the part of it that differs, if it is long enough to be no coincidence; a
-shorter one only as a whole string of a JSON document, and only if a single answer holds it.
+Looked for is the whole value, or the part of it that differs, with the rest of its words and without, if it is long enough to be
+no coincidence; a shorter one only as a whole string of a JSON document, and only if a single answer holds it.
 
 Where redaction replaced a value, it may be the cause of a difference itself: the agent was given a placeholder, or only one of the two
 values was taken for a secret.
@@ -10,7 +10,7 @@ values was taken for a secret.
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..canonical.canonical_request import compared
@@ -22,7 +22,7 @@ from .values import MIN_VALUE, answer_leaves, ids, request_leaves
 
 _MIN_LEAF = 6
 """Characters of a shorter value that may still be looked for, as a whole string."""
-_MAX_SOUGHT = 4
+_MAX_SOUGHT = 6
 _DIGESTS = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 """By the hexadecimal digits that each is written with."""
 _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)\Z")
@@ -73,8 +73,10 @@ def sought(place: str, text: str | None, other: str | None) -> tuple[Sought, ...
         return ()
     found = [Sought(text, whole=False)] if _is_long(text) else []
     if other is not None and text != other:
-        part = _differing(text, other)
-        found += [Sought(one, whole=False) for one in (part, *ids(part)) if _is_long(one)]
+        part = _differing(text, other, _in_word)
+        # `v1-TOKEN` and `/botTOKEN/` have a token with what the agent writes before it.
+        bare = (_differing(text, other, in_it) for in_it in (str.isalnum, _in_nothing))
+        found += [Sought(one, whole=False) for one in (part, *ids(part), *bare) if _is_long(one)]
     elif other is None:
         found += [Sought(one, whole=False) for one in ids(text)]
     if not found and place.startswith("body $") and len(text) >= _MIN_LEAF:
@@ -198,17 +200,24 @@ def _is_long(text: str) -> bool:
     return len(text.encode("utf-8", "replace")) >= MIN_VALUE
 
 
-def _differing(text: str, other: str) -> str:
-    """Give the part of a text that another does not share, out to the ends of the words it begins and ends in."""
+def _differing(text: str, other: str, in_word: Callable[[str], bool]) -> str:
+    """Give the part of a text that another does not share, out to the ends of the words it begins and ends in.
+
+    in_word: says whether a character is part of a word.
+    """
     start = common_prefix(text, other)
     rest = min(len(text), len(other)) - start
     end = len(text) - (common_prefix(text[-rest:][::-1], other[-rest:][::-1]) if rest else 0)
-    while start and _in_word(text[start - 1]):
+    while start and in_word(text[start - 1]):
         start -= 1
-    while end < len(text) and _in_word(text[end]):
+    while end < len(text) and in_word(text[end]):
         end += 1
     return text[start:end]
 
 
 def _in_word(char: str) -> bool:
     return char.isalnum() or char in "_-"
+
+
+def _in_nothing(_char: str) -> bool:
+    return False

@@ -73,6 +73,34 @@ async def test_a_part_of_a_longer_text_is_traced(store_dir: Path) -> None:
     assert said.divergence["note"] is None
 
 
+UUIDS = "0f4c81ab-77e0-4c2d-93b6-a1b2c3d4e5f6", "11111111-2222-4333-8444-555555555555"
+TOKENS = "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8h", "mR4cx8Wn3qY7zBd5KsgV2tD9vP6j"
+BESIDE: dict[str, Callable[[str], Call]] = {
+    "header": lambda one: Call("GET /o", headers={"x-order": f"v1-{one}"}),
+    "query": lambda one: Call(f"GET /s?id=order_{one}"),
+    "body": lambda one: Call("POST /s", {"text": f"order-{one}"}),
+    "behind": lambda one: Call("POST /s", {"text": f"{one}_new"}),
+    "path": lambda one: Call(f"GET /bot{one}/send"),
+    "model": lambda one: Call("POST /v1/chat/completions", {"model": "m", "messages": [], "metadata": {"order": f"o-{one}"}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("values", [TOKENS, UUIDS])
+@pytest.mark.parametrize("place", BESIDE)
+async def test_a_value_with_something_written_before_it_is_traced(
+    place: str, values: tuple[str, str], store_dir: Path
+) -> None:
+    """It is no noise: no rule is proposed, and no clock is named."""
+    note = Call("GET /note", answer={"note": f"your handle is {values[0]}"})
+    async with recorded(store_dir, [note, BESIDE[place](values[0])], playback=REFUSE) as story:
+        _, said = await story.play([note, BESIDE[place](values[1])])
+        await story.end()
+    told = said.divergence
+    assert told["cause"]["recorded"]["place"] == "body $.note"
+    assert told["rule"] is None
+    assert "clock" not in told["text"]
+
+
 SHORT: list[tuple[Any, bool]] = [
     ({"a": "cust-2", "b": "cust-3"}, True),
     ({"a": "the cust-2 of it"}, False),

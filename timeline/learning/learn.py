@@ -68,6 +68,8 @@ _MOST_CHARS = 64 * 1024
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{12,}")
 _BYTE_TOKEN = re.compile(rb"[A-Za-z0-9_-]{12,}")
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
+_MOST_SIGNS = 8
+"""Signs in a word beside which an answer may have brought a part of it."""
 
 _NAMED = ("body", "header", "query", "form")
 """What rules can speak of; where a request goes is content."""
@@ -516,7 +518,8 @@ def _mark_flows(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> Non
     wanted: tuple[set[str], set[str]] = (set(), set())
     for one in seen:
         for side in (0, 1):
-            wanted[side].update(_TOKEN.findall(one.full[side]))
+            words = _TOKEN.findall(one.full[side])
+            wanted[side].update(words, *map(_parts_of, words))
     if not wanted[0] or not wanted[1]:
         return
     brought = [_first_seen(tape, words) for tape, words in zip(tapes, wanted, strict=True)]
@@ -546,7 +549,18 @@ def _collect_words(seen: Sequence[_Observation]) -> dict[Seq, dict[str, str]]:
 
 
 def _placeholder(brought: dict[str, _When], before: _When, found: re.Match[str]) -> str:
-    return "\x00" if brought.get(found[0], before) < before else found[0]
+    word = found[0]
+    for part in (word, *_parts_of(word)):
+        if brought.get(part, before) < before:
+            return word.replace(part, "\x00")
+    return word
+
+
+def _parts_of(word: str) -> list[str]:
+    """Give what an answer may have brought of a word beside what the agent has written: of `v1-TOKEN` the token. Longest first."""
+    signs = [at for at, char in enumerate(word) if char in "-_"][:_MOST_SIGNS]
+    parts = [*(word[at + 1 :] for at in signs), *(word[:at] for at in signs)]
+    return sorted((one for one in parts if _TOKEN.fullmatch(one)), key=len, reverse=True)
 
 
 def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:

@@ -131,6 +131,24 @@ def test_what_an_earlier_answer_brought_needs_no_rule(study: Any) -> None:
     assert [one.flows for one in lesson.places] == [1, 1, 1, 0, 1]
 
 
+def test_what_an_earlier_answer_brought_needs_no_rule_with_something_written_beside_it(
+    study: Any,
+) -> None:
+    """`v1-TOKEN` and `TOKEN_new` are no ids that the agent has drawn."""
+
+    def task(chance: Random) -> list[Asked]:
+        token = f"{chance.getrandbits(80):020x}"
+        uuid = f"{token[:8]}-{token[8:12]}-4{token[12:15]}-8{token[15:18]}-{token[:12]}"
+        first = (make_request(URL, {}), make_response(b'{"a": "%s is %s"}' % (token.encode(), uuid.encode())))  # fmt: skip
+        return [first, ask({"a": f"v1-{token}", "b": f"{token}_new", "c": f"order_{uuid}"})]
+
+    assert places(study(task)) == [
+        ("body $.a", "id", False),
+        ("body $.b", "random", False),
+        ("body $.c", "id", False),
+    ]
+
+
 def test_what_a_later_answer_brings_does_not_flow(study: Any) -> None:
     """An answer that only repeats what was asked brought nothing."""
 
