@@ -10,6 +10,7 @@ Source: "Put Block" and "Put Block List" of Azure's REST reference; azure-storag
 import re
 from dataclasses import replace
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from ..exchange import Request
 
@@ -36,7 +37,8 @@ def find_block_names(request: Request) -> BlockNames | None:
     pairs = request.target.partition("?")[2].split("&")
     if "comp=block" in pairs:
         names = _SENT.findall(request.target)
-        return BlockNames(names[0]) if len(names) == 1 else None
+        # A list has it as it is: in base64 with padding.
+        return BlockNames(unquote(names[0])) if len(names) == 1 else None
     if "comp=blocklist" in pairs:
         listed = tuple([name.decode("latin-1") for name in _LISTED.findall(request.body)])
         return BlockNames(listed=listed) if listed else None

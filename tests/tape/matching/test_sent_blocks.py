@@ -51,6 +51,13 @@ ONE, TWO, SAME = b"one", b"two", b"one"
 LISTS = {
     # Contents of the recorded and the present blocks as sent, the recorded and the present list, and the places that differ.
     "other names": ([("a", ONE), ("b", TWO)], [("x", ONE), ("y", TWO)], "ab", "xy", ""),
+    "percent-encoded": (
+        [("YWFhYQ%3D%3D", ONE), ("YmJiYg%3d%3d", TWO)],
+        [("Y2NjYw%3D%3D", ONE), ("ZGRkZA==", TWO)],
+        ("YWFhYQ==", "YmJiYg=="),
+        ("Y2NjYw==", "ZGRkZA=="),
+        "",
+    ),
     "sent in another order": ([("a", ONE), ("b", TWO)], [("y", TWO), ("x", ONE)], "ab", "xy", ""),
     "changed places": (
         [("a", ONE), ("b", TWO)],
