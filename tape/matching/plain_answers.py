@@ -21,6 +21,9 @@ _MOST_BYTES_ASKED = 1024 * 1024
 _MOST_TRIED = 20_000
 _SHORTEST = 8
 """Bytes of a value that is looked for; shorter ones are words that stand anywhere."""
+_SHORTEST_CODE = 6
+"""Of one with a digit, as the code in a mail: it is looked for between signs alone."""
+_DIGIT = re.compile(rb"[0-9]")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|\\/")
 _CODED = frozenset(b"+/_-")
 """Signs that may have been letters or digits, as part of base64, and the other way round."""
@@ -52,9 +55,13 @@ class PlainAnswers:
         return known
 
     def _look(self, placeholder: bytes, before: Seq) -> bool:
-        if len(placeholder) < _SHORTEST:
+        form = b"(" + b"".join(map(_class_of, placeholder)) + b")"
+        if len(placeholder) >= _SHORTEST:
+            pattern = re.compile(b"(?=" + form + b")")
+        elif len(placeholder) >= _SHORTEST_CODE and _DIGIT.search(placeholder):
+            pattern = re.compile(b"(?<![A-Za-z0-9])(?=" + form + b"(?![A-Za-z0-9]))")
+        else:
             return False
-        pattern = re.compile(b"(?=(" + b"".join(map(_class_of, placeholder)) + b"))")
         for part, most in ((_read_answer, _MOST_BYTES), (_read_request, _MOST_BYTES_ASKED)):
             if self._look_in(part, most, pattern, placeholder, before):
                 return True
