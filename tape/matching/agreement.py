@@ -221,7 +221,14 @@ class Agreement:
         if session is not None:
             form = canonical(answered.request, answered.request_class, self._rules)
             linked = Linked(Space.RUN, MCP_SESSION.decode(), session.strip(), follows=True)
-            self._links.open(linked, fingerprint(form))
+            # Whoever asks with another credential is somebody else.
+            own = self._read_beside(answered).linked
+            told = [
+                b"%d:%b" % (len(one.value), one.value)
+                for one in own
+                if one.space is Space.CREDENTIAL
+            ]
+            self._links.open(linked, fingerprint(form) + b"".join(told))
 
     def note(
         self, request: Request, recorded: Exchange, alike: Callable[[], Iterable[Seq]]

@@ -6,6 +6,7 @@ Each was found by a tester who had the documents alone.
 import base64
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -181,3 +182,21 @@ def _of(sessions: str) -> list[Call]:
     does = [("tools/list", ""), ("tools/list", ""), *(("tools/call", f"use {one}") for one in ("prod", "staging"))]  # fmt: skip
     does.append(("tools/call", "drop table users"))
     return [_call(session, *what) for session, what in zip(sessions, does, strict=True)]
+
+
+async def test_sessions_of_two_tenants_are_no_other_ones_from_the_first_call_on(
+    store_dir: Path,
+) -> None:
+    """Whoever opens a session with another credential is somebody else, though all else is the same."""
+    keys = [{"authorization": f"Bearer {token}"} for token in TOKENS]
+    opened = [Call("POST /mcp", _OPEN, headers=key, answer_headers={"mcp-session-id": one}) for key, one in zip(keys, "ab", strict=True)]  # fmt: skip
+
+    def use(session: str) -> Call:
+        call = _call(session, "tools/call", "drop")
+        return replace(call, headers={**call.headers, **keys[1]})
+
+    async with recorded(store_dir, [*opened, use("b")]) as story:
+        for session in "ba":
+            said = await story.play([*opened, use(session)])
+            assert said[-1].status == (200 if session == "b" else 424)
+            assert (await story.end()).faithful is (session == "b")
