@@ -199,7 +199,7 @@ async def test_a_key_that_an_authorization_has_too(tmp_path: Path) -> None:
         assert told.faithful, told.to_json()
 
 
-OWN = {"redact": (RedactRule(header="x-customer"), RedactRule(query="customer"))}
+OWN: dict[str, Any] = {"redact": (RedactRule(header="x-customer"), RedactRule(query="customer"))}
 
 
 def _of_customer(header: str, query: str, body: str = "acme") -> Call:
