@@ -19,6 +19,10 @@ _MOST = 4096
 """Bytes of an outcome that is told."""
 _TEXT = 500
 """Characters of its text that are kept."""
+_INSTANCE = "/stdio/"
+"""Begins what a server on a pipe asks at its start; its name comes behind it."""
+_MOST_NAMES = 1000
+"""Of servers of one run whose starts are counted."""
 
 
 class Control:
@@ -39,7 +43,9 @@ class Control:
         if flow.request.method == "POST" and pending.facts.target == "/outcome":
             flow.response = _note_outcome(open_run, flow.request.raw_content or b"")
             return
-        known = flow.request.method in ("GET", "HEAD") and pending.facts.target in _KNOWN
+        target = pending.facts.target
+        starts = target.startswith(_INSTANCE)
+        known = flow.request.method in ("GET", "HEAD") and (starts or target in _KNOWN)
         body: dict[str, object] = {
             "run": open_run.info.id if open_run.info else None,
             "mode": open_run.mode.value,
@@ -47,8 +53,13 @@ class Control:
             "requests": open_run.on_the_way.requests,
             "problem": open_run.lifetime.problem or None,
         }
-        if known and pending.facts.target == "/stdio" and open_run.mode is Mode.RECORD:
+        if known and target.startswith("/stdio") and open_run.mode is Mode.RECORD:
             body["sockets"] = str(self._stdio_servers.folder)
+        if known and starts and flow.request.method == "GET":
+            name, counts = target.removeprefix(_INSTANCE), open_run.connections.stdio_servers
+            if name in counts or len(counts) < _MOST_NAMES:
+                counts[name] += 1
+                body["instance"] = f"{name}/{counts[name]}"
         answer = body if known else {"error": "unknown; GET / tells the run of this connection"}
         flow.response = _answer(200 if known else 404, answer)
 

@@ -131,6 +131,8 @@ class Connections:
         """When something was last asked of a host and port, or was done with; by the monotonic clock."""
         self.permits: dict[Unfinished, tuple[str, str, int]] = {}
         """Where live requests on their way may be connected to: client id, host, port."""
+        self.stdio_servers: Counter[str] = Counter()
+        """How many servers on a pipe were started, by name."""
         self._counts: Counter[tuple[str, int]] = Counter()
         """How many tunnels were asked for, by host and port."""
 

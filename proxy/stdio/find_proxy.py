@@ -31,17 +31,20 @@ class Place(NamedTuple):
     mode: str
     sockets: str = ""
     """While recording: the folder for the socket at which the server's answers are fetched."""
+    instance: str = ""
+    """Which of the servers of its name it is in this run."""
 
 
-async def find_place() -> Place | None:
+async def find_place(name: str) -> Place | None:
     """Give the run of the proxy that this process, or one above it, is led to; None where there is none of ours.
 
+    name: of the server, as in a URL.
     Raises: EngineError, where it has to be there and is not.
     """
     for environ in _environments():
-        for name in _VARIABLES:
-            if url := environ.get(name):
-                return await _ask(url, certain=name == OURS)
+        for variable in _VARIABLES:
+            if url := environ.get(variable):
+                return await _ask(url, name, certain=variable == OURS)
     return None
 
 
@@ -73,15 +76,16 @@ def _read_url(url: str) -> Proxy | None:
     return Proxy(host, port, authorization)
 
 
-async def _ask(url: str, *, certain: bool) -> Place | None:
+async def _ask(url: str, name: str, *, certain: bool) -> Place | None:
     proxy = _read_url(url)
     if proxy is None:
         return None
     try:
-        answer = await ask(proxy, "GET", f"http://{CONTROL_HOST}/stdio")
+        answer = await ask(proxy, "GET", f"http://{CONTROL_HOST}/stdio/{name}")
         told = json.loads(answer.body) if answer.status == 200 else {}
         if isinstance(told, dict) and "mode" in told and "tape" in told:
-            return Place(proxy, str(told["mode"]), str(told.get("sockets", "")))
+            sockets, instance = (str(told.get(key, "")) for key in ("sockets", "instance"))
+            return Place(proxy, str(told["mode"]), sockets, instance)
         problem = f"it answered {answer.status}"
     except (OSError, ValueError) as error:
         problem = str(error)

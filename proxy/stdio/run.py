@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ...config import Mode
 from ...tape.canonical.json_rpc import STDIO_HOST
-from ...tape.headers.shipped_lists import STDIO_COMMAND
+from ...tape.headers.shipped_lists import STDIO_COMMAND, STDIO_INSTANCE
 from ..errors import EngineError
 from ..standard_streams import print_status
 from ..trust.variables import TABLE, Holds, names
@@ -51,13 +51,14 @@ def run_stdio(command: Sequence[str], name: str | None) -> int:
     name: of the server; made of its command where there is none.
     Raises: EngineError.
     """
-    place = asyncio.run(find_place())
+    named = quote(name or name_server(command), safe="@")
+    place = asyncio.run(find_place(named))
     if place is None or place.mode == Mode.PASSTHROUGH:
         why = "no proxy of Playhead's was found" if place is None else "the proxy records nothing"
         print_status(f"playhead stdio: {why}; {command[0]!r} runs as without it")
         _become(command)
     assert place is not None
-    code = asyncio.run(_carry(place, command, name or name_server(command)))
+    code = asyncio.run(_carry(place, command, named))
     if code < 0:
         # As the server: whoever started us reads the signal that ended it.
         with contextlib.suppress(OSError, ValueError):
@@ -87,9 +88,11 @@ def _become(command: Sequence[str]) -> None:
 
 
 async def _carry(place: Place, command: Sequence[str], name: str) -> int:
-    url = f"http://{STDIO_HOST}/{quote(name, safe='@')}"
+    url = f"http://{STDIO_HOST}/{name}"
     told = quote(shlex.join(command)[:_MOST_COMMAND], safe=" /=:,.@+'\"-_{}[]()*?!;#~$&|<>^")
     fields: Fields = ((STDIO_COMMAND, told.encode("ascii")),)
+    if place.instance:
+        fields = (*fields, (STDIO_INSTANCE, place.instance.encode("ascii")))
     try:
         if place.mode == Mode.PLAYBACK:
             return await Pipe(place.proxy, url, fields, None).run()

@@ -69,6 +69,10 @@ class Linked(NamedTuple):
     """Whether it has to be known already, where it is not the recorded one."""
     part: bool = False
     """Whether it is a part of another one: it counts where an answer gave it."""
+    late: bool = False
+    """Whether another one may stand for it until something is asked that only the one of the two was asked."""
+    number: bool = False
+    """Whether, of a late one, an equal value says nothing either."""
 
 
 class CountedFields(NamedTuple):
@@ -227,10 +231,22 @@ def count_fields(
                 counted.append((name, value.strip()))
                 continue
             reported.append((name, value))
-            if found.link is not Link.NONE:
+            if found.link is Link.NONE:
+                continue
+            late = found.link in (Link.LATE, Link.NUMBER)
+            if not late:
                 counted.append((name, LINKED))
-                follows = found.link is Link.FOLLOWS
-                linked.append(Linked(Space.RUN, name.decode("latin-1"), value.strip(), follows))
+            follows, number = found.link is Link.FOLLOWS, found.link is Link.NUMBER
+            linked.append(
+                Linked(
+                    Space.RUN,
+                    name.decode("latin-1"),
+                    value.strip(),
+                    follows,
+                    late=late,
+                    number=number,
+                )
+            )
         elif kind is _Kind.COOKIE:
             cookies += value.split(b";")
         elif kind is _Kind.AUTHORIZATION:

@@ -215,7 +215,9 @@ class LinkedValues:
         _note(self._opened, _key(session), asked)
 
     def _are_alike(self, old: Linked, new: Linked) -> bool:
-        """Say whether two ids of sessions were given to requests that are the same."""
+        """Say whether two ids of sessions were given to requests that are the same, or are of servers that begin alike."""
+        if old.late:
+            return True
         asked = self._opened.get(_key(old))
         return asked is not None and asked == self._opened.get(_key(new))
 
@@ -240,7 +242,8 @@ class LinkedValues:
             free = new.follows and not alike
             if new.part:
                 continue  # the whole is linked
-            if alike and old.value == new.value and not tells_sessions(old):
+            unsure = (old.number or old.value != new.value) if old.late else old.value == new.value
+            if alike and unsure and not tells_sessions(old):
                 continue  # sessions that began alike say the same for a while, of whichever recorded one
             if not free and (is_cookie(new) or _key(new) not in self._given):
                 _note(self._present, _key(new), old.value)

@@ -16,6 +16,8 @@ MCP_SESSION = b"mcp-session-id"
 """Names a session of MCP: given by the answer to `initialize`, and sent with each request after it."""
 STDIO_COMMAND = b"playhead-stdio-command"
 """How a server over standard input and output is started, as `playhead stdio` says it."""
+STDIO_INSTANCE = b"playhead-stdio-instance"
+"""Which of the servers of one name it is, in the order of their starts: `NAME/1`, `NAME/2` ..."""
 
 NOISE: dict[bytes, str] = {
     **dict.fromkeys(
@@ -122,6 +124,11 @@ class Link(StrEnum):
     """One recorded value stands for one present value for the whole run; presence counts."""
     FOLLOWS = "follows"
     """The same, but a value that is not recorded has to be known from a field that is linked by `RUN`."""
+    LATE = "late"
+    """The same as `RUN`, but presence does not count, and another value stands for the recorded one only once something was asked that
+    the tape has with that one alone. Until then either does: who starts at the same time begins alike."""
+    NUMBER = "number"
+    """The same as `LATE`, also of equal values: they are numbers in the order of starts, which may be another one."""
 
 
 class Reported(NamedTuple):
@@ -141,7 +148,8 @@ class Reported(NamedTuple):
 
 
 REPORTED: tuple[Reported, ...] = (
-    Reported(STDIO_COMMAND, "playhead stdio: paths differ from machine to machine"),
+    Reported(STDIO_COMMAND, "playhead stdio: paths differ from machine to machine", Link.LATE),
+    Reported(STDIO_INSTANCE, "playhead stdio: servers that start at once", Link.NUMBER),
     Reported(b"accept-encoding", "httpx, requests, aiohttp: brotli or zstandard is there or not"),
     Reported(b"grpc-accept-encoding", "grpcio: which codings were built in"),
     Reported(b"x-claude-code-session-id", "Claude Code", Link.RUN),

@@ -46,9 +46,21 @@ def test_where_servers_on_a_pipe_are_reached_is_told_while_recording(
     mode: Mode, told: bool
 ) -> None:
     """A playback reaches none."""
-    found = answer(f"GET {HOST}/stdio", mode)
+    found = answer(f"GET {HOST}/stdio/s", mode)
     assert found is not None
     assert ("sockets" in found[1]) is told
+
+
+def test_servers_of_a_name_are_counted_as_they_start() -> None:
+    """Each name by itself; a name is that of a URL."""
+    open_run, control, told = NotedRun(mode=Mode.PLAYBACK), Control(StdioServers()), []
+    for name in ("s%2Fa", "t", "s%2Fa"):
+        what = f"GET {HOST}/stdio/{name}"
+        pending = make_pending(open_run, what, action=Action.CONTROL)
+        control.request(pending.flow)
+        assert pending.flow.response is not None
+        told.append(json.loads(pending.flow.response.content or b"")["instance"])
+    assert told == ["s%2Fa/1", "t/1", "s%2Fa/2"]
 
 
 @pytest.mark.parametrize(

@@ -200,3 +200,50 @@ async def test_sessions_of_two_tenants_are_no_other_ones_from_the_first_call_on(
             said = await story.play([*opened, use(session)])
             assert said[-1].status == (200 if session == "b" else 424)
             assert (await story.end()).faithful is (session == "b")
+
+
+_STDIO = {
+    # the servers of one name begin in the other order: the same, whatever was asked before
+    "ab" "ababb": True,
+    "ba" "babaa": True,
+    # only their first calls, in which they are alike, have changed places
+    "ba" "ababb": True,
+    "ab" "baabb": True,
+    # a call moves to the other one
+    "ab" "ababa": False,
+    "ba" "babab": False,
+    "ab" "abaab": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", _STDIO)
+@pytest.mark.parametrize("commands", ["same", "other", "elsewhere"])
+async def test_one_server_on_a_pipe_is_not_another_one(
+    store_dir: Path, way: str, commands: str
+) -> None:
+    """Those of one name that begin alike are told apart by what was asked of one alone, those of two commands by these."""
+    async with recorded(store_dir, _pipes("abababb", commands)) as story:
+        said = await story.play(_pipes(way, commands, now="elsewhere"))
+        receipt = await story.end()
+    # The tape's own commands stand for themselves: what was asked of one is asked of that one.
+    is_same = way.endswith("abb") if commands == "other" else _STDIO[way]
+    assert receipt.faithful is is_same, [one.status for one in said]
+    if way == "abababb" and commands != "elsewhere":
+        assert dict(receipt.matched) == {"exact": 7}
+
+
+def _pipes(servers: str, commands: str, now: str = "") -> list[Call]:
+    """Give the calls of two servers: both begin and list their tools, each uses another database, and one drops a table."""
+    does = ["initialize"] * 2 + ["tools/list"] * 2 + ["use prod", "use staging", "drop"]
+    calls = []
+    for server, what in zip(servers, does, strict=True):
+        number = "ab".index(server) + 1
+        command = f"serve {server}" if commands != "same" else "serve"
+        if commands == now:
+            command = f"/home/me/{command}"
+        fields = {
+            "playhead-stdio-command": command,
+            "playhead-stdio-instance": f"s/{number}",
+        }
+        calls.append(Call("POST /s", {**_MCP, "method": what}, headers=fields))
+    return calls

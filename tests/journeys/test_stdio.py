@@ -101,6 +101,49 @@ def test_a_server_on_a_pipe_is_played_without_it(folder: Path) -> None:
     assert urls == {"http://stdio.playhead.internal/server.py"}
 
 
+TWO = """
+import json, subprocess, sys
+*command, moved = sys.argv[1:]
+def ask(server, number, word):
+    line = json.dumps({"jsonrpc": "2.0", "id": number, "method": "echo", "params": {"word": word}})
+    server.stdin.write(line + "\\n")
+    server.stdin.flush()
+    print(server.stdout.readline(), flush=True)
+def start():
+    server = subprocess.Popen(command, stdin=-1, stdout=-1, text=True)
+    ask(server, 1, "begin")
+    return server
+a, b = start(), start()
+ask(a, 2, "use prod")
+ask(b, 2, "use staging")
+ask(a if moved == "moved" else b, 3, "drop")
+for server in (a, b):
+    server.stdin.close()
+    server.wait()
+"""
+
+
+def test_a_call_that_moves_to_another_server_of_the_name_is_refused(folder: Path) -> None:
+    """Of two that begin alike; each call to its own is exact."""
+    server = [*COMMAND, "stdio", "--", sys.executable, "-E", "-S", str(folder / "server.py")]
+    agent, env = [sys.executable, "-E", "-S", "-c", TWO, *server], {"LOG": str(folder / "log")}
+    store = ["--store", str(folder / "store")]
+    recorded = playhead("record", "--run", "r", *store, "--", *agent, "", env=env)
+    assert recorded.returncode == 0, recorded.stderr
+    replays = {}
+    for moved in ("", "moved"):
+        file = folder / f"receipt{moved}.json"
+        words = ["replay", "r", "--no-sandbox", *store, "--receipt", str(file)]
+        done = playhead(*words, "--", *agent, moved, env=env)
+        replays[moved] = done.returncode, json.loads(file.read_text())
+    code, receipt = replays[""]
+    assert (code, receipt["matched"]) == (0, {"exact": receipt["requests"]})
+    code, receipt = replays["moved"]
+    assert code == 121
+    [differences] = [row["differences"] for row in receipt["divergences"] if row["differences"]]
+    assert [one["place"] for one in differences] == ["header playhead-stdio-instance"]
+
+
 def test_another_request_is_answered_by_an_error(folder: Path) -> None:
     """It names what is nearest on the tape, under the id of now, and the client goes on; so under other ids."""
     steps: list[Step] = [
