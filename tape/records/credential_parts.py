@@ -49,7 +49,7 @@ _SIGNS = (_OUTER, *_INNER)
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _WHOLE = re.compile(
-    rb"-----|\s*M[A-Za-z0-9+/]{15,}(?:\s+[A-Za-z0-9+/]+)*={0,2}\s*\Z|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|SG\.[\w-]+\.[\w-]+\Z|(?:ya29|hv[sbr])\.[\w.-]+\Z|[a-z][a-z0-9+.-]*://"
+    rb"-----|\s*M[A-Za-z0-9+/]{15,}(?:\s+[A-Za-z0-9+/]+)*={0,2}\s*\Z|eyJ[\w-]+\.[\w-]*\.[\w.-]*\Z|MI|MC4C|SG\.[\w-]+\.[\w-]+\Z|(?:ya29|hv[sbr])\.[\w.-]+\Z|(?:xkeysib-|glc_|ops_)[\w=+/-]+\Z|[a-z][a-z0-9+.-]*://"
     rb"|\$[\w-]{1,16}\$|\$?(?:pbkdf2|scrypt|bcrypt|argon2|SCRAM|sha[0-9]|md5)[\w:-]*\$",
 )
 """Keys in PEM and DER, JSON Web Tokens, formats with signs in them, addresses and hashes of passwords."""
