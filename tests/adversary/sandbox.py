@@ -257,11 +257,14 @@ def _state(path: str) -> str:
 # ---- the attacks ------------------------------------------------------------------------------------
 
 
-def _replay(code: str, timeout_s: float = 60) -> dict[str, Any]:
-    """Run an agent in a replay; give the exit code, what was said, and the receipt as it stands there."""
+def _replay(code: str, timeout_s: float = 60, *flags: str) -> dict[str, Any]:
+    """Run an agent in a replay; give the exit code, what was said, and the receipt as it stands there.
+
+    flags: further ones of the replay.
+    """
     (WORK / "agent.py").write_text(code)
     command = [
-        *(str(ENV / "bin" / "playhead"), "replay", "tape", "-c", str(CONFIG), *_FLAGS),
+        *(str(ENV / "bin" / "playhead"), "replay", "tape", "-c", str(CONFIG), *_FLAGS, *flags),
         *("--receipt", str(RECEIPT), "--", str(ENV / "bin" / "python"), str(WORK / "agent.py")),
     ]
     began = ["/bin/sh", "-c", 'export OUTER_PID=$$; exec "$@"', "sh", *command]
@@ -389,7 +392,9 @@ def _linked() -> dict[str, Any]:
         os.link(path, folder / f"{number}.py")
     before = [path.read_bytes() for path in modules]
     told = _replay(
-        f"{_ASK}{PRELUDE}\nfor path in (WORK / 'linked').iterdir():\n    path.write_text(PAYLOAD)\n"
+        f"{_ASK}{PRELUDE}\nfor path in (WORK / 'linked').iterdir():\n    path.write_text(PAYLOAD)\n",
+        60,
+        "--in-place",
     )
     written = [path.read_text() for path in folder.iterdir()]
     _playhead("runs", "-c", str(CONFIG))

@@ -84,9 +84,9 @@ def test_all_http_is_on_the_tape(seen: dict[str, Any]) -> None:
     assert any("sudo" in text for text in receipt["warnings"]) is not _is_root(seen)
 
 
-def test_by_default_it_is_on_where_it_changes_nothing(seen: dict[str, Any]) -> None:
+def test_auto_is_on_where_it_changes_nothing(seen: dict[str, Any]) -> None:
     """For root; an ordinary user's sudo would have no effect."""
-    off = seen["by_default"]["off"]
+    off = seen["auto"]["off"]
     assert off == "" if _is_root(seen) else "(EACCES)" in off
 
 
@@ -229,7 +229,7 @@ def test_a_command_outlives_a_killed_recording(ports: list[int], tmp_path: Path)
 
 
 def test_a_recording_within_a_recording(ports: list[int], tmp_path: Path) -> None:
-    """By default the inner one does without; asked for by name it says why there can be none."""
+    """With `auto` the inner one does without; asked for by name it says why there can be none."""
     need("a filter of connect")
     inner = [sys.executable, "-m", "playhead.proxy.cli", "record", "--json", "--store"]
     code = f"""
@@ -238,11 +238,11 @@ def run(*more):
     words = {inner!r} + [os.getcwd() + "/inner", *more, "--", "true"]
     done = subprocess.run(words, capture_output=True, text=True)
     return done.returncode, done.stderr
-code, said = run()
+code, said = run("--sandbox", "auto")
 print(code, json.loads(said[said.index("{{\\n") :])["capture"]["off"].endswith("(EBUSY)"))
 code, said = run("--sandbox", "notify")
 print(code, "(EBUSY)" in said, "Traceback" in said)
 """
-    need("root")  # by default there would be none for anybody else
+    need("root")  # there would be none for anybody else
     told, _ = _record(tmp_path, code, *ports)
     assert told.splitlines() == ["0 True", "2 True False"]
