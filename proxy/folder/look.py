@@ -8,10 +8,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from ...tape.folders.ignore import IGNORE_FILE, IGNORED, USUAL, Ignored
 from ...tape.folders.manifest import MOST_LEFT_OUT, Entry, Kind, Manifest
+from ..determinism.read_untrusted_file import read_agent_file
 
 _KINDS = {
     stat.S_IFREG: Kind.FILE,
@@ -246,17 +248,7 @@ def _rules_above(folder: bytes) -> Ignored:
 
 
 def _read_rules(file: bytes) -> bytes:
-    """Read an ignore file, which may be anything: no link is followed, and nothing is waited for."""
-    try:
-        held = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        if not stat.S_ISREG(os.fstat(held).st_mode):
-            return b""
-        return os.read(held, _MOST_RULES_BYTES)
-    finally:
-        os.close(held)
+    return read_agent_file(Path(os.fsdecode(file)), _MOST_RULES_BYTES)
 
 
 class IgnoreFilter:
