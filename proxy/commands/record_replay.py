@@ -300,11 +300,11 @@ def _begun(kind: str, config: Config, command: tuple[str, ...]) -> "Iterator[Ear
     if kind not in ("contained", "strict"):
         yield None
         return
-    from ..run.early import begin
+    from ..run.early import Early
 
     with contextlib.ExitStack() as stack:
         try:
-            early = begin(kind, config, command)
+            early = Early(config, command)
         except (PlayheadError, OSError):  # it is begun later, and says what is wrong then
             early = None
         if early is not None:

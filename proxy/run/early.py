@@ -13,9 +13,6 @@ from ..sandbox.helper import Helper
 from ..sandbox.network.listeners import Service
 from ..sandbox.preflight import require_system
 
-HERE = ("contained", "strict")
-"""Kinds of sandbox that are made on this machine."""
-
 
 class Early:
     """What was begun. Close it, whatever became of it."""
@@ -24,9 +21,7 @@ class Early:
         """Begin, for a command that is to run in a sandbox on this machine. Raises: EngineError; OSError."""
         require_system()
         make_loaded_folders()
-        closed = find_unsearched(config.store)
-        where = Where.of(os.environ, closed, working_only=config.sandbox.files)
-        self.search = Search(where, config.sandbox.pipe_search_s)
+        self.search = begin_search(config)
         try:
             services = [Service(*rule.service) for rule in config.live if rule.service]
             self.helper = Helper(command, services, config.sandbox.ports)
@@ -40,11 +35,8 @@ class Early:
         self.helper.close()
 
 
-def begin(kind: str, config: Config, command: Sequence[str]) -> Early | None:
-    """Begin what a sandbox of this kind needs; None where that is nothing.
-
-    kind: as `sandbox.replay` names it.
-    """
-    if kind not in HERE:
-        return None
-    return Early(config, command)
+def begin_search(config: Config) -> Search:
+    """Have named pipes be looked for from now on; whoever asks closes it."""
+    closed = find_unsearched(config.store)
+    where = Where.of(os.environ, closed, working_only=config.sandbox.files)
+    return Search(where, config.sandbox.pipe_search_s)

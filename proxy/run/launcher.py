@@ -39,14 +39,15 @@ from ..processes.own_ports import MachinePorts
 from ..processes.proc import Process, find_process
 from ..progress import ProgressBar
 from ..sandbox.filesystem.hard_links import find_second_names, use_own_inodes
-from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search, Where
-from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders, restrict_imports
+from ..sandbox.filesystem.named_pipes import NOTHING, Found, Search
+from ..sandbox.filesystem.protection import make_loaded_folders, restrict_imports
 from ..standard_streams import print_status
 from ..trust.environment import environment, proxy_url
 from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign
 from ..trust.secret_files import open_receipt_key
 from .archived_files import ArchivedFiles, find_archives
+from .early import begin_search
 from .outputs import Stdout
 from .runtime import Runtime
 from .same_task import TaskWatch, guess_tape, saved_line
@@ -393,9 +394,7 @@ def _begin_search(
     """Have named pipes be looked for while the proxy starts; None where nothing is hidden from the command."""
     if wanted.container_host is not None or _kind_of_sandbox(config) == "none":
         return None
-    closed = find_unsearched(config.store)
-    where = Where.of(os.environ, closed, working_only=config.sandbox.files)
-    search = Search(where, config.sandbox.pipe_search_s)
+    search = begin_search(config)
     stack.callback(search.close)
     return search
 

@@ -2,8 +2,9 @@
 
 import gc
 
+import playhead.proxy.run.early
+import playhead.proxy.run.launcher
 from playhead.config import Config
-from playhead.proxy.run import launcher
 from playhead.proxy.sandbox.filesystem import named_pipes
 from playhead.tape.classify.by_method_and_url import classify
 from playhead.tape.redaction.redactor import Redactor
@@ -43,5 +44,5 @@ class _BriefSearch:
 
 # What is near is looked at first. In a home folder the search would take all of its time, and an interpreter of its own,
 # in each of some hundred replays; what is forked is so with reduced counts alone.
-launcher.Search = _BriefSearch  # type: ignore[assignment, attr-defined]  # imported there, not exported
+playhead.proxy.run.early.Search = _BriefSearch  # type: ignore[assignment, attr-defined]  # imported there, not exported
 named_pipes.MOST_AGAIN_S = _AGAIN_S
