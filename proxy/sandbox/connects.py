@@ -81,6 +81,8 @@ class Watcher:
         asked, answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # Now: another /proc, in which this process is not, is about to be mounted over it.
         processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # Now, too: while mounts are rearranged it may be away.
+        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         parent = os.getpid()
         if os.fork() == 0:
             try:
@@ -89,12 +91,13 @@ class Watcher:
                 die_with_parent(signal.SIGKILL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 # Whoever reads the command's stdout waits for its end.
-                os.dup2(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), 1)
+                os.dup2(nowhere, 1)
                 if os.getppid() == parent:
                     _watch(here, answers, processes, let_in)
             finally:
                 os._exit(0)
         os.close(processes)
+        os.close(nowhere)
         here.close()
         answers.close()
         return cls(there, asked)
