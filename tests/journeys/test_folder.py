@@ -159,7 +159,9 @@ def test_a_step_can_be_had_back(project: Project, tmp_path: Path) -> None:
     assert [row["at"] for row in told["savepoints"]] == ["1", "2", "3", "end"]
     assert told["unsaved"] == {"secret": 1}
     diff = read_json("files", "r", "--store", project.store, "--diff", "1", "2")
-    assert [one["path"] for one in diff] == ["notes/", "notes/done.txt", "old.py", "sum.py"]
+    # Git may write its index at any step: it looks again at files as young as the index is.
+    paths = [one["path"] for one in diff if not one["path"].startswith(".git/")]
+    assert paths == ["notes/", "notes/done.txt", "old.py", "sum.py"]
     other = tmp_path / "other"
     flags = ("--store", project.store, "--at", "2", "--restore", other)
     done = playhead("files", "r", *flags)
