@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from random import Random
 from urllib.parse import unquote_plus, urlencode
 
@@ -53,6 +54,7 @@ ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
 }  # fmt: skip
 
 
+@cache
 def _values() -> list[tuple[str, str]]:
     """One value of each row of the table, of lengths whose byte is a letter or digit where the format allows any."""
     names = {row.name for row in FORMATS}
