@@ -231,3 +231,69 @@ DIFFERENCES = (
     Difference("another branch of the same commit", "branch"),
     Difference("another folder", "another folder"),
 )
+
+
+class Journey(NamedTuple):
+    """A way on which a recording leaves its store and comes back, and what is there of its folder then."""
+
+    name: str
+    contents: str
+    """`all`, or why some are not there."""
+
+
+JOURNEYS = (
+    Journey("exported, and imported into another store", "all"),
+    Journey("exported with the run that plays it: contents are in the file once", "all"),
+    Journey("two recordings with the same content, imported one after the other", "all"),
+    Journey("archived, and restored", "all"),
+    Journey("archived, and exported from there", "all"),
+    Journey("archived with another run of the same content, which is then erased", "all"),
+    Journey("from an encrypted store into one that is not", "all"),
+    Journey("a recording whose contents were not saved", "none was saved"),
+    Journey("a file with a secret", "secret"),
+    Journey("an empty file, and one that is larger than a piece", "all"),
+    Journey("rewritten by a new rule, then archived or exported", "all, with placeholders"),
+)
+
+
+class Forged(NamedTuple):
+    """A manifest in a tape file that somebody made on purpose: nothing is imported."""
+
+    name: str
+    path: bytes
+    says: str
+
+
+FORGED = (
+    Forged("a path from the root", b"/etc/passwd", "no path"),
+    Forged("a path that leads up", b"../x", "no path"),
+    Forged("a path that leads up on its way", b"sub/../../x", "no path"),
+    Forged("a path with nothing between two slashes", b"sub//x", "no path"),
+    Forged("a path that is the folder", b".", "no path"),
+    Forged("an empty path", b"", "no path"),
+    Forged("a path with a zero byte", b"a\0b", "no path"),
+    Forged("a path longer than any", b"x" * 5000, "no path"),
+    Forged("a path below a link", b"link/x", "no folder"),
+    Forged("a path below a file", b"a/x", "no folder"),
+    Forged("a path below a folder that is not listed", b"none/x", "no folder"),
+)
+"""Each beside `a`, a file, and `link`, a link to `/etc`. Set-uid bits are taken away, and numbers of inodes forgotten, without a word."""
+
+
+class Rewritten(NamedTuple):
+    """What stands where a rule that was learned later finds something, after `playhead redact --rewrite`."""
+
+    name: str
+    becomes: str
+
+
+REWRITTEN = (
+    Rewritten("a file of text", "the same with a placeholder, which a restore names"),
+    Rewritten("a file that a savepoint has and the start has not", "the same with a placeholder"),
+    Rewritten("an object of git that unpacks to it", "no content: secret"),
+    Rewritten("the target of a link", "the target with a placeholder"),
+    Rewritten("the name of a file", "the name with a placeholder"),
+    Rewritten("the name of a branch, or of a changed file", "the name with a placeholder"),
+    Rewritten("a content that another run needs, which is not rewritten", "stays for that run"),
+    Rewritten("nothing", "as it was, byte by byte"),
+)
