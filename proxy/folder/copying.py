@@ -3,11 +3,14 @@
 Sockets are left out: nobody listens at a copy. Source: ioctl_ficlone(2).
 """
 
+import contextlib
 import fcntl
 import os
 import stat
 from collections.abc import Callable
 from typing import NamedTuple
+
+from ..determinism.read_untrusted_file import open_agent_file
 
 _FICLONE = 0x40049409
 _PIECE_BYTES = 1 << 22
@@ -93,20 +96,18 @@ def _copy_file(source: bytes, target: bytes, told: os.stat_result, count: _Count
     if told.st_nlink > 1 and name in count.names:
         os.link(count.names[name], target)
         return False
-    try:
-        held = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        count.unread.append(source)
-        return False
-    made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
+    with contextlib.ExitStack() as opened:
+        try:
+            held = opened.enter_context(open_agent_file(source))
+        except OSError:
+            count.unread.append(source)
+            return False
+        made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        opened.callback(os.close, made)
         if not (count.reflinks and _clone(held, made)):
             count.reflinks = count.reflinks and not told.st_size
             while os.sendfile(made, held, None, _PIECE_BYTES):
                 pass
-    finally:
-        os.close(held)
-        os.close(made)
     count.names[name] = target
     return True
 
