@@ -113,7 +113,9 @@ class Store:
 
     def ingest(self) -> Ingest:
         """Begin to ingest runs; see `Ingest`, which is used as a context manager."""
-        return Ingest(self._database, self.runs, self.events, self.exchanges, self.messages)
+        return Ingest(
+            self._database, self.runs, self.events, self.exchanges, self.messages, self.folders
+        )
 
     def close(self) -> None:
         """Write what is left and let go of the file. Blocks."""

@@ -5,25 +5,23 @@ the file was changed so short a time ago that a further change would not show in
 """
 
 import os
-import stat
 import time
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from blake3 import blake3
 
 from ...store.tables.folders import Content
-from ...tape.folders.manifest import Entry, Kind
+from ...tape.folders.git_objects import inflate_object, is_in_objects
+from ...tape.folders.manifest import SECRET, Entry, Kind
+from ..determinism.read_untrusted_file import open_agent_file
 from .look import entry_of
 
 _PIECE_BYTES = 1 << 20
 _TICK_NS = 20_000_000
 """Times of files are up to a tick of the kernel behind the clock."""
-_OBJECTS = b".git/objects/"
-_MOST_INFLATED = 16 << 20
 _MOST_HASHED = 256 << 20
-UNREADABLE, TOO_LARGE, TOO_MANY, SECRET = "unreadable", "too large", "beyond the limit", "secret"
+UNREADABLE, TOO_LARGE, TOO_MANY = "unreadable", "too large", "beyond the limit"
 PACK, CHANGED = "a pack of git", "changed meanwhile"
 
 
@@ -37,26 +35,18 @@ class SaveLimits(NamedTuple):
 def hash_file(path: bytes) -> bytes:
     """Give the hash of a file, 32 bytes; empty where it cannot be read. No link is followed."""
     try:
-        held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_agent_file(path) as held:
+            found = blake3()
+            while piece := os.read(held, _PIECE_BYTES):
+                found.update(piece)
+            return found.digest()
     except OSError:
         return b""
-    try:
-        if not stat.S_ISREG(os.fstat(held).st_mode):
-            return b""
-        found = blake3()
-        while piece := os.read(held, _PIECE_BYTES):
-            found.update(piece)
-        return found.digest()
-    except OSError:
-        return b""
-    finally:
-        os.close(held)
 
 
 def read_listed(path: bytes, entry: Entry) -> bytes | None:
     """Read a file that was listed; None where it is not what was listed any more. Raises: OSError."""
-    held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with open_agent_file(path) as held:
         if not _is_same(held, entry):
             return None
         parts = []
@@ -64,8 +54,6 @@ def read_listed(path: bytes, entry: Entry) -> bytes | None:
             parts.append(piece)
         data = b"".join(parts)
         return data if len(data) == entry.size and _is_same(held, entry) else None
-    finally:
-        os.close(held)
 
 
 def _is_same(held: int, entry: Entry) -> bool:
@@ -192,27 +180,8 @@ class Saver:
 
     def _is_secret(self, path: bytes, data: bytes) -> bool:
         if is_in_objects(path):
-            inflated = _inflate(data)
+            inflated = inflate_object(data)
             if inflated is None:
                 return True
             data = inflated
         return bool(data) and self._redact(data) != data
-
-
-def is_in_objects(path: bytes) -> bool:
-    """Say whether a path is among a repository's objects."""
-    return f"/{_OBJECTS.decode()}".encode() in b"/" + path or (
-        b"/.git/modules/" in b"/" + path and b"/objects/" in path
-    )
-
-
-def _inflate(data: bytes) -> bytes | None:
-    """Give what an object of git holds; None where that is too much to be searched. Source: gitformat-loose(5)."""
-    if data[:1] != b"\x78":
-        return data  # an index of a pack, a list of alternates
-    try:
-        engine = zlib.decompressobj()
-        inflated = engine.decompress(data, _MOST_INFLATED)
-        return None if engine.unconsumed_tail else inflated
-    except zlib.error:
-        return data

@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...store import RunInfo, Store
-from ...tape.folders.changes import Change, FileEffect, find_changes, say_differences
+from ...tape.folders.changes import (
+    Change,
+    FileEffect,
+    find_changes,
+    only_sure,
+    say_differences,
+)
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from ..errors import EngineError
 from .area import Area
@@ -140,10 +146,8 @@ class Execution:
                 digest = base.digest if base is not None else self._hash_original(path, was)
             return not digest or digest != hash_file(place + b"/" + path)
 
-        effects = [
-            self._hashed(place, one)
-            for one in find_changes(self.before.entries, after.entries, differs)
-        ]
+        changes = find_changes(self.before.entries, after.entries, differs)
+        effects = [self._hashed(place, one) for one in only_sure(self.before, after, changes)]
         touched = {
             path: place + b"/" + path
             for path, entry in after.entries.items()
@@ -297,7 +301,7 @@ def prepare(
     Raises: EngineError, where it cannot be as it was asked for; StoreError; OSError.
     """
     seen = compare(store, tape, area, wanted.at, wanted.left_out)
-    changes = seen.changes if seen.then is not None and seen.then.saved else []
+    changes = seen.changes if _can_put_back(seen.then) else []
     if wanted.stays and changes and seen.differs:
         raise EngineError(
             f"--keep-writes expects the folder as it was recorded, and it differs: {'; '.join(seen.differs[:3])}",
@@ -322,12 +326,22 @@ def prepare(
     return execution
 
 
+def _can_put_back(then: Manifest | None) -> bool:
+    """Say whether a folder is made what it was then. By a file that somebody sent it is not: the command would run its programs."""
+    return then is not None and then.saved and not then.imported
+
+
 def _say(execution: Execution, seen: Seen) -> None:
     if not seen.differs:
         return
     what = "; ".join(seen.differs)
     if execution.restored:
         how = "it is played on the folder as it was then"
+    elif seen.then is not None and seen.then.saved and seen.then.imported:
+        how = (
+            "it is played on the folder as it is, for the tape came out of a file;"
+            " `playhead files RUN --restore DIR` makes the folder that it was recorded in"
+        )
     elif seen.then is not None and seen.then.saved:
         how = "it is played on the folder as it is (--in-place)"
     else:
@@ -448,10 +462,15 @@ def _put_back(
             and one.entry.kind is Kind.FILE
             and one.entry.unsaved
         ]
-    if missing:
-        shown = ", ".join(map(show_path, missing[:3]))
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        execution.said.append(f"not saved, and so as they are now: {shown}{more}")
+    execution.said += _name_some("not saved, and so as they are now", missing)
+    redacted = [one.path for one in changes if one.entry.placeholders and one.path not in missing]
+    execution.said += _name_some("with placeholders where secrets stood", redacted)
+
+
+def _name_some(what: str, paths: list[bytes]) -> list[str]:
+    shown = ", ".join(map(show_path, paths[:3]))
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return [f"{what}: {shown}{more}"] if paths else []
 
 
 def _finish(

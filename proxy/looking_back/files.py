@@ -12,7 +12,7 @@ import click
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
 from ...tape.folders.changes import FileEffect, find_changes
-from ...tape.folders.manifest import Kind, Manifest, show_path
+from ...tape.folders.manifest import SECRET, Kind, Manifest, show_path
 from ..folder.contents import hash_file
 from ..folder.git import find_tracked_ignored
 from ..folder.look import Limits, look
@@ -72,9 +72,8 @@ def _find(store: Store, info: RunInfo, step: int | None) -> Manifest:
     manifest = store.folders.find(info, step)
     if manifest is None:
         raise StoreError(
-            f"run {info.id!r} has no manifest of its folder: it was recorded in a container, by an earlier version,"
-            " elsewhere, or was archived since",
-            "record it again on this machine",
+            f"run {info.id!r} has no manifest of its folder: it was recorded in a container, or by an earlier version",
+            "record it again",
         )
     if step is not None and step != END and manifest.seq != step:
         known = ", ".join(_name(one.seq) for one in store.folders.list_savepoints(info)[:20])
@@ -114,6 +113,7 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
             "head": start.git.head if start.git else "",
             "saved": start.saved,
             "unsaved": dict(whys),
+            "placeholders": _redacted(start),
             "left_out": {show_path(path): why for path, why in start.left_out.items()},
             "savepoints": rows,
         }
@@ -128,6 +128,8 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
         )
     for why, count in whys.items():
         click.echo(f"not saved ({why}): {count}")
+    if redacted := _redacted(start):
+        click.echo(f"with placeholders where secrets stood: {len(redacted)}")
     for row in rows:
         told_row = ", ".join(f"{row[word]} {word}" for word in ("created", "changed", "deleted"))
         click.echo(f"{row['at']:>6}  {told_row}")
@@ -166,13 +168,21 @@ def _restore(
             "written": done.written,
             "removed": done.removed,
             "skipped": [show_path(one) for one in done.skipped],
+            "placeholders": _redacted(target),
         }
         click.echo(json.dumps(told, indent=1))
         return 0
     click.echo(f"{folder}: {done.written} written, {done.removed} removed")
     for path in done.skipped:
         click.echo(f"not saved, and left as it is: {show_path(path)}")
+    for name in _redacted(target):
+        click.echo(f"with placeholders where secrets stood: {name}")
     return 0
+
+
+def _redacted(manifest: Manifest) -> list[str]:
+    """Name the files in which placeholders stand."""
+    return [show_path(path) for path, entry in manifest.entries.items() if entry.placeholders]
 
 
 def restore_folder(
@@ -214,16 +224,27 @@ def _sources(
     unsaved: dict[bytes, bytes] = {
         entry.digest: target.folder + b"/" + path
         for path, entry in target.entries.items()
-        if entry.kind is Kind.FILE and entry.digest and entry.unsaved
+        # A manifest out of a file names folders of another machine.
+        if entry.kind is Kind.FILE and entry.digest and entry.unsaved and not target.imported
     }
 
+    # Another run may have a content that must not be in this one.
+    secret = {
+        entry.digest
+        for entry in target.entries.values()
+        if entry.unsaved == SECRET and entry.digest
+    }
+
+    def holds(digest: bytes) -> bool:
+        return digest not in secret and store.folders.holds(digest)
+
     def has(digest: bytes) -> bool:
-        if store.folders.holds(digest):
+        if holds(digest):
             return True
         return digest in unsaved and hash_file(unsaved[digest]) == digest
 
     def read(digest: bytes) -> bytes:
-        if digest in unsaved and not store.folders.holds(digest):
+        if digest in unsaved and not holds(digest):
             return Path(os.fsdecode(unsaved[digest])).read_bytes()
         return store.folders.read(digest)
 

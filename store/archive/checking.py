@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from blake3 import blake3
 
-from ...tape.records.tape_file import Kind, hash_record
+from ...tape.records.tape_file import Given, Kind, Record, hash_record
 from ..errors import StoreError
 from .reading import BatchReader
 from .storage import Place
-from .writing import Written
+from .writing import PIECES, Written
 
 
 def find_unreadable(place: Place, batch: str, written: Iterable[Written]) -> dict[str, str]:
@@ -21,7 +21,7 @@ def find_unreadable(place: Place, batch: str, written: Iterable[Written]) -> dic
     Raises: StoreError, where the batch cannot be opened at all.
     """
     found: dict[str, str] = {}
-    sound: set[bytes] = set()
+    sound: Given = set()
     with BatchReader(place, batch) as opened:
         for run in written:
             given = set(sound)
@@ -39,28 +39,29 @@ def find_unreadable(place: Place, batch: str, written: Iterable[Written]) -> dic
     return found
 
 
-def _hash(batch: BatchReader, archive_id: str, given: set[bytes]) -> bytes:
+def _hash(batch: BatchReader, archive_id: str, given: Given) -> bytes:
     """Hash the records of a run as `BatchWriter` does.
 
-    given: digests of bodies that were checked already; grows.
+    given: which bodies and contents were checked already; grows.
     """
-    told, body, name = blake3(), blake3(), b""
+    told, body = blake3(), blake3()
+    name: Record | None = None
     for record in batch.records(archive_id, given):
         if record.kind is Kind.PIECE:
             body.update(record.data)
             continue
-        _check_body(batch, body, name)
-        name = b""
-        if record.kind is Kind.BODY:
-            body, name = blake3(), record.data
+        _check_pieces(batch, body, name)
+        name = None
+        if record.kind in PIECES:
+            body, name = blake3(), record
         else:
             hash_record(told, record)
-    _check_body(batch, body, name)
+    _check_pieces(batch, body, name)
     return told.digest()
 
 
-def _check_body(batch: BatchReader, body: blake3, name: bytes) -> None:
-    if name and body.digest() != name:
+def _check_pieces(batch: BatchReader, found: blake3, named: Record | None) -> None:
+    if named is not None and found.digest() != named.data:
         raise StoreError(
-            f"bodies/{batch.name}.parquet: the body {name.hex()} does not fit its hash"
+            f"{PIECES[named.kind]}/{batch.name}.parquet: {named.data.hex()} does not fit its hash"
         )

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...tape.exchange import Exchange, Headers
+from ...tape.folders.manifest import read_rows
 from ...tape.records.codec import (
     Apart,
     BadRecord,
@@ -25,12 +26,13 @@ from ...tape.records.codec import (
 )
 from ...tape.records.events import CHAIN_START, link_of
 from ...tape.records.msgpack_limits import check_values
-from ...tape.records.tape_file import Kind, Record
+from ...tape.records.tape_file import Given, Kind, Record
 from ..errors import StoreError, StoreTooNew
 from . import FILE_VERSION, VERSION
 from .schema import FILES_KEY, SCHEMAS, STEPS, VERSION_KEY
 from .seal import FileSum, check_sum, fits_seal, parse_files, sum_file
 from .storage import Place
+from .writing import NUMBER_BYTES, PIECES
 
 FOLDERS = tuple(SCHEMAS)
 _READ = {
@@ -54,6 +56,8 @@ class BatchReader:
         self._place = place
         self.name = name
         self._files: dict[str, pq.ParquetFile] = {}
+        self._pieces: dict[str, dict[bytes, list[int]]] = {}
+        """Groups by the digests in them, of a table of pieces."""
         self._open = contextlib.ExitStack()
         try:
             with self._reading(STEPS):
@@ -88,26 +92,23 @@ class BatchReader:
         """
         return [row for group in self._groups("runs") for row in self._rows("runs", group)]
 
-    def records(self, archive_id: str, given: set[bytes] | None = None) -> Iterator[Record]:
-        """Give the records of a run as they were put: the run, its events, its exchanges with what they need.
+    def records(self, archive_id: str, given: Given | None = None) -> Iterator[Record]:
+        """Give the records of a run as they were put: the run, its events, its folder, its exchanges, with what they need.
 
-        given: digests of bodies that were given already; grows.
+        given: which bodies and contents were given already; grows.
         Raises: StoreError.
         """
         run = self._run(archive_id)
+        given = set() if given is None else given
         yield Record(Kind.RUN, run["record"])
         yield from self._events(run)
+        yield from self._folder(archive_id, given)
         messages = self._messages(run)
         message = next(messages, None)
-        given = set() if given is None else given
         for exchange in self._exchanges(archive_id):
             for spilled in exchange.spilled:
                 for digest in spilled.files:
-                    if digest not in given:
-                        given.add(digest)
-                        yield Record(Kind.BODY, digest)
-                        for piece in self.body(digest):
-                            yield Record(Kind.PIECE, piece)
+                    yield from self._in_pieces(Kind.BODY, digest, given)
             yield Record(Kind.EXCHANGE, encode_exchange(exchange))
             while message is not None and message[0] <= exchange.seq:
                 yield Record(Kind.MESSAGE, message[1])
@@ -138,10 +139,45 @@ class BatchReader:
 
         Raises: StoreError.
         """
-        for group in self._body_groups().get(digest, ()):
-            for row in self._rows("bodies", group):
+        return self._read_pieces("bodies", digest)
+
+    def _read_pieces(self, folder: str, digest: bytes) -> Iterator[bytes]:
+        for group in self._piece_groups(folder).get(digest, ()):
+            for row in self._rows(folder, group):
                 if row["digest"] == digest:
                     yield row["data"]
+
+    def _in_pieces(self, kind: Kind, digest: bytes, given: Given) -> Iterator[Record]:
+        if (kind, digest) in given:
+            return
+        given.add((kind, digest))
+        yield Record(kind, digest)
+        for piece in self._read_pieces(PIECES[kind], digest):
+            yield Record(Kind.PIECE, piece)
+
+    def _folder(self, archive_id: str, given: Given) -> Iterator[Record]:
+        contents = self._piece_groups("contents")
+        with self._reading("folders"):
+            rows = read_rows(self._folder_rows(archive_id))
+            for number, (packed, files) in enumerate(rows):
+                for entry in files.values():
+                    if entry.digest in contents:
+                        yield from self._in_pieces(Kind.CONTENT, entry.digest, given)
+                yield Record(Kind.FOLDER, number.to_bytes(NUMBER_BYTES, "big") + packed)
+
+    def _folder_rows(self, archive_id: str) -> Iterator[bytes]:
+        count = 0
+        for group in self._groups("folders"):
+            with self._reading("folders"):
+                named = self._group("folders", group, ["archive_id"])["archive_id"].unique()
+            if archive_id not in named.to_pylist():
+                continue
+            for row in self._rows("folders", group, archive_id):
+                if row["number"] != count:
+                    found = f"{row['number']!r:.20}"
+                    raise self._bad("folders", f"savepoint {found} where {count} belongs")
+                count += 1
+                yield _bytes(row["record"])
 
     def _run(self, archive_id: str) -> dict[str, Any]:
         for row in self.runs():
@@ -201,11 +237,15 @@ class BatchReader:
                 )
         return sorted(found)
 
-    def _body_groups(self) -> dict[bytes, list[int]]:
-        found: dict[bytes, list[int]] = {}
-        for group in self._groups("bodies"):
-            for digest in self._group("bodies", group, ["digest"])["digest"].unique().to_pylist():
-                found.setdefault(digest, []).append(group)
+    def _piece_groups(self, folder: str) -> dict[bytes, list[int]]:
+        found = self._pieces.get(folder)
+        if found is None:
+            found = self._pieces[folder] = {}
+            for group in self._groups(folder):
+                with self._reading(folder):
+                    named = self._group(folder, group, ["digest"])["digest"].unique()
+                for digest in named.to_pylist():
+                    found.setdefault(digest, []).append(group)
         return found
 
     def _groups(self, folder: str) -> range:

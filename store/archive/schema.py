@@ -78,6 +78,16 @@ SCHEMAS = {
     "bodies": pa.schema(
         [("digest", pa.binary()), ("part", pa.int32()), ("data", pa.binary())],
     ),
+    "contents": pa.schema(
+        [("digest", pa.binary()), ("part", pa.int32()), ("data", pa.binary())],
+    ),
+    "folders": pa.schema(
+        [
+            *_RUN,
+            ("number", pa.int64()),
+            ("record", pa.binary()),
+        ]
+    ),
     STEPS: pa.schema(
         [
             *_RUN,
@@ -108,6 +118,8 @@ WORDS = {
     "events": ["run", "archive_id", "kind"],
     "messages": ["run", "archive_id", "kind", "from_client"],
     "bodies": ["digest"],
+    "contents": ["digest"],
+    "folders": ["run", "archive_id"],
     STEPS: ["run", "archive_id", "class", "verdict", "method", "host", "path", "status", "fault", "file"],
 }  # fmt: skip
 """Columns whose values come again and again. The others have no dictionary: it would cut the one piece apart in which
@@ -123,6 +135,8 @@ GROUP_ROWS = {
     "events": 20_000,
     "messages": 5000,
     "bodies": 1000,
+    "contents": 1000,
+    "folders": 1000,
     STEPS: 50_000,
 }
 """Most rows of a group: what is packed in one piece, and read to get at one of them."""

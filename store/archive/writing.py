@@ -41,6 +41,10 @@ from .storage import Place
 
 _LEVEL = 9
 _KEY_BYTES = 16
+NUMBER_BYTES = 8
+"""Of a record of a folder: its number, before what it says."""
+PIECES = {Kind.BODY: "bodies", Kind.CONTENT: "contents"}
+"""Tables of what is kept in pieces."""
 _HASH_BYTES = 8
 """Of a body, in `steps`: to find equal ones; they are a third of that table as it is."""
 _SORTED = frozenset(("run", "archive_id", "seq", "number", "started", "at"))
@@ -75,6 +79,8 @@ class BatchWriter:
         self._runs: list[_Run] = []
         self._digest = b""
         self._part = 0
+        self._pieces = ""
+        """Table of what the pieces at hand are of."""
         self.raw_bytes = 0
         """Of all that was put, before packing."""
 
@@ -105,7 +111,7 @@ class BatchWriter:
         Raises: BadRecord, where it is none, or an event does not follow the one before; StoreUnwritable.
         """
         self.raw_bytes += len(record.data)
-        if record.kind not in (Kind.BODY, Kind.PIECE):
+        if record.kind not in (*PIECES, Kind.PIECE):
             hash_record(self._runs[-1].digest, record)
         if record.kind is Kind.EVENT:
             self._put_event(record.data)
@@ -113,10 +119,12 @@ class BatchWriter:
             self._put_exchange(record.data)
         elif record.kind is Kind.MESSAGE:
             self._put_message(record.data)
-        elif record.kind is Kind.BODY:
-            self._digest, self._part = record.data, 0
+        elif record.kind is Kind.FOLDER:
+            self._put_folder(record.data)
+        elif record.kind in PIECES:
+            self._pieces, self._digest, self._part = PIECES[record.kind], record.data, 0
         elif record.kind is Kind.PIECE:
-            self._table("bodies").add(
+            self._table(self._pieces).add(
                 {"digest": self._digest, "part": self._part, "data": record.data}, len(record.data)
             )
             self._part += 1
@@ -187,6 +195,11 @@ class BatchWriter:
             },
             len(data),
         )
+
+    def _put_folder(self, data: bytes) -> None:
+        number = int.from_bytes(data[:NUMBER_BYTES], "big")
+        row = {**self._runs[-1].key, "number": number, "record": data[NUMBER_BYTES:]}
+        self._table("folders").add(row, len(data))
 
     def _put_message(self, data: bytes) -> None:
         run, table = self._runs[-1], self._table("messages")

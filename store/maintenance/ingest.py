@@ -10,7 +10,7 @@ Rules:
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..keys import ERASED_ROW, REWRITTEN_ROWS, number_key, pair_key
 from ..lmdb.database import Database
 from ..tables.events import EventLog
 from ..tables.exchanges import Exchanges, Record
+from ..tables.folders import Content, Folders
 from ..tables.run_info import Owner, RunInfo, RunStatus
 from ..tables.runs import RunList, check_name, is_alive
 from ..tables.websocket_messages import Messages
@@ -45,6 +46,7 @@ class Ingest:
         log: EventLog,
         exchanges: Exchanges,
         messages: Messages,
+        folders: Folders,
     ) -> None:
         """Begin with no run. Use it as a context manager: what was not published is dropped in the end."""
         self._database = database
@@ -52,6 +54,7 @@ class Ingest:
         self._log = log
         self._exchanges = exchanges
         self._messages = messages
+        self._folders = folders
         self._failures = self._count_failures()
         self._begun: list[int] = []
         self._chains: dict[int, tuple[int, bytes]] = {}
@@ -119,6 +122,14 @@ class Ingest:
         """Take a message of a WebSocket; see `store.messages.append`."""
         self._messages.append(run, seq, number, message)
         self._wait()
+
+    def put_contents(self, run: int, contents: Iterable[Content]) -> None:
+        """Take contents of files of a run's folder; see `store.folders.add_contents`. Raises: StoreUnwritable."""
+        self._folders.add_contents(run, contents)
+
+    def put_folder(self, run: int, number: int, packed: bytes) -> None:
+        """Take a manifest or savepoint, after its contents; see `store.folders.rows`. Raises: StoreUnwritable."""
+        self._folders.put(run, number, packed)
 
     def publish(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
         """Put runs that were begun onto the list, all at once; give them as they now stand.

@@ -6,7 +6,7 @@ are there in one transaction or in several, but a manifest never before its cont
 first put into them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from secrets import randbits
 from typing import NamedTuple
 
@@ -135,6 +135,14 @@ class Folders:
         self, run: int, number: int, packed: bytes, contents: Iterable[Content], folder: bytes
     ) -> None:
         self.add_contents(run, contents)
+        self._put(run, number, packed, folder)
+
+    def put(self, run: int, number: int, packed: bytes) -> None:
+        """Save a manifest or savepoint as `rows` gave it, once its contents are saved. Raises: StoreUnwritable."""
+        self._make_tables()
+        self._put(run, number, packed, b"")
+
+    def _put(self, run: int, number: int, packed: bytes, folder: bytes) -> None:
         row = self._database.row(FOLDERS, pair_key(run, number), record_codec.pack(packed))
 
         def operation(transaction: lmdb.Transaction) -> None:
@@ -196,6 +204,21 @@ class Folders:
                 return list(self._steps(transaction, info.number))
         except BadRecord as error:
             raise LogCorrupt(f"a savepoint of run {info.id}: {error}") from error
+
+    def rows(self, info: RunInfo) -> Iterator[bytes]:
+        """Give what is stored of a run's folder, packed: its manifest, then each savepoint. Raises: LogCorrupt."""
+        number = 0
+        while FOLDERS in self._database.tables:
+            try:
+                with self._database.reading() as transaction:
+                    data = self._database.read(transaction, FOLDERS, pair_key(info.number, number))
+                    packed = None if data is None else record_codec.unpack(data)
+            except BadRecord as error:
+                raise LogCorrupt(f"savepoint {number} of run {info.id}: {error}") from error
+            if packed is None:
+                return
+            yield packed
+            number += 1
 
     def _load(self, transaction: lmdb.Transaction, run: int) -> Manifest | None:
         data = self._database.read(transaction, FOLDERS, pair_key(run, 0))

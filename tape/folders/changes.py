@@ -76,6 +76,16 @@ def _is_other(
     return differs(path, was, now) if differs is not None else True
 
 
+def only_sure(before: Manifest, after: Manifest, changes: list[FileEffect]) -> list[FileEffect]:
+    """Leave out what came and went of a folder that was not listed to its end, before or after: nobody knows it."""
+    return [
+        one
+        for one in changes
+        if not (after.omitted and one.change is Change.DELETED)
+        and not (before.omitted and one.change is Change.CREATED)
+    ]
+
+
 def find_renamed_folders(before: Manifest, after: Manifest) -> int:
     """Count the folders that were there before and have another name now: an overlay may refuse that."""
     inodes = {entry.inode: path for path, entry in before.entries.items() if entry.is_folder}

@@ -4,7 +4,7 @@ Paths are bytes, relative, with slashes between their parts: names need not be U
 names in `left_out`. Source of the kinds: inode(7).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from ..records.codec import BadRecord, pack_map, unpack
 
 DIGEST_BYTES = 32
+SECRET = "secret"
+"""Why the content of a file is not saved in which a rule of redaction finds something."""
 _VERSION = 1
 
 
@@ -44,6 +46,8 @@ class Entry(NamedTuple):
     """Time of the last change of anything: with `inode` it tells on one machine whether a file was touched at all."""
     unsaved: str = ""
     """Why the content is not in the store, in one word or two; empty where it is, or nobody asked for it."""
+    placeholders: tuple[tuple[int, int], ...] = ()
+    """Where placeholders stand in the content, by first byte and size: the run was rewritten under rules that came later."""
 
     @property
     def is_folder(self) -> bool:
@@ -100,6 +104,8 @@ class Manifest:
     """Of the start: how many folders the command renamed since, once it has ended."""
     seq: int = 0
     """The exchange before which it was taken; 0 of the start."""
+    imported: bool = False
+    """Whether it came out of a tape file: whoever made that chose what it says."""
 
     @property
     def size(self) -> int:
@@ -140,6 +146,7 @@ def pack_manifest(manifest: Manifest) -> bytes:
             "rules": manifest.rules,
             "renamed": manifest.renamed,
             "seq": manifest.seq,
+            "imported": manifest.imported,
         }
     )
 
@@ -164,6 +171,7 @@ def unpack_manifest(data: bytes) -> Manifest:
             rules=value["rules"],
             renamed=value["renamed"],
             seq=value["seq"],
+            imported=value.get("imported", False),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BadRecord(f"no manifest: {error!r}") from error
@@ -191,6 +199,7 @@ class Step(NamedTuple):
             manifest.rules,
             0,
             self.seq,
+            manifest.imported,
         )
 
 
@@ -226,6 +235,30 @@ def unpack_step(data: bytes) -> Step:
 
 def _entry(row: list[Any]) -> Entry:
     return Entry(Kind(row[0]), *row[1:])
+
+
+def find_saved(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+    """Find the files whose contents are in the store, where contents were to be saved."""
+    return {
+        path: entry
+        for path, entry in entries.items()
+        if entry.kind is Kind.FILE and entry.digest and not entry.unsaved
+    }
+
+
+def read_rows(rows: Iterable[bytes]) -> Iterator[tuple[bytes, dict[bytes, Entry]]]:
+    """Yield a packed manifest and the packed savepoints behind it, each with the files whose contents it is the first to have.
+
+    Raises: BadRecord.
+    """
+    saved = False
+    for number, packed in enumerate(rows):
+        if number == 0:
+            manifest = unpack_manifest(packed)
+            saved, entries = manifest.saved, manifest.entries
+        else:
+            entries = unpack_step(packed).written
+        yield packed, find_saved(entries) if saved else {}
 
 
 def show_path(path: bytes) -> str:

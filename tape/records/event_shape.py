@@ -205,6 +205,7 @@ MAY: dict[str, _Is] = {
     "ignored": _each(_row(_text, _map_of(_each(_text)))),
     "unfinished": _each(_int),
     "unknown": _each(_int),
+    "in_folder": _int,
 }
 """What a key holds, where it is there, in whatever kind that does not say otherwise."""
 _OWN = {

@@ -47,6 +47,8 @@ class Rewritten(NamedTuple):
     """The hash in which the log ended before it was linked anew; empty where no event was replaced."""
     texts: tuple[bytes, ...] = ()
     """Hashes of texts in which placeholders stand that nothing else tells of."""
+    in_folder: int = 0
+    """How many paths of the working folder's manifest changed, or files of it."""
 
     def to_events(self) -> list[Event]:
         """Give the events that say so."""
@@ -61,6 +63,7 @@ class Rewritten(NamedTuple):
                     "events": self.events[at : at + ROWS],
                     "chain": self.chain,
                     "texts": self.texts[at : at + ROWS],
+                    **({"in_folder": self.in_folder} if self.in_folder and not at else {}),
                 },
             )
             for at in range(0, rows, ROWS)
@@ -83,6 +86,7 @@ class Rewritten(NamedTuple):
             ],
             "events": [{"number": one.number, "before": one.before.hex()} for one in self.events],
             "chain": self.chain.hex(),
+            "in_folder": self.in_folder,
         }
 
 
@@ -96,6 +100,7 @@ def read_rewritten(event: Event) -> Rewritten:
         tuple(ReplacedEvent(*row) for row in data["events"]),
         data["chain"],
         tuple(data["texts"]),
+        data.get("in_folder", 0),
     )
 
 
@@ -111,6 +116,7 @@ def join_rewrites(found: Iterable[Rewritten]) -> list[Rewritten]:
             exchanges=last.exchanges + one.exchanges,
             events=last.events + one.events,
             texts=last.texts + one.texts,
+            in_folder=last.in_folder + one.in_folder,
         )
     return joined
 

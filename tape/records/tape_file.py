@@ -60,9 +60,13 @@ class Kind(IntEnum):
     BODY = 5
     """32 bytes: the hash that names a spilled body, or the list of its pieces; its bytes follow in pieces."""
     PIECE = 6
-    """The next bytes of the body before it."""
+    """The next bytes of the body or content before it."""
     END = 7
     """BLAKE3 over all records before it."""
+    CONTENT = 8
+    """32 bytes: the hash of a file in the working folder; its bytes follow in pieces."""
+    FOLDER = 9
+    """Number (8 bytes, big endian), then what the working folder held: at the start (0), or how it differs at a savepoint."""
 
 
 class Record(NamedTuple):
@@ -70,6 +74,10 @@ class Record(NamedTuple):
 
     kind: Kind
     data: bytes
+
+
+Given = set[tuple[Kind, bytes]]
+"""Which bodies and contents were given already, by their hashes."""
 
 
 class TapeTooNewRecord(BadRecord):

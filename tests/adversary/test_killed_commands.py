@@ -23,7 +23,7 @@ from playhead.tests.support import prepared
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.kept import kept_bytes
-from playhead.tests.support.stored import record_all
+from playhead.tests.support.stored import folder_of, record_all
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -121,6 +121,7 @@ class Home:
                     messages,
                     log,
                     store.index.fingerprints(info),
+                    folder_of(store, info),
                 )
         return found
 
@@ -242,7 +243,7 @@ def _is_imported(home: Home, before: dict[str, object], unkilled: dict[str, obje
 def _has_lines(home: Home, before: dict[str, object], unkilled: dict[str, Any]) -> None:
     now: dict[str, Any] = home.here()
     assert now.keys() == unkilled.keys()
-    for name, (*_, exchanges, _, _, _, index) in now.items():  # but for the time of the import
+    for name, (*_, exchanges, _, _, _, index, _) in now.items():  # but for the time of the import
         assert (exchanges, index) == (unkilled[name][5], unkilled[name][9]), name
     assert all(now[name] == one for name, one in before.items())
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from playhead.store import Store
 from playhead.store.deltas.records import KEY_BYTES
+from playhead.tape.folders.manifest import read_rows
 from playhead.tape.records.codec import encode_exchange
 
 
@@ -17,6 +18,11 @@ def kept_bytes(folder: Path) -> Iterator[tuple[str, bytes]]:
         for run in store.runs.all():
             for exchange in store.exchanges.all(run):
                 yield f"{run.id} {exchange.seq}", encode_exchange(exchange)
+            for packed, files in read_rows(store.folders.rows(run)):
+                yield f"{run.id} folder", packed
+                for entry in files.values():
+                    if store.folders.holds(entry.digest):
+                        yield f"content {entry.digest.hex()}", store.folders.read(entry.digest)
         database, records = store._database, store.exchanges._records
         with database.reading() as transaction:
             with transaction.cursor(database.tables["openings"]) as cursor:

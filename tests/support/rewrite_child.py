@@ -16,8 +16,9 @@ from playhead.proxy.cli import cli
 from playhead.proxy.operations import retention, rewrite
 from playhead.store.archive import batch_index
 from playhead.store.maintenance import compact, ingest, removal
+from playhead.store.tables import folders
 from playhead.timeline.archiving import move_runs
-from playhead.timeline.rewriting import rewrite_run
+from playhead.timeline.rewriting import rewrite_folder, rewrite_run
 
 _TRACED = frozenset(
     module.__file__
@@ -25,6 +26,8 @@ _TRACED = frozenset(
         rewrite,
         retention,
         rewrite_run,
+        rewrite_folder,
+        folders,
         move_runs,
         ingest,
         removal,

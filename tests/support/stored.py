@@ -4,7 +4,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from blake3 import blake3
+
 from playhead.store import RunInfo, Store
+from playhead.store.tables.folders import Content
 from playhead.tape.exchange import (
     Chunk,
     Close,
@@ -13,6 +16,15 @@ from playhead.tape.exchange import (
     RedactedText,
     RequestClass,
     WebSocketSummary,
+)
+from playhead.tape.folders.manifest import (
+    SECRET,
+    Entry,
+    GitState,
+    Kind,
+    Manifest,
+    find_saved,
+    find_step,
 )
 
 from .exchanges import make_exchange, make_intent, make_record, make_response
@@ -54,7 +66,60 @@ async def record_all(store: Store, name: str = "night") -> RunInfo:
             for number, message in enumerate(messages):
                 store.messages.append(info.number, exchange.seq, number, message)
         await store.exchanges.save(info.number, partial(make_record, exchange))
+    save_folder(store, info, name)
     return await store.runs.seal(info, reason="done", at_ns=99)
+
+
+def save_folder(store: Store, info: RunInfo, name: str) -> None:
+    """Save a folder with every kind of path, and two savepoints of it."""
+    files = {
+        b"a": b"one",
+        b"own": name.encode(),
+        b"sub/\xff": b"",
+        b"sub/large": LARGE[: 1 << 20] + b"and more",
+    }
+    start = Manifest(
+        b"/work",
+        {
+            b"sub": Entry(Kind.FOLDER, 0o755),
+            **{path: file_entry(one) for path, one in files.items()},
+        }
+        | {
+            b"link": Entry(Kind.LINK, 0o777, target=b"/etc"),
+            b"secret": file_entry(b"x")._replace(unsaved=SECRET),
+        },
+        {b"build": "ignored"},
+        1,
+        git=GitState("ab" * 20, "main", ("a",), 1),
+        saved=True,
+    )
+    then = replace(start, entries={**start.entries, b"a": file_entry(b"two")}, seq=3)
+    last = {path: one for path, one in then.entries.items() if not path.startswith(b"sub")}
+    end = replace(then, entries=last, seq=4)
+    contents = [content(data) for data in files.values()]
+    store.folders.save(info.number, start, contents)
+    store.folders.save_step(info.number, 1, find_step(start, then), [content(b"two")])
+    store.folders.save_step(info.number, 2, find_step(then, end), [])
+
+
+def content(data: bytes) -> Content:
+    """Give a content with its hash."""
+    return Content(blake3(data).digest(), data)
+
+
+def file_entry(data: bytes) -> Entry:
+    """Give the entry of a file."""
+    return Entry(Kind.FILE, 0o644, len(data), 7, blake3(data).digest())
+
+
+def folder_of(store: Store, info: RunInfo) -> tuple[Any, ...]:
+    """Give all that a store holds of a run's folder: manifest, savepoints, and every content."""
+    start = store.folders.find(info)
+    steps = store.folders.list_savepoints(info)
+    entries = [start.entries if start else {}, *(step.written for step in steps)]
+    digests = {one.digest for step in entries for one in find_saved(step).values()}
+    read = {digest: store.folders.read(digest) for digest in digests}
+    return start and replace(start, imported=False), steps, read
 
 
 def all_of(store: Store, name: str) -> tuple[Any, ...]:
@@ -71,4 +136,5 @@ def all_of(store: Store, name: str) -> tuple[Any, ...]:
         list(store.messages.all(info, 4)),
         list(store.bodies.read(large.spilled)),
         store.index.fingerprints(info),
+        folder_of(store, info),
     )

@@ -21,7 +21,7 @@ from ...tape.records.codec import BadRecord, encode_exchange
 from ...tape.records.event_shape import check_event
 from ...tape.records.events import EventKind, content_hash, decode_event
 from ...tape.records.rewritten import read_rewritten, replace_hashes
-from ...tape.records.tape_file import Record
+from ...tape.records.tape_file import Given, Record
 from ..checks.integrity import verify_run
 from ..formats.tape_file import RecordIngest, find_unfit, records_of
 from ..reading.contract_row import ContractRow
@@ -72,7 +72,7 @@ def archive_runs(
         store.archive.begin(place.name, batch)
         taken: list[RunInfo] = []
         with BatchWriter(place, batch, host) as writer:
-            bodies: set[bytes] = set()
+            given: Given = set()
             while left and len(taken) < _BATCH_RUNS and writer.raw_bytes < _BATCH_BYTES:
                 run = left.pop(0)
                 wrong = verify_run(store, run).problems
@@ -82,7 +82,7 @@ def archive_runs(
                 if unfit := find_unfit(store, run):
                     moved.refused.append((run, f"it would not come back: {unfit}"))
                     continue
-                _put_run(writer, run, secrets.token_hex(16), records_of(store, run, bodies))
+                _put_run(writer, run, secrets.token_hex(16), records_of(store, run, given))
                 taken.append(run)
                 done += run.exchanges
                 progress(done, total)
@@ -255,7 +255,7 @@ def _rewrite(
         store.archive.begin(place.name, new)
         with BatchReader(place, old) as batch, BatchWriter(place, new, host) as writer:
             labels = {row["archive_id"]: row["labels"] for row in batch.runs()}
-            given: set[bytes] = set()
+            given: Given = set()
             for one in kept:
                 records = batch.records(one.id, given)
                 writer.begin(one.id, next(records), labels[one.id])

@@ -65,7 +65,7 @@ class _RunCheck:
         self._hashes: dict[int, bytes] = {}
         self._said: dict[int, bytes] = {}
         self._ended: set[int] = set()
-        self._body: tuple[bytes, blake3] | None = None
+        self._body: tuple[Record, blake3] | None = None
         self._messages: tuple[int, blake3] = (0, blake3())
 
     def take(self, record: Record) -> Iterator[Problem]:
@@ -77,8 +77,8 @@ class _RunCheck:
             self._body[1].update(record.data)
             return
         yield from self._end_body()
-        if record.kind is Kind.BODY:
-            self._body = (record.data, blake3())
+        if record.kind in (Kind.BODY, Kind.CONTENT):
+            self._body = (record, blake3())
         elif record.kind is Kind.EVENT:
             self._note(record.data)
         elif record.kind is Kind.EXCHANGE:
@@ -127,5 +127,6 @@ class _RunCheck:
 
     def _end_body(self) -> Iterator[Problem]:
         body, self._body = self._body, None
-        if body is not None and body[1].digest() != body[0]:
-            yield Problem(0, 0, f"the body {body[0].hex()} in its archive does not fit its hash")
+        if body is not None and body[1].digest() != body[0].data:
+            what = f"{body[0].kind.name.lower()} {body[0].data.hex()}"
+            yield Problem(0, 0, f"the {what} in its archive does not fit its hash")

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 from blake3 import blake3
 
-from ...store import LogCorrupt, RunInfo, RunStatus, Store
+from ...store import LogCorrupt, RunInfo, RunStatus, Store, StoreError
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Exchange, Fingerprint, Seq
+from ...tape.folders.manifest import Entry as FolderEntry
+from ...tape.folders.manifest import read_rows, show_path
 from ...tape.matching.index import Entry
 from ...tape.records.codec import BadRecord, encode_exchange, encode_message
 from ...tape.records.event_shape import check_event
@@ -153,6 +155,7 @@ def _verify(
         for seq in sorted(index.rows.keys() - set(held) - lost)
         if not store.exchanges.holds(run, seq)
     ]
+    problems += _check_folder(store, run)
     found = tuple(join_rewrites(told.rewritten))
     return Verified(run, len(held), unproven, tuple(sorted(problems, key=_place)), found)
 
@@ -176,6 +179,26 @@ def _check_log(store: Store, run: RunInfo, told: _Told) -> Iterator[Problem]:
         if event.kind is EventKind.REWRITTEN:
             yield from _check_rewritten(event, told)
         _note(event, told)
+
+
+def _check_folder(store: Store, run: RunInfo) -> Iterator[Problem]:
+    """Check that what was saved of the working folder can be had back."""
+    seen = set[bytes]()
+    try:
+        for _, files in read_rows(store.folders.rows(run)):
+            for path, entry in files.items():
+                if entry.digest not in seen:
+                    seen.add(entry.digest)
+                    yield from _check_content(store, path, entry)
+    except (BadRecord, LogCorrupt) as error:
+        yield Problem(0, 0, f"its working folder: {error}")
+
+
+def _check_content(store: Store, path: bytes, entry: FolderEntry) -> Iterator[Problem]:
+    try:
+        store.folders.read(entry.digest)
+    except StoreError as error:
+        yield Problem(0, 0, f"its working folder: {show_path(path)}: {error}")
 
 
 def _check_rewritten(event: Event, told: _Told) -> Iterator[Problem]:
@@ -339,13 +362,12 @@ def render_rewritten(one: Rewritten) -> str:
     """Say by which rules a run was rewritten, when, and how much of it."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.at_ns // 10**9))
     names = ", ".join(plain(rule, 80) for rule in one.rules)
-    return (
-        f"rewritten by rule {names} at {at}: {count_rewritten(len(one.exchanges), len(one.events))}"
-    )
+    counts = count_rewritten(len(one.exchanges), len(one.events), one.in_folder)
+    return f"rewritten by rule {names} at {at}: {counts}"
 
 
-def count_rewritten(exchanges: int, events: int) -> str:
-    """Say how many exchanges and events were rewritten."""
-    counts = ((exchanges, "exchange"), (events, "event"))
+def count_rewritten(exchanges: int, events: int, files: int) -> str:
+    """Say how many exchanges, events and files of the working folder were rewritten."""
+    counts = ((exchanges, "exchange"), (events, "event"), (files, "file"))
     said = [f"{count} {word}{'s' if count != 1 else ''}" for count, word in counts if count]
     return ", ".join(said) or "its command alone"

@@ -1,17 +1,23 @@
 """Export a run as a tape file, and import it: what the file contains, and the checks before anything is stored.
 
 A file holds a run, and before a playback its tape. What it holds is what the store held: events with their chain,
-exchanges, messages, bodies; placeholders stand where secrets stood.
+exchanges, messages, bodies, what the working folder held with the contents that were saved; placeholders stand where
+secrets stood.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from blake3 import blake3
+
 from ...store import Ingest, RunInfo, RunOpen, RunStatus, Store, StoreError, StoreTooNew
 from ...store import Record as StoredRecord
+from ...store.tables.folders import Content
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import Exchange
+from ...tape.folders.manifest import Entry, find_saved, read_rows
+from ...tape.folders.untrusted import ImportedFolder
 from ...tape.records.codec import (
     BadRecord,
     decode_exchange,
@@ -25,13 +31,29 @@ from ...tape.records.event_shape import check_event
 from ...tape.records.events import CHAIN_START, Event, EventKind, content_hash, decode_event
 from ...tape.records.msgpack_limits import check_values
 from ...tape.records.rewritten import read_rewritten, replace_hashes
-from ...tape.records.tape_file import Kind, Record, TapeTooNewRecord, TapeWriter, read_records
+from ...tape.records.tape_file import (
+    Given,
+    Kind,
+    Record,
+    TapeTooNewRecord,
+    TapeWriter,
+    read_records,
+)
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16
 _FINGERPRINT_BYTES = 16
-_VALUE_AT = {Kind.EVENT: len(CHAIN_START), Kind.MESSAGE: _KEY_BYTES}
+_NUMBER_BYTES = 8
+_PIECE_BYTES = 1 << 20
+_MOST_CONTENT_BYTES = 1 << 30
+"""The highest `files.max_file_mib`: a content is held in memory."""
+_VALUE_AT = {
+    Kind.EVENT: len(CHAIN_START),
+    Kind.MESSAGE: _KEY_BYTES,
+    Kind.FOLDER: _NUMBER_BYTES,
+}
 """Where the packed value of a record begins."""
+_WITH_PIECES = (Kind.BODY, Kind.CONTENT)
 Progress = Callable[[int, int], None]
 
 
@@ -51,10 +73,10 @@ def export_tape(
     writer = TapeWriter(write)
     total = sum(run.exchanges for run in runs)
     done = 0
-    bodies: set[bytes] = set()
+    given: Given = set()
     try:
         for run in runs:
-            for record in records_of(store, run, bodies):
+            for record in records_of(store, run, given):
                 writer.put(*record)
                 done += record.kind is Kind.EXCHANGE
                 progress(done, total)
@@ -85,19 +107,22 @@ def _row(run: RunInfo) -> dict[str, Any]:
     }
 
 
-def records_of(store: Store, run: RunInfo, bodies: set[bytes]) -> Iterator[Record]:
-    """Give what a store holds of a run: its row, its events, then its exchanges, each after the bodies it needs.
+def records_of(store: Store, run: RunInfo, given: Given) -> Iterator[Record]:
+    """Give what a store holds of a run: its row, its events, its folder, its exchanges.
 
-    bodies: digests of those that were given already; grows.
+    Contents of files come before the manifest that needs them, bodies before their exchange.
+
+    given: what was given already; grows.
     Raises: LogCorrupt.
     """
     yield Record(Kind.RUN, pack_map(_row(run)))
     for value in store.events.raw(run):
         yield Record(Kind.EVENT, value)
+    yield from _folder_records(store, run, given)
     for exchange in store.exchanges.all(run):
         for digest in _files(exchange):
-            if digest not in bodies:
-                bodies.add(digest)
+            if (Kind.BODY, digest) not in given:
+                given.add((Kind.BODY, digest))
                 yield Record(Kind.BODY, digest)
                 for piece in store.bodies.read_file(digest):
                     yield Record(Kind.PIECE, piece)
@@ -106,6 +131,19 @@ def records_of(store: Store, run: RunInfo, bodies: set[bytes]) -> Iterator[Recor
             for number, message in enumerate(store.messages.all(run, exchange.seq)):
                 key = exchange.seq.to_bytes(8, "big") + number.to_bytes(8, "big")
                 yield Record(Kind.MESSAGE, key + encode_message(message))
+
+
+def _folder_records(store: Store, run: RunInfo, given: Given) -> Iterator[Record]:
+    for number, (packed, files) in enumerate(read_rows(store.folders.rows(run))):
+        for entry in files.values():
+            name = Kind.CONTENT, entry.digest
+            if name not in given and store.folders.holds(entry.digest):
+                given.add(name)
+                yield Record(*name)
+                data = store.folders.read(entry.digest)
+                for at in range(0, max(len(data), 1), _PIECE_BYTES):
+                    yield Record(Kind.PIECE, data[at : at + _PIECE_BYTES])
+        yield Record(Kind.FOLDER, number.to_bytes(_NUMBER_BYTES, "big") + packed)
 
 
 def _files(exchange: Exchange) -> list[bytes]:
@@ -121,7 +159,8 @@ class RecordIngest:
         self._ingest = ingest
         self._restored = restored
         self._runs: list[RunInfo] = []
-        self._bodies: set[bytes] = set()
+        self._given: Given = set()
+        self._folder = ImportedFolder()
         self._hashes: dict[int, bytes] = {}
         """What the log of the run at hand says of its exchanges that are yet to come."""
         self._events = 0
@@ -134,21 +173,38 @@ class RecordIngest:
         self.exchanges = 0
 
     def files(self, records: Iterator[Record]) -> Iterator[Record]:
-        """Keep the bodies among records; give the others."""
+        """Keep the bodies and contents among records; give the others."""
         record = next(records, None)
         while record is not None:
-            if record.kind is not Kind.BODY:
+            if record.kind not in _WITH_PIECES:
                 yield record
                 record = next(records, None)
                 continue
             pieces = _Pieces(records)
             if len(record.data) != _DIGEST_BYTES:
                 raise BadRecord(
-                    f"a body's hash of {len(record.data)} bytes; expected {_DIGEST_BYTES}"
+                    f"the hash of a {record.kind.name.lower()} has {len(record.data)} bytes; expected {_DIGEST_BYTES}"
                 )
-            self._store.bodies.keep_file(record.data, pieces)
-            self._bodies.add(record.data)
+            if record.kind is Kind.BODY:
+                self._store.bodies.keep_file(record.data, pieces)
+            else:
+                self._take_content(record.data, pieces)
+            self._given.add((record.kind, record.data))
             record = pieces.after
+
+    def _take_content(self, digest: bytes, pieces: Iterable[bytes]) -> None:
+        if not self._runs:
+            raise BadRecord("a content before any run")
+        parts, size = [], 0
+        for piece in pieces:
+            parts.append(piece)
+            size += len(piece)
+            if size > _MOST_CONTENT_BYTES:
+                raise BadRecord(f"a content of more than {_MOST_CONTENT_BYTES} bytes")
+        data = b"".join(parts)
+        if blake3(data).digest() != digest:
+            raise BadRecord(f"the content {digest.hex()[:16]} does not fit its hash")
+        self._ingest.put_contents(self._runs[-1].number, [Content(digest, data)])
 
     def ingest(self, record: Record) -> None:
         """Take a record that is no body."""
@@ -173,8 +229,24 @@ class RecordIngest:
             self._take_exchange(run, record.data)
         elif record.kind is Kind.MESSAGE:
             self._take_message(run, record.data)
+        elif record.kind is Kind.FOLDER:
+            self._take_folder(run, record.data)
         else:
             raise BadRecord("a piece of a body without one")
+
+    def _take_folder(self, run: int, data: bytes) -> None:
+        if len(data) < _NUMBER_BYTES:
+            raise BadRecord("a savepoint without a number")
+        number, packed = int.from_bytes(data[:_NUMBER_BYTES], "big"), data[_NUMBER_BYTES:]
+        entries, checked = self._folder.take(number, packed)
+        # Another run of the file may have brought them.
+        self._ingest.put_contents(run, map(Content, self._known(entries)))
+        # What this store has archived is its own: it comes back byte by byte.
+        self._ingest.put_folder(run, number, checked if self._restored is None else packed)
+
+    def _known(self, entries: Mapping[bytes, Entry]) -> Iterator[bytes]:
+        digests = dict.fromkeys(entry.digest for entry in find_saved(entries).values())
+        return (digest for digest in digests if (Kind.CONTENT, digest) in self._given)
 
     def publish(self) -> list[RunInfo]:
         """Put the runs onto the store's list."""
@@ -207,6 +279,7 @@ class RecordIngest:
         parent = next((run.number for run in self._runs if run.id == told.parent), 0)
         self._runs.append(replace(told, number=number, parent_number=parent))
         self._seq = 0
+        self._folder = ImportedFolder()
 
     def _take_exchange(self, run: int, data: bytes) -> None:
         exchange = decode_exchange(data)
@@ -219,7 +292,7 @@ class RecordIngest:
                 f"exchange {exchange.seq} has a fingerprint of {len(exchange.fingerprint)} bytes;"
                 f" expected {_FINGERPRINT_BYTES}"
             )
-        missing = [digest for digest in _files(exchange) if digest not in self._bodies]
+        missing = [digest for digest in _files(exchange) if (Kind.BODY, digest) not in self._given]
         if missing:
             raise BadRecord(f"exchange {exchange.seq} has a body that is not in the file")
         self._seq = exchange.seq
@@ -252,7 +325,7 @@ class RecordIngest:
 def find_unfit(store: Store, run: RunInfo) -> str:
     """Say why an import would refuse the records of a run, or nothing; the bytes of large bodies are not looked at."""
     ingest = RecordIngest(store, cast("Ingest", _Nowhere()))
-    ingest._bodies = _Everything()
+    ingest._given = _Everything()
     try:
         for record in records_of(store, run, _Everything()):
             ingest.ingest(record)
@@ -281,9 +354,15 @@ class _Nowhere:
     def append_message(self, *_: object) -> None:
         pass
 
+    def put_contents(self, *_: object) -> None:
+        pass
 
-class _Everything(set[bytes]):
-    """All bodies that there are: none has to be given."""
+    def put_folder(self, *_: object) -> None:
+        pass
+
+
+class _Everything(Given):
+    """All bodies and contents that there are: none has to be given."""
 
     def __contains__(self, _: object) -> bool:
         return True

@@ -13,6 +13,7 @@ from blake3 import blake3
 from ...config import Config
 from ...store import Ingest, LogCorrupt, RunInfo, Store
 from ...store import Record as StoredRecord
+from ...store.tables.folders import Content
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.exchange import BODY, Exchange, Fingerprint, Message, Redaction, Secret, Spilled
@@ -32,6 +33,7 @@ from ...tape.redaction.rewriting.rewriter import BodyRewriter, Place, Rewriter
 from ...tape.redaction.stream import WINDOW_BYTES
 from ..checks.integrity import count_rewritten
 from ..receipts.render_text import plain
+from .rewrite_folder import FolderRewriter
 
 Progress = Callable[[int, int], None]
 Find = Callable[[Exchange], Fingerprint]
@@ -79,8 +81,10 @@ class Change:
     places: list[ChangedPlace] = field(default_factory=list)
     agent: str = ""
     """Its command, as it is to be shown."""
+    in_folder: int = 0
+    """How many paths or files of its working folder."""
 
-    def note(self, places: Iterable[Place], *, seq: int = 0, event: int = 0) -> None:
+    def note(self, places: Iterable[tuple[str, str]], *, seq: int = 0, event: int = 0) -> None:
         """Note places that change."""
         for place, rule in places:
             self.rules[rule] = None
@@ -94,6 +98,7 @@ class Change:
             "rules": list(self.rules),
             "exchanges": [one.seq for one in self.exchanges],
             "events": [one.number for one in self.events],
+            "in_folder": self.in_folder,
             "places": [one.to_json() for one in self.places],
             "written": written and bool(self.rules),
         }
@@ -116,6 +121,9 @@ class Output(Protocol):
     ) -> tuple[bytes, bytes] | None:
         """Take a body that is a file; see `store.bodies.keep_anew`."""
 
+    def folder(self, number: int, packed: bytes, contents: Iterable[Content]) -> None:
+        """Take a manifest or savepoint of the working folder, with the contents that it needs."""
+
 
 class Nowhere:
     """Keeps nothing."""
@@ -136,6 +144,9 @@ class Nowhere:
         for _ in pieces:
             pass
 
+    def folder(self, number: int, packed: bytes, contents: Iterable[Content]) -> None:
+        """Drop it."""
+
 
 class _Staged:
     """Writes under a number that nobody sees."""
@@ -154,6 +165,10 @@ class _Staged:
 
     def event(self, value: bytes) -> None:
         self._ingest.put_event(self.number, value)
+
+    def folder(self, number: int, packed: bytes, contents: Iterable[Content]) -> None:
+        self._ingest.put_contents(self.number, contents)
+        self._ingest.put_folder(self.number, number, packed)
 
 
 def make_rewriter(config: Config, key: bytes) -> Rewriter:
@@ -221,6 +236,11 @@ def _rewrite(
         progress(exchange.seq, run.exchanges)
     change.agent, places = rewriter.stored_text(run.agent, "agent")
     change.note(places)
+    rewritten = FolderRewriter(store.folders.read, store.folders.holds, rewriter)
+    for number, packed in enumerate(store.folders.rows(run)):
+        output.folder(number, *rewritten.row(number, packed))
+    change.note(rewritten.places)
+    change.in_folder = rewritten.changed
     _rewrite_log(store, change, rewriter, output, at_ns)
     return change
 
@@ -349,6 +369,7 @@ def _rewrite_log(
         tuple(change.events),
         last if change.events else b"",
         tuple(rewriter.texts),
+        change.in_folder,
     )
     for event in rewritten.to_events():
         value, link = encode_event(event, link)
@@ -361,7 +382,7 @@ def render_change(one: Change, *, written: bool) -> str:
     if not one.rules:
         return f"{name}: nothing to change"
     rules = ", ".join(plain(rule, 80) for rule in one.rules)
-    counts = count_rewritten(len(one.exchanges), len(one.events))
+    counts = count_rewritten(len(one.exchanges), len(one.events), one.in_folder)
     if written:
         return f"{name}: rewritten by rule {rules}: {counts}"
     lines = [f"{name}: would be rewritten by rule {rules}: {counts}"]

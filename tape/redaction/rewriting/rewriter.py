@@ -175,6 +175,23 @@ class Rewriter(Redactor):
         new = self._text(text, place)
         return new, self._end()
 
+    def file(
+        self, data: bytes, placeholders: Iterable[tuple[int, int]], place: str
+    ) -> tuple[bytes, tuple[tuple[int, int], ...], tuple[Place, ...]]:
+        """Give the content of a file under the rules of now, where placeholders stand in it, and what changes; see `exchange`.
+
+        placeholders: where they stand in it before, by first byte and size, as what is given.
+        """
+        self._begin()
+        old = [Span(at, size, SECRET) for at, size in placeholders]
+        for one in old:
+            self._keep(data[one.at : one.at + one.size])
+        found = self._search.search(data)
+        after, spans = (found.data, found.spans) if found is not None else (data, ())
+        merged = merge(data, old, after, spans)
+        self._note_fresh(place, data, merged)
+        return merged.data, tuple((one.at, one.size) for one in merged.spans), self._end()
+
     def body(
         self, headers: Headers, secrets: Iterable[Secret], place: str
     ) -> "BodyRewriter | None":

@@ -47,6 +47,7 @@ from playhead.tape.exchange import (
     Seq,
     WebSocketSummary,
 )
+from playhead.tape.folders.manifest import Manifest
 from playhead.tape.records.codec import encode_exchange
 from playhead.tape.records.events import Event, EventKind, content_hash
 from playhead.tests.support import prepared
@@ -60,6 +61,7 @@ from playhead.tests.support.exchanges import (
 )
 from playhead.tests.support.kept import kept_bytes
 from playhead.tests.support.other_process import opened_elsewhere, recording_elsewhere
+from playhead.tests.support.stored import content, file_entry
 from playhead.timeline.rewriting.rewrite_run import rewrite_run
 
 SECRET = "-".join(("tango", "4417", "velvet", "9031"))
@@ -141,7 +143,11 @@ def make(path: Path, *names: str, stories: Callable[[Store], list[Story]] | None
     with Store.open(path) as store:
         for name in names:
             told = stories(store) if stories is not None else plain(SECRET)
-            asyncio.run(write(store, name, told))
+            info = asyncio.run(write(store, name, told))
+            if stories is None:
+                said = content(f"it was {SECRET}".encode())
+                files = {b"notes": file_entry(said.data)}
+                store.folders.save(info.number, Manifest(b"/work", files, saved=True), [said])
     return path
 
 
@@ -214,7 +220,7 @@ def test_a_secret_goes_from_a_stored_run(store: Path) -> None:
     before = exchanges(store, "night")
     other = exchanges(store, "day")
     said = done(store, "redact", "--rewrite", "night", redact=HEADER)
-    assert said == "night: rewritten by rule redact[0] header x-foo: 2 exchanges\n"
+    assert said == "night: rewritten by rule redact[0] header x-foo: 2 exchanges, 1 file\n"
     after = exchanges(store, "night")
     assert after[0] == before[0]
     field = dict(after[1].request.headers)[b"X-Foo"]
@@ -235,7 +241,7 @@ def test_verify_shows_the_rewrite(store: Path) -> None:
     lines = done(store, "verify", redact=HEADER).splitlines()
     assert lines[0] == "night: sound, 3 exchanges"
     assert re.fullmatch(
-        r"  rewritten by rule redact\[0\] header x-foo at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: 2 exchanges",
+        r"  rewritten by rule redact\[0\] header x-foo at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: 2 exchanges, 1 file",
         lines[1],
     )
     assert lines[2] == "day: sound, 3 exchanges"
@@ -281,9 +287,10 @@ def test_a_dry_run_says_what_would_change(store: Path) -> None:
     before = raw_bytes(store / "log.lmdb" / "data.mdb")
     said = done(store, "redact", "--rewrite", "night", "--dry-run", redact=HEADER)
     assert said.splitlines() == [
-        "night: would be rewritten by rule redact[0] header x-foo: 2 exchanges",
+        "night: would be rewritten by rule redact[0] header x-foo: 2 exchanges, 1 file",
         "  seq 2 request.header.x-foo: redact[0] header x-foo",
         "  seq 3 response.body: redact[0] header x-foo",
+        "  run file notes: redact[0] header x-foo",
     ]
     assert raw_bytes(store / "log.lmdb" / "data.mdb") == before
 
@@ -302,7 +309,9 @@ def test_what_was_done_as_json(store: Path) -> None:
         "places": [
             {"seq": 2, "event": 0, "place": "request.header.x-foo", "rule": rule},
             {"seq": 3, "event": 0, "place": "response.body", "rule": rule},
+            {"seq": 0, "event": 0, "place": "file notes", "rule": rule},
         ],
+        "in_folder": 1,
         "written": False,
     }
 
@@ -322,7 +331,7 @@ def test_what_plays_a_run_is_rewritten_with_it(store: Path) -> None:
         asyncio.run(write(opened, "night", plain(SECRET), parent=tape))
     said = done(store, "redact", "--rewrite", "night", redact=HEADER)
     rule = "rewritten by rule redact[0] header x-foo: 2 exchanges"
-    assert said == f"night: {rule}\nnight@1: {rule}\n"
+    assert said == f"night: {rule}, 1 file\nnight@1: {rule}\n"
 
 
 # ---- places --------------------------------------------------------------------------------------

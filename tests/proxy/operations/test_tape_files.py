@@ -33,17 +33,20 @@ from playhead.tape.exchange import (
     Spilled,
     WebSocketSummary,
 )
+from playhead.tape.folders.manifest import Entry, Manifest, Step, pack_manifest, pack_step
+from playhead.tape.folders.manifest import Kind as FileKind
 from playhead.tape.records.codec import encode_exchange, encode_message, pack_map
 from playhead.tape.records.events import CHAIN_START, Event, EventKind, encode_event
-from playhead.tape.records.tape_file import Kind, TapeWriter
+from playhead.tape.records.tape_file import Kind, TapeWriter, read_records
 from playhead.tests.support.engine import running_engine
 from playhead.tests.support.exchanges import (
     make_exchange,
     make_record,
     make_response,
 )
+from playhead.tests.support.folder_cases import FORGED
 from playhead.tests.support.kept import kept_bytes
-from playhead.tests.support.stored import all_of, record_all
+from playhead.tests.support.stored import all_of, file_entry, folder_of, record_all, save_folder
 from playhead.timeline.formats.tape_file import export_tape
 from playhead.timeline.receipts import receipt as receipts
 from playhead.timeline.receipts.receipt import Receipt, build
@@ -157,6 +160,43 @@ async def _begun(store: Store) -> RunInfo:
     return await store.runs.create("open", mode="record", at_ns=1)
 
 
+def test_what_holds_for_one_machine_is_not_imported(tmp_path: Path) -> None:
+    """Inodes that would say a file was not touched, and set-uid bits."""
+    entry = file_entry(b"x")._replace(mode=0o6755, inode=3, changed_ns=9)
+    row = pack_manifest(Manifest(b"/w", {b"a": entry}, saved=True))
+    _tape(tmp_path / "t", [RUN, (Kind.FOLDER, bytes(8) + row), EXCHANGE])
+    assert run("import", tmp_path / "t", "--store", tmp_path / "s").exit_code == 0
+    with Store.open(tmp_path / "s", readonly=True) as store:
+        found = store.folders.find(store.runs.get("evil"))
+    assert found is not None
+    assert found.imported
+    assert found.entries == {b"a": file_entry(b"x")._replace(mode=0o755)}
+
+
+def test_a_content_is_in_a_file_once(tmp_path: Path) -> None:
+    """Of a run and what plays it; both need it where they come to, and it goes with the last."""
+    with Store.open(tmp_path / "one") as store:
+        tape = asyncio.run(record_all(store))
+
+        async def play() -> None:
+            info = await store.runs.create("night", mode="playback", at_ns=100, parent=tape)
+            save_folder(store, info, "night")
+            await store.runs.seal(info, reason="done", at_ns=101)
+
+        asyncio.run(play())
+    file = tmp_path / "t"
+    assert run("export", "night@1", "--tape", file, "--store", tmp_path / "one").exit_code == 0
+    kinds = [record.kind for record in read_records([file.read_bytes()])]
+    assert kinds.count(Kind.CONTENT) == 5
+    assert run("import", file, "--store", tmp_path / "two").exit_code == 0
+    with Store.open(tmp_path / "one", readonly=True) as one, Store.open(tmp_path / "two") as two:
+        expected = folder_of(one, one.runs.get("night"))
+        for name in ("night@1", "night"):
+            assert folder_of(two, two.runs.get(name)) == expected
+            two.removal.delete([two.runs.get(name)])
+        assert not any(two.folders.holds(digest) for digest in expected[2])
+
+
 # ---- hostile files -----------------------------------------------------------------------------
 
 ROW: dict[str, Any] = {
@@ -189,6 +229,26 @@ def _message(number: int) -> tuple[Kind, bytes]:
     return Kind.MESSAGE, key + encode_message(Message(number, False, MessageKind.TEXT, b"more"))
 
 
+def _forged(path: bytes) -> bytes:
+    """A manifest with a path that leads elsewhere."""
+    return pack_manifest(Manifest(b"/w", {**BESIDE, path: file_entry(b"")}))
+
+
+def _forged_step(path: bytes) -> list[tuple[Kind, bytes]]:
+    step = pack_step(Step(1, {path: file_entry(b"")}, ()))
+    start = pack_manifest(Manifest(b"/w", BESIDE))
+    return [(Kind.FOLDER, bytes(8) + start), (Kind.FOLDER, bytes(7) + b"\1" + step)]
+
+
+def _swapped_step() -> list[tuple[Kind, bytes]]:
+    """A folder becomes a link, and what was in it would be written by way of the link."""
+    start = {b"d": Entry(FileKind.FOLDER, 0o755), b"d/x": file_entry(b"")}
+    step = pack_step(Step(1, {b"d": BESIDE[b"link"]}, ()))
+    rows = pack_manifest(Manifest(b"/w", start)), step
+    return [(Kind.FOLDER, bytes((*bytes(7), at)) + row) for at, row in enumerate(rows)]
+
+
+BESIDE = {b"a": file_entry(b""), b"link": Entry(FileKind.LINK, 0o777, target=b"/etc")}
 LOST = Spilled(b"x" * 32, 1, b"x" * 32)
 SPILLED = encode_exchange(make_exchange(response=replace(make_response(b""), spilled=LOST)))
 
@@ -245,6 +305,17 @@ def test_an_open_websocket_may_have_more_messages_than_its_exchange_says(tmp_pat
         ([RUN, (Kind.BODY, b"y" * 32), (Kind.PIECE, b"not y"), EXCHANGE], "does not fit its hash"),
         ([RUN, (Kind.BODY, b"../../etc/passwd")], "expected 32"),
         ([RUN, (Kind.PIECE, b"alone")], "without one"),
+        ([(Kind.CONTENT, b"y" * 32)], "before any run"),
+        ([RUN, (Kind.CONTENT, b"y" * 32), (Kind.PIECE, b"not y")], "does not fit its hash"),
+        ([RUN, (Kind.CONTENT, b"a")], "expected 32"),
+        ([RUN, (Kind.FOLDER, b"short")], "without a number"),
+        ([RUN, (Kind.FOLDER, bytes(8) + b"\xc1")], "msgpack"),
+        ([RUN, (Kind.FOLDER, bytes(7) + b"\1" + pack_map({}))], "savepoint 1 where 0"),
+        ([RUN, *[(Kind.FOLDER, bytes(8) + pack_manifest(Manifest(b"/w")))] * 2], "0 where 1"),
+        ([RUN, (Kind.FOLDER, bytes(8) + pack_manifest(Manifest(b"w")))], "a folder of a manifest"),
+        *(([RUN, (Kind.FOLDER, bytes(8) + _forged(one.path))], one.says) for one in FORGED),
+        *(([RUN, *_forged_step(one.path)], one.says) for one in FORGED),
+        ([RUN, *_swapped_step()], "no folder"),
     ],
 )
 def test_a_tape_that_is_not_sound_leaves_nothing(
@@ -257,12 +328,19 @@ def test_a_tape_that_is_not_sound_leaves_nothing(
     _is_empty(store)
 
 
+FOLDER_TABLES = ("folders", "contents", "content_uses")
+
+
 def _is_empty(path: Path) -> None:
     with Store.open(path, readonly=True) as store:
         assert store.runs.all() == []
         with store._database.reading() as transaction:
-            for table in ("events", "exchanges", "messages", "fingerprints", "raws", "origins"):
-                assert transaction.stat(store._database.tables[table])["entries"] == 0
+            tables = store._database.tables
+            for table in (
+                *("events", "exchanges", "messages", "fingerprints", "raws", "origins"),
+                *FOLDER_TABLES,
+            ):
+                assert table not in tables or transaction.stat(tables[table])["entries"] == 0
 
 
 def test_a_tape_of_a_newer_version_is_told_from_a_broken_one(
