@@ -23,6 +23,11 @@ class Area(NamedTuple):
         """All of them."""
         return (self.folder, *self.also)
 
+    def find_within(self, working: str) -> bytes:
+        """Give the path of the working folder in the first of them; empty where it is that one."""
+        within = os.path.relpath(os.path.realpath(working), self.folder)
+        return b"" if within == "." else os.fsencode(within)
+
 
 def find_area(working: str, home: str) -> Area:
     """Find the folders for a working folder.

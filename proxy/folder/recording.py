@@ -22,6 +22,7 @@ from ...tape.folders.changes import (
     find_changes,
     find_renamed_folders,
     is_of_git,
+    only_sure,
 )
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from .area import Area
@@ -54,6 +55,7 @@ class FolderRecording:
         left_out: folders that are not the command's.
         """
         self.area = area
+        self._within = area.find_within(os.getcwd())
         self.manifest = Manifest(os.fsencode(area.folder))
         self.saves = config.files.save or config.files.transaction
         self._store = store
@@ -183,15 +185,16 @@ class FolderRecording:
             one._replace(entry=one.entry._replace(digest=hash_file(folder + b"/" + one.path)))
             if one.change is not Change.DELETED and one.entry.kind is Kind.FILE
             else one
-            for one in changes[:MOST_ROWS]
+            for one in only_sure(before, after, changes)[:MOST_ROWS]
         ]
         return {
             "folder": {
                 **describe(before, self._redact),
                 "renamed": renamed,
+                "within": show_path(self._redact(self._within)),
             },
             "file_effects": effect_rows(hashed, self._redact),
-            "file_effects_omitted": max(0, len(changes) - MOST_ROWS),
+            "file_effects_omitted": len(changes) - len(hashed),
         }
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from ...tape.folders.changes import Change
 from ...tape.folders.manifest import Kind
-from ...timeline.receipts.receipt import UNWRITTEN
+from ...timeline.receipts.compare_files import LEFT_OUT, UNWRITTEN
 from ..folder.execution import Execution
 from ..standard_streams import write_all
 
@@ -26,8 +26,6 @@ MOST_FILES = 20_000
 _MOST_HASHED = 1000
 _MOST_BYTES = 256 * 1024 * 1024
 """Of files that are hashed in all."""
-_LEFT_OUT = frozenset((".git", ".hg", "node_modules", "__pycache__", ".venv", ".playhead"))
-"""Folders that hold no output of a command, or more than anybody compares."""
 _PROGRAM = 0o7111
 """Of a mode: who may run it, and as whom. Who may read it depends on the umask of each machine."""
 _DIGEST_BYTES = 16
@@ -199,7 +197,7 @@ class Folder:
                 continue
             for entry in entries:
                 yield entry
-                inside = entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False)
+                inside = entry.name not in LEFT_OUT and entry.is_dir(follow_symlinks=False)
                 if inside and Path(entry.path) not in self._left_out:
                     folders.append(entry.path)
 
@@ -228,7 +226,7 @@ class LayeredFolder:
         found = {
             name.removeprefix(self._above): place
             for name, place in names.items()
-            if name.startswith(self._above) and not _LEFT_OUT.intersection(name.split("/")[:-1])
+            if name.startswith(self._above) and not LEFT_OUT.intersection(name.split("/")[:-1])
         }
         if len(found) > _MOST_HASHED:
             return None

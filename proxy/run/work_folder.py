@@ -13,6 +13,7 @@ from ...addons.run.run_state import OpenRun
 from ...config import Config, Mode
 from ...store import RunInfo, StoreError
 from ...store.encryption.key import VARIABLE as KEY_VARIABLE
+from ...tape.folders.manifest import show_path
 from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..folder.area import Area, find_area
@@ -219,6 +220,7 @@ class WorkFolder:
         return {
             "folder": {
                 "path": plain(execution.area.folder),
+                "within": show_path(redact(execution.area.find_within(os.getcwd()))),
                 "mode": execution.mode,
                 "differs": [plain(text) for text in execution.differs],
                 "restored": execution.restored,

@@ -28,13 +28,11 @@ from ...tape.classify.background_reads import (
 )
 from ...tape.classify.by_method_and_url import classify
 from ...tape.diff.divergence_types import (
-    ABSENT,
     UNKEPT,
     UNKNOWN_OUTCOME,
     Difference,
     Divergence,
     DivergenceKind,
-    one_line,
 )
 from ...tape.exchange import Exchange, FaultKind, Request, RequestClass, Seq, VerdictKind
 from ...tape.exit_codes import ExitCode
@@ -51,6 +49,7 @@ from .attempts import (
     find_bypassed,
     find_passed,
 )
+from .compare_files import UNKNOWN, LeftBehind, compare_files
 from .effects import Effect, Ledger
 from .file_effects import FileEffects
 from .profile_rows import ProfileRows
@@ -169,10 +168,6 @@ class LimitsRow:
         }
 
 
-UNWRITTEN = "unwritten"
-"""In the place of a file's hash: it was there before, and the command did not touch it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended, and what it left behind."""
@@ -186,13 +181,23 @@ class Ended:
     files: Mapping[str, str] | None = None
     """Hashes of the files that it changed in its working folder, by path; empty for one that is gone. None where they were too
     many."""
+    effects: FileEffects = field(default_factory=FileEffects)
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Ended":
         """Read it from the log."""
         stdout = data.get("stdout")
         command = tuple(data.get("command", ()))
-        return cls(data["child_exit"], command, stdout and tuple(stdout), data.get("files"))
+        effects = FileEffects()
+        effects.take(data)
+        return cls(
+            data["child_exit"], command, stdout and tuple(stdout), data.get("files"), effects
+        )
+
+    @property
+    def left_behind(self) -> LeftBehind:
+        """What it left in its folder."""
+        return LeftBehind(self.files, self.effects)
 
     def to_json(self) -> dict[str, Any]:
         """Give it as receipts have it."""
@@ -872,7 +877,9 @@ class _Fold:
         if not receipt.requests:
             names = [row["process"] for row in receipt.foreign]
             said.insert(0, NOTHING)
-            receipt.warnings.insert(0, f"{NOTHING}. {NOTHING_REMEDY.format(bypass_remedy(names))}")
+            receipt.warnings.insert(
+                0, f"{NOTHING}. {NOTHING_REMEDY.format(bypass_remedy(names))}"
+            )
         receipt.unrecorded = said[:_LISTED]
         told = [f"{text}. {remedy}" for text, remedy in bypassed]
         for text in (*told, *found.warnings, *find_blind_spots(receipt.capture)):
@@ -890,9 +897,10 @@ class _Fold:
                 differs, f"the command ended with {now}, and with {then} while it was recorded"
             )
         for word in receipt.compared:
-            found = (_compare_stdout if word == "stdout" else _compare_files)(
-                receipt.recorded, receipt.ended
-            )
+            if word == "stdout":
+                found = _compare_stdout(receipt.recorded, receipt.ended)
+            else:
+                found = compare_files(receipt.recorded.left_behind, receipt.ended.left_behind)
             if found is not None:
                 self._end_differs(*found)
 
@@ -1113,43 +1121,13 @@ def _bounded(rows: list[Any], row: Any) -> None:
         rows.append(row)
 
 
-_UNKNOWN = "(unknown)"
-"""Shown for what a command left behind and nobody knows."""
-
-
 def _compare_stdout(then: Ended, now: Ended) -> tuple[Difference, str] | None:
     if then.stdout == now.stdout and now.stdout is not None:
         return None
     shown = [
-        _UNKNOWN if one is None else f"{one[0]}, {one[1]} bytes"
-        for one in (then.stdout, now.stdout)
+        UNKNOWN if one is None else f"{one[0]}, {one[1]} bytes" for one in (then.stdout, now.stdout)
     ]
     text = "what the command wrote to stdout differs from the recording"
     if None in (then.stdout, now.stdout):
         text = "stdout cannot be compared: a terminal is not kept, nor is a device; write it to a file or a pipe, then and now"
     return Difference("stdout", *shown), text
-
-
-def _compare_files(then: Ended, now: Ended) -> tuple[Difference, str] | None:
-    if then.files is None or now.files is None:
-        shown = [
-            _UNKNOWN if one.files is None else f"{len(one.files)} files" for one in (then, now)
-        ]
-        return Difference(
-            "files", *shown
-        ), "files cannot be compared: the working folder holds, or was changed in, too many"
-    names = sorted({*then.files, *now.files})
-    other = [name for name in names if then.files.get(name, "") != now.files.get(name, "")]
-    if not other:
-        return None
-    first = other[0]
-    shown = [
-        f"{one_line(first)} {one.files.get(first, '') or ABSENT}"
-        for one in (then, now)
-        if one.files is not None
-    ]
-    more = f" and {len(other) - 1} more" if len(other) > 1 else ""
-    text = f"a file that the command made differs from the recording: {one_line(first)}{more}"
-    if now.files.get(first) == UNWRITTEN:
-        text += "; it was there before and was not written: replay in a folder as it was before the recording"
-    return Difference("files", *shown), text

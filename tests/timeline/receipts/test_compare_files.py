@@ -1,0 +1,126 @@
+"""What two runs did to a folder, compared: by effects, and by the hashes of what was written."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from playhead.timeline.receipts.compare_files import UNWRITTEN, LeftBehind, compare_files
+from playhead.timeline.receipts.file_effects import FileEffects
+
+Row = tuple[str, str, str, int, str, str]
+
+
+def row(path: str, change: str = "created", kind: str = "file", **more: Any) -> Row:
+    """Give an effect as the log has it."""
+    said: dict[str, Any] = {
+        "size": 1 if kind == "file" else 0,
+        "hash": "aa" if kind == "file" else "",
+        "mode": "644",
+    }
+    said |= more
+    return (path, change, kind, said["size"], said["hash"], said["mode"])
+
+
+class Side(NamedTuple):
+    """What one run left behind."""
+
+    rows: tuple[Row, ...] = ()
+    files: dict[str, str] | None = {}  # noqa: RUF012, never written to
+    folder: dict[str, Any] | None = {}  # noqa: RUF012
+    omitted: int = 0
+
+    def left(self) -> LeftBehind:
+        """Give it as receipts read it."""
+        effects = FileEffects()
+        told = {"file_effects": self.rows, "file_effects_omitted": self.omitted}
+        effects.take({} if self.folder is None else {"folder": self.folder, **told})
+        return LeftBehind(self.files, effects)
+
+
+class Case(NamedTuple):
+    """Two runs, and the path that differs."""
+
+    name: str
+    then: Side
+    now: Side
+    differs: str = ""
+
+
+OTHER_START = {"differs": ["changed a"]}
+CASES = (
+    Case("nothing", Side(), Side()),
+    Case(
+        "the same",
+        Side((row("a"), row("d/", kind="folder"))),
+        Side((row("a"), row("d/", kind="folder"))),
+    ),
+    Case("another content", Side((row("a"),)), Side((row("a", hash="bb"),)), "a"),
+    Case("another size", Side((row("a"),)), Side((row("a", size=2),)), "a"),
+    Case("a program", Side((row("a"),)), Side((row("a", mode="755"),)), "a"),
+    Case("another umask", Side((row("a"),)), Side((row("a", mode="600"),))),
+    Case("a link in its place", Side((row("a"),)), Side((row("a", kind="link"),)), "a"),
+    Case("not written", Side((row("a"),)), Side(), "a"),
+    Case("one more", Side(), Side((row("a"),)), "a"),
+    Case("a folder more", Side(), Side((row("d/", kind="folder"),)), "d/"),
+    Case("deleted, and not", Side((row("a", "deleted"),)), Side(), "a"),
+    Case("deleted in both", Side((row("a", "deleted", size=3),)), Side((row("a", "deleted"),))),
+    Case("changed, not created", Side((row("a"),)), Side((row("a", "changed"),)), "a"),
+    Case(
+        "changed, as it was left there by the recording",
+        Side((row("a"),)),
+        Side((row("a", "changed"),), folder=OTHER_START),
+    ),
+    Case(
+        "written with the same bytes, which the recording did not know",
+        Side((row("a", "changed"),), {"a": "x"}),
+        Side((), {"a": "x"}),
+    ),
+    Case(
+        "left there, and not written",
+        Side((row("a"),), {"a": "x"}),
+        Side((), {"a": UNWRITTEN}),
+        "a",
+    ),
+    Case(
+        "the working folder is within",
+        Side((row("sub/a"),), {"a": "x"}, {"within": "sub"}),
+        Side((), {"a": "x"}, {"within": "sub"}),
+    ),
+    Case("what git writes", Side((row(".git/index"),)), Side((row(".git/index", hash="bb"),))),
+    Case("an ignored file", Side((), {"a.log": "x"}), Side((), {"a.log": "y"}), "a.log"),
+    Case(
+        "too many hashes, all effects",
+        Side((row("a"),), None),
+        Side((row("a", hash="b"),), None),
+        "a",
+    ),
+    Case("too many of both", Side((row("a"),), None), Side((row("a"),), {}, omitted=1), "?"),
+    Case("no effects were kept", Side((), {"a": "x"}, None), Side((row("a"),), {"a": "y"}), "a"),
+    Case(
+        "no effects were kept, and the same",
+        Side((), {"a": "x"}, None),
+        Side((row("a"),), {"a": "x"}),
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_two_runs_are_compared(case: Case) -> None:
+    """The first path that differs is named, with what was there then and now."""
+    found = compare_files(case.then.left(), case.now.left())
+    if not case.differs:
+        assert found is None
+        return
+    assert found is not None
+    difference, text = found
+    assert difference.place == "files"
+    assert (case.differs in text) or (case.differs == "?" and "cannot be compared" in text)
+
+
+def test_what_is_shown_says_what_became_of_the_file() -> None:
+    """Change, size and hash of both."""
+    then, now = Side((row("a"),)), Side((row("a", "deleted"),))
+    found = compare_files(then.left(), now.left())
+    assert found is not None
+    shown = (found[0].recorded, found[0].asked)
+    assert shown == ("a created, 1 bytes, aa", "a deleted, 1 bytes, aa")
