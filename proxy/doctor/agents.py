@@ -101,6 +101,6 @@ def render_agents(agents: Sequence[Agent]) -> str:
         profile = f"profile {one.profile}" if one.profile else "no profile: works as any client"
         lines.append(f"  {one.agent} {one.version or '(version unknown)'}: {profile}; {one.run}")
     lines.append(
-        "  Replay with: playhead replay RUN -- the same command. One that goes past the proxy: record --capture."
+        "  Replay with: playhead replay RUN -- the same command. One that goes past the proxy: record --sandbox notify, or record --capture."
     )
     return "\n".join(lines)

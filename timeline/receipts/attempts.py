@@ -50,6 +50,8 @@ class Side:
         """Where something was asked that is no telemetry."""
         self.told: set[tuple[str, int]] = set()
         """Where telemetry was sent."""
+        self.passed: list[Mapping[str, Any]] = []
+        """What the capture of a recording has let pass as it was."""
 
     def take(self, event: Event) -> None:
         """Take in an event."""
@@ -58,6 +60,8 @@ class Side:
             case EventKind.NOTED:
                 if "attempt" in data:
                     add(self.attempts, Attempt.from_event(data["attempt"]))
+                elif "capture" in data:
+                    self.passed = list(data["capture"].get("passed", ()))
                 elif "cut" in data:
                     method, url = data["cut"]
                     self.cuts[method, url] += 1
@@ -95,9 +99,22 @@ def find_attempts(own: Side, tape: Side | None) -> Findings:
         [_row(one, silent) for one in compared] + list(_cut_rows(own.cuts, tape.cuts)),
         [_divergence(one) for one in differing] + [_cut_missed(*one) for one in missed.items()],
         [row for one in differing for row in _egress(one, own)],
-        [],
+        list(_not_on_tape(tape.passed, own.asked | {_place(one) for one in differing})),
         [],
     )
+
+
+def _not_on_tape(
+    passed: Iterable[Mapping[str, Any]], reached: set[tuple[str, int]]
+) -> Iterator[str]:
+    """Yield why a tape has nothing of a host that a replay has come to: the recording let its client pass."""
+    for row in passed:
+        if row["why"] == "distrusts" and (row["host"], row["port"]) in reached:
+            who, place = row["process"] or "a client", f"{row['host']}:{row['port']}"
+            yield (
+                f"{place} is not on the tape: {who} did not trust the proxy's CA while it was recorded, so its connections passed"
+                f" untouched, and they lead to nobody now. {distrust_remedy([row['process']])}"
+            )
 
 
 def _went_on(one: Compared) -> bool:
@@ -232,10 +249,13 @@ def _remedy(one: Compared, distrusts: bool) -> str:
             return "Nothing was asked on it; a replay is expected to do the same"
 
 
-def find_bypassed(sockets: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def find_bypassed(
+    sockets: Iterable[Mapping[str, Any]], capture: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield what went past the proxy while recording, in words, each with what to do about it.
 
     sockets: rows of `Receipt.foreign`. Questions to DNS are none of them: what is asked of an address that they gave is.
+    capture: `Receipt.capture`.
     """
     by_process: dict[str, list[str]] = {}
     for row in sockets:
@@ -247,7 +267,7 @@ def find_bypassed(sockets: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, s
     for process, places in by_process.items():
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
         said = f"{process or 'a client'} went past the proxy, to {', '.join(places[:_SHOWN])}{more}"
-        yield said, f"Nothing of it is on the tape: {bypass_remedy([process])}"
+        yield said, f"Nothing of it is on the tape: {bypass_remedy([process], capture)}"
 
 
 def find_passed(capture: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:

@@ -868,17 +868,20 @@ class _Fold:
             _bounded(receipt.egress, row)
         if receipt.mode == Mode.RECORD.value and receipt.status != RunStatus.OPEN.value:
             self._find_unrecorded(found)
+        elif playing:
+            for text in found.warnings:
+                _bounded(receipt.warnings, text)
 
     def _find_unrecorded(self, found: Findings) -> None:
         """Say what a recording has missed, and what to do about it."""
         receipt = self.receipt
-        bypassed = [*find_bypassed(receipt.foreign), *find_passed(receipt.capture)]
+        bypassed = [*find_bypassed(receipt.foreign, receipt.capture), *find_passed(receipt.capture)]
         said = [text for text, _ in bypassed] + found.unrecorded
         if not receipt.requests:
             names = [row["process"] for row in receipt.foreign]
             said.insert(0, NOTHING)
             receipt.warnings.insert(
-                0, f"{NOTHING}. {NOTHING_REMEDY.format(bypass_remedy(names))}"
+                0, f"{NOTHING}. {NOTHING_REMEDY.format(bypass_remedy(names, receipt.capture))}"
             )
         receipt.unrecorded = said[:_LISTED]
         told = [f"{text}. {remedy}" for text, remedy in bypassed]

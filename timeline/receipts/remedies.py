@@ -4,11 +4,16 @@ The variables are those of docs/clients.md; `record` sets them for its command, 
 does not read them, or changed its environment.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 _CAPTURE = (
     "record with --capture (a sandbox in which every connection leads to the proxy, and the system's"
     " roots contain its CA)"
+)
+_NOTIFY = (
+    "record with --sandbox notify (`sandbox.record: notify`, on Linux: connections to ports 80, 443 and those of `sandbox.ports` are"
+    " led to the proxy, and the command keeps the rest of its world)"
 )
 _PRELOAD = "record with --determinism seed (its preload leads the client through the proxy and has it trust the CA)"
 _TRUST: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -68,10 +73,13 @@ def distrust_remedy(processes: Iterable[str]) -> str:
     )
 
 
-def bypass_remedy(processes: Iterable[str]) -> str:
-    """Say what leads a client through the proxy that went past it."""
+def bypass_remedy(processes: Iterable[str], capture: Mapping[str, Any] | None = None) -> str:
+    """Say what leads a client through the proxy that went past it.
+
+    capture: `Receipt.capture`; with one, capturing without a sandbox was tried already.
+    """
     names = list(processes)
-    ways = [_CAPTURE]
+    ways = [_CAPTURE] if capture is not None else [_NOTIFY, _CAPTURE]
     if not names or any(_is(name, _PRELOADED) for name in names):
         ways.append(_PRELOAD)
     if any(_is(name, ("node", "npm", "npx")) for name in names):

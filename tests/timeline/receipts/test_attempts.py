@@ -185,3 +185,32 @@ def test_a_remedy_for_chromium_names_the_database_of_its_user() -> None:
     assert "sql:$HOME/.pki/nssdb" in told
     assert "--capture" not in told
     assert "--capture" in distrust_remedy(["chromium", "node"])
+
+
+def test_who_goes_past_is_told_of_the_capture_without_a_sandbox_unless_it_was_on() -> None:
+    """Where it was tried already, it has not helped."""
+    assert "--sandbox notify" in bypass_remedy(["curl"])
+    assert "--sandbox notify" not in bypass_remedy(["curl"], {"off": "EBUSY"})
+    ((_, remedy),) = find_bypassed([socket(443)], {"off": ""})
+    assert "--sandbox notify" not in remedy
+
+
+def test_a_replay_is_told_why_a_host_is_not_on_its_tape() -> None:
+    """Its client passed untouched while it was recorded; a host that it does not come to is not named."""
+    rows = [
+        {"host": host, "port": 443, "process": "node", "count": 2, "why": why}
+        for host, why in (
+            ("api.test", "distrusts"),
+            ("db.test", "no HTTP"),
+            ("b.test", "distrusts"),
+        )
+    ]
+    own, tape = Side(), Side()
+    tape.take(Event(EventKind.NOTED, 1, {"capture": {"passed": rows}}))
+    assert find_attempts(own, tape).warnings == []
+    for host in ("api.test", "db.test"):
+        asked = {"url": f"https://{host}/v1", "request_class": "read"}
+        own.take(Event(EventKind.INTENT, 1, asked))
+    (told,) = find_attempts(own, tape).warnings
+    assert told.startswith("api.test:443 is not on the tape: node did not trust the proxy's CA")
+    assert "NODE_EXTRA_CA_CERTS" in told
