@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
             _try_writing(given["mounts"])
             return 0
     except OSError as error:
-        text = error.strerror or str(error)
+        text = os.strerror(error.errno) if error.errno else str(error)
         sys.stderr.write(f"{error.errno} {text}\n")
         return _NOT_MADE
     return _execute(command, os.environb if variables < 0 else read_variables(variables))

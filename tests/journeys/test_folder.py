@@ -1,6 +1,7 @@
 """A coding agent is replayed again and again: its folder stays as it is, each replay sees it as it was, and a step can be had back."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -206,3 +207,48 @@ def test_an_agent_that_does_something_else_to_files_is_told(project: Project) ->
     told = project.replay("--files", "copy", "--compare", "files", more=("rename",))
     assert told["code"] == 121
     assert ("created", "moved/") in [(one["change"], one["path"]) for one in told["file_effects"]]
+
+
+FILLING = """
+import json, sys, urllib.request
+urllib.request.urlopen(sys.argv[1], b"{}").read()
+try:
+    with open("big.bin", "wb") as file:
+        file.write(bytes(8 << 20))
+    print(0)
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_no_room_for_what_is_written_is_told_to_the_command(
+    project: Project, tmp_path: Path
+) -> None:
+    """The command gets ENOSPC, the receipt says why, the folder is untouched."""
+    need("root", "private mounts")
+    work, small = tmp_path / "work", tmp_path / "small"
+    work.mkdir()
+    small.mkdir()
+    (work / "agent.py").write_text(FILLING)
+    agent = [sys.executable, "-B", "agent.py", project.url]
+    store = ("--store", ".playhead", "-q")
+    done = playhead("record", *store, "--run", "r", "--", *agent, cwd=work)
+    assert done.stdout == "0\n", done.stderr
+    before = snapshot(work / "..")
+    script = f'mount -t tmpfs -o size=2m none {small} || exit 77; exec "$@"'
+    flags = ("--sandbox", "none", "--files", "overlay", "--receipt", str(tmp_path / "receipt"))
+    words = [*COMMAND, "replay", "r", *store, *flags, "--", *agent]
+    played = prepared.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", *words],
+        cwd=work,
+        env={**os.environ, "XDG_CACHE_HOME": str(small)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert played.stdout.decode() == "28\n", played.stderr
+    receipt = json.loads((tmp_path / "receipt").read_text())
+    (said,) = receipt["folder"]["said"][1:] or receipt["folder"]["said"]
+    assert "there is no room for what the command writes" in said
+    assert "ENOSPC" in said
+    after = {path: one for path, one in snapshot(work / "..").items() if ".playhead" not in path}
+    assert after.items() - before.items() == {("receipt", after["receipt"])}

@@ -1,7 +1,7 @@
 """What may stand in a working folder, and what a recording and a replay make of it: tables, written before the code.
 
-`tests/proxy/folder/` runs `CONTENTS`, `WRITES` and `DIFFERENCES` row by row. `PLACES` and `REFUSALS` are lists of what is to be thought
-of: those that have a test have it under a name of its own, there and in `tests/journeys/test_folder.py`. Sources: overlayfs (Linux,
+`tests/proxy/folder/` runs `CONTENTS`, `PLACES`, `WRITES` and `DIFFERENCES` row by row. `REFUSALS` is a list of what is to be thought of:
+each row has a test under a name of its own, there and in `tests/journeys/test_folder.py`. Sources: overlayfs (Linux,
 filesystems/overlayfs.rst), inode(7), gitignore(5), gitrepository-layout(5).
 """
 
@@ -68,16 +68,29 @@ PLACES = (
     Place(
         "a folder on overlayfs, as in a container: the upper layer goes to another disk", "folder"
     ),
+    Place(
+        "a folder on overlayfs, and every other disk too: the upper layer is in memory",
+        "folder",
+        "kept in memory: no overlay elsewhere (EINVAL: Invalid argument",
+    ),
+    Place(
+        "a folder on overlayfs, and nothing else: a copy, with its cost",
+        "folder",
+        "no overlay here (EINVAL: Invalid argument",
+    ),
     Place("a folder below the root of its repository: git writes above it", "repository"),
     Place("a work tree whose repository is elsewhere", "repository"),
-    Place("a folder with another file system mounted in it", "folder"),
+    Place(
+        "a folder with another file system mounted in it: an overlay of a user's cannot be over both, so a copy",
+        "folder",
+        "no overlay here (EINVAL: Invalid argument",
+    ),
     Place("a folder that is mounted at a second place", "folder"),
     Place("a folder that can be read only", "folder"),
     Place("a folder with a comma and a colon in its path", "folder"),
-    Place("the home folder", "folder", "too many files for a manifest"),
+    Place("the home folder", "folder"),
     Place("a home folder that is a repository, below it the working folder", "folder"),
     Place("the root folder", "nothing", "the root folder cannot be a copy"),
-    Place("a folder that was removed", "nothing", "it was removed"),
 )
 
 
