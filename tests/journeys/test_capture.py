@@ -28,10 +28,16 @@ PROGRAMS = {
     "a program of Go": "go",
     "Chromium": "Chromium",
     "docker's client": "docker",
-    "PostgreSQL": "psql",
+    "docker's daemon": "a docker daemon",
+    "PostgreSQL, nobody listens": "psql",
+    "PostgreSQL, by TCP": "initdb",
+    "PostgreSQL, by its Unix socket": "initdb",
+    "a tool of UDP": "dig",
+    "Chromium by Playwright": "playwright-core",
     "npm": "npm",
     "pip": "pip",
-    "ssh": "ssh",
+    "ssh, nobody listens": "ssh",
+    "ssh, with its agent": "a server of SSH",
 }
 USERS = {"root": "root", "user": ""}
 if not os.environ.get("PLAYHEAD_FULL"):

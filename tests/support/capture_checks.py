@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import ssl
 import struct
@@ -23,6 +24,7 @@ from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+from .capture_servers import user_name
 from .needs import has
 
 HOST = "api.example.test"
@@ -63,6 +65,10 @@ class World:
     """A program that is linked statically, and asks for what it is given; empty where there is none."""
     folder: str
     """To write to; a set-uid program stands in it."""
+    database: int = 0
+    """A server of PostgreSQL on loopback, whose Unix socket is in `database` of the folder; 0 where there is none."""
+    ssh: int = 0
+    """A server of SSH on loopback, whose key is in `ssh` of the folder; 0 where there is none."""
 
 
 Check = Callable[[World], str]
@@ -591,12 +597,87 @@ def _(world: World) -> str:
     return _run("docker", "version", "--format", "{{.Client.Os}}")[:20] if has("docker") else ""
 
 
-@_check("PostgreSQL", full=True)
+@_check("docker's daemon", full=True)
 def _(world: World) -> str:
-    if not has("psql"):
-        return ""
-    words = ("psql", "-h", "127.0.0.1", "-p", str(world.closed), "-c", "select 1")
+    return (
+        _run("docker", "run", "--rm", "busybox", "echo", "in it") if has("a docker daemon") else ""
+    )
+
+
+@_check("PostgreSQL, nobody listens", full=True)
+def _(world: World) -> str:
+    return _query("127.0.0.1", world.closed) if has("psql") else ""
+
+
+@_check("PostgreSQL, by TCP", full=True)
+def _(world: World) -> str:
+    return _query("127.0.0.1", world.database) if world.database else ""
+
+
+@_check("PostgreSQL, by its Unix socket", full=True)
+def _(world: World) -> str:
+    return _query(f"{world.folder}/database", world.database) if world.database else ""
+
+
+def _query(host: str, port: int) -> str:
+    words = ("psql", "-h", host, "-p", str(port), "-U", "agent", "-Atc", "select 6 * 7", "postgres")
     return _run(*words, PGCONNECT_TIMEOUT="5")
+
+
+@_check("a tool of UDP", full=True)
+def _(world: World) -> str:
+    return _run("dig", "+short", "+tries=1", "@127.0.0.53", HOST) if has("dig") else ""
+
+
+@_check("Chromium by Playwright", 1, full=True)
+def _(world: World) -> str:
+    """A page over TLS, whose certificate it is told to ignore, passes untouched: see docs/capture.md."""
+    if not has("playwright-core"):
+        return _ask(socket.create_connection((world.address, 80)), "/playwright")
+    pages = [f"{scheme}://{HOST}/playwright" for scheme in ("http", "https")]
+    return _run("node", "-e", _PLAYWRIGHT, shutil.which("chromium") or "", *pages)
+
+
+_PLAYWRIGHT = """
+const {chromium} = require('playwright-core');
+(async () => {
+  const [executablePath, ...urls] = process.argv.slice(1);
+  const args = ['--no-proxy-server', '--disable-background-networking', '--disable-dev-shm-usage'];
+  const browser = await chromium.launch({executablePath, args, chromiumSandbox: process.getuid() !== 0});
+  const page = await browser.newPage({ignoreHTTPSErrors: true});
+  for (const url of urls) {
+    await page.goto(url);
+    console.log(await page.textContent('body'));
+  }
+  await browser.close();
+})();
+"""
+
+
+@_check("an agent that is a web server", 1, full=True)
+def _(world: World) -> str:
+    """It answers others with what it has asked itself."""
+    context = ssl.create_default_context()
+
+    class Agent(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            opener = urllib.request.build_opener(
+                urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+            )
+            with opener.open(f"https://{HOST}{self.path}") as answer:
+                body = answer.read()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Agent) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with socket.create_connection(server.server_address[:2]) as sock:  # type: ignore[arg-type]
+            sock.sendall(b"GET /agent HTTP/1.0\r\n\r\n")
+            return sock.makefile("rb").read().decode().partition("\r\n\r\n")[2]
 
 
 @_check("pip", full=True)
@@ -632,21 +713,27 @@ def _(world: World) -> str:
         return _run(*words, f"{made}/a", HOME=made)
 
 
-@_check("ssh", full=True)
+@_check("ssh, nobody listens", full=True)
 def _(world: World) -> str:
     """To a port that is closed: that it gets there, and says so."""
-    if not has("ssh"):
+    return _ssh(world, world.own, world.closed, "true") if has("ssh") else ""
+
+
+@_check("ssh, with its agent", full=True)
+def _(world: World) -> str:
+    """The agent of here is reached from there."""
+    if not (world.ssh and has("ssh-agent")):
         return ""
-    words = (
-        "ssh",
-        "-o",
-        "BatchMode=yes",
-        "-o",
-        "StrictHostKeyChecking=no",
-        "-p",
-        str(world.closed),
-    )
-    return _run(*words, f"nobody@{world.own}", "true")
+    _run("ssh-add", "-q", f"{world.folder}/ssh/user")
+    told = _ssh(world, "127.0.0.1", world.ssh, "ssh-add -l")
+    _run("ssh-add", "-q", "-d", f"{world.folder}/ssh/user")
+    return told
+
+
+def _ssh(world: World, host: str, port: int, command: str) -> str:
+    options = ("BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null")
+    words = [word for option in (*options, "LogLevel=ERROR") for word in ("-o", option)]
+    return _run("ssh", "-A", *words, "-p", str(port), f"{user_name()}@{host}", command)
 
 
 def main(arguments: list[str]) -> None:

@@ -4,6 +4,7 @@
 recording, and what was asked of the servers. Every address leads to this machine, so that its servers can be at any.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from playhead.proxy.sandbox.network import netlink
 
 from . import machine
 from .capture_checks import HOST, PINNED, World, words
+from .capture_servers import Servers, servers
 from .certificates import Certificates, make_certificates
 from .needs import has
 from .process import COMMAND
@@ -269,17 +272,31 @@ def _open_network() -> None:
     Path("/proc/sys/net/ipv4/ping_group_range").write_text("0 2147483647")
 
 
+def _is_needed(names: list[str]) -> bool:
+    """Say whether a check asks servers that take long to begin."""
+    return any(name.startswith(("PostgreSQL, by", "ssh, with")) for name in names)
+
+
 def main(arguments: list[str]) -> None:
     """Run them both ways."""
     uid = 0 if arguments[0] == "root" else machine.SOMEBODY
-    files = {"/etc/hosts": _HOSTS, "/etc/resolv.conf": "nameserver 127.0.0.53\n"}
+    # A database and a server of SSH ask for the name of their user.
+    users = Path("/etc/passwd").read_text()
+    users += f"somebody:x:{machine.SOMEBODY}:{machine.SOMEBODY}::/tmp:/bin/sh\n"
+    files = {
+        "/etc/hosts": _HOSTS,
+        "/etc/resolv.conf": "nameserver 127.0.0.53\n",
+        "/etc/passwd": users,
+    }
     machine.enter_or_exit(uid, files, _open_network)
-    with tempfile.TemporaryDirectory() as made:
+    with tempfile.TemporaryDirectory() as made, contextlib.ExitStack() as stack:
         folder = Path(made)
         folder.chmod(0o755)
         os.environ["HOME"] = made
         os.chdir(made)
         world, roots = _open(folder)
+        more = stack.enter_context(servers(folder)) if _is_needed(arguments[1:]) else Servers()
+        world = replace(world, database=more.database, ssh=more.ssh)
         os.environ |= dict.fromkeys(_TRUST, str(roots))
         agent = _agent(folder)
         try:

@@ -65,6 +65,12 @@ TOOLS = {
     "nginx": Tool(("nginx",), ("-V",), prints="http_v2_module", hint="apt-get install nginx-light"),
     "node": Tool(("node",), ("-e", "fetch.name"), hint="apt-get install nodejs"),
     "a node that reads .env files": Tool(("node",), ("-e", "require('util').parseEnv('')")),
+    "playwright-core": Tool(
+        ("node",),
+        ("-e", "require('playwright-core')"),
+        hint="npm install playwright-core, NODE_PATH",
+    ),
+    "a docker daemon": Tool(("docker",), ("image", "inspect", "busybox")),
     "Node 20": Tool(("node",), ("--version",), prints="v20."),
     "perl with LWP": Tool(
         ("perl",), ("-MLWP::UserAgent", "-e", "1"), hint="apt-get install libwww-perl"
@@ -108,6 +114,7 @@ FEATURES: dict[str, Callable[[], bool]] = {
     "a sandbox": preflight.works,
     "IPv6": _has_ipv6,
     "root": lambda: os.geteuid() == 0,
+    "a server of SSH": lambda: os.access("/usr/sbin/sshd", os.X_OK),
 }
 """What no program stands for."""
 
