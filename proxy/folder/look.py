@@ -28,6 +28,8 @@ _FOLDER = Kind.FOLDER
 _GIT = b".git"
 _OBJECTS = b"/objects/"
 _MOST_RULES_BYTES = 1 << 20
+_TICK_NS = 20_000_000
+"""Times of folders are up to a tick of the kernel behind the clock."""
 OWN = "Playhead's own"
 UNLISTED = "cannot be listed"
 ELSEWHERE = "another file system"
@@ -42,6 +44,22 @@ class Limits(NamedTuple):
 
 
 _LIMITS = Limits()
+
+
+class Listing(NamedTuple):
+    """What was in a folder; as long as nothing came to it or went, its names need not be read again."""
+
+    inode: int
+    changed_ns: int
+    rules: Ignored | None
+    """Of the folders above it."""
+    inner: Ignored | None
+    """With those of its own ignore file."""
+    has_rules: bool
+    files: list[tuple[bytes, bytes]]
+    """What is no folder: path, and where it is."""
+    folders: list[tuple[bytes, bytes]]
+    left_out: list[tuple[bytes, str]]
 
 
 def entry_of(told: os.stat_result, target: bytes = b"") -> Entry:
@@ -67,6 +85,7 @@ def look(
     known: Mapping[bytes, Entry] | None = None,
     fresh: dict[bytes, Entry] | None = None,
     objects: dict[bytes, dict[bytes, Entry]] | None = None,
+    listings: dict[bytes, Listing] | None = None,
     limits: Limits = _LIMITS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
@@ -77,7 +96,9 @@ def look(
     known: entries of an earlier look: what nobody has touched since is taken from there, and an object of git in a folder
         that is as it was is not looked at again, for git never writes one anew.
     fresh: gets the entries that are not taken from there.
-    objects: what `known` has of objects of git by their folder, and then what this look has; for whoever looks again and again.
+    objects: what `known` has of objects of git by their folder, and then what this look has; for whoever looks again and again
+        with the same `left_out` and `tracked`.
+    listings: the same for what is in other folders.
     Raises: OSError, where there is no such folder.
     """
     own = {os.fsencode(one) for one in left_out}
@@ -86,7 +107,7 @@ def look(
     if known and not objects:
         objects.update(_group_objects(known))
     fresh = {} if fresh is None else fresh
-    found = _Look(os.fsencode(folder), own, tracked, known or {}, fresh, objects)
+    found = _Look(os.fsencode(folder), own, tracked, known or {}, fresh, objects, listings)
     until = clock() + limits.time_s
     while found.folders:
         if len(found.entries) > limits.entries or clock() > until:
@@ -113,6 +134,7 @@ class _Look:
         known: Mapping[bytes, Entry],
         fresh: dict[bytes, Entry],
         objects: dict[bytes, dict[bytes, Entry]],
+        listings: dict[bytes, Listing] | None,
     ) -> None:
         self.entries: dict[bytes, Entry] = {}
         self.left_out: dict[bytes, str] = {}
@@ -126,6 +148,9 @@ class _Look:
         self._known = known
         self._fresh = fresh
         self._objects = objects
+        self._listings = listings
+        self._left_here: list[tuple[bytes, str]] = []
+        """Of the folder at hand."""
         self._device = os.stat(folder or b"/").st_dev
 
     def enter(self) -> None:
@@ -135,15 +160,22 @@ class _Look:
             self.entries.update(self._objects[above])
             return
         place = self._folder + b"/" + above
+        if self._enter_again(above, place, rules):
+            return
+        outer, self._left_here = rules, []
+        before_ns = time.time_ns()
         try:
             with os.scandir(place) as scanned:
                 listed = list(scanned)
         except OSError:  # closed to this user, or gone
             self._leave_out(above.rstrip(b"/"), UNLISTED)
             return
-        if rules is not None and any(one.name == IGNORE_FILE for one in listed):
+        has_rules = rules is not None and any(one.name == IGNORE_FILE for one in listed)
+        if rules is not None and has_rules:
             rules = rules.within(above, _read_rules(place + IGNORE_FILE))
         entries, known = self.entries, self._known
+        # Who looks again and again comes here where names or rules have changed: then rules are asked of each.
+        anew = self._listings is not None
         for one in listed:
             path = above + one.name
             try:
@@ -152,6 +184,7 @@ class _Look:
                 # Nearly all of a second look: as short as can be.
                 if (
                     was is None
+                    or anew
                     or was[7] != told.st_ctime_ns
                     or was[6] != told.st_ino
                     or was[0] is _FOLDER
@@ -165,6 +198,84 @@ class _Look:
         if rules is None and _is_of_objects(above):
             found = (above + one.name for one in listed)
             self._objects[above] = {path: entries[path] for path in found if path in entries}
+        elif self._listings is not None:
+            names = [above + one.name for one in listed]
+            self._keep_listing(above, names, outer, rules, has_rules=has_rules, at_ns=before_ns)
+
+    def _keep_listing(
+        self,
+        above: bytes,
+        names: list[bytes],
+        outer: Ignored | None,
+        inner: Ignored | None,
+        *,
+        has_rules: bool,
+        at_ns: int,
+    ) -> None:
+        """Keep the names in a folder, unless it was changed so shortly before that a further change would not show."""
+        assert self._listings is not None
+        own = self.entries.get(above[:-1])
+        if own is None or own.changed_ns > at_ns - _TICK_NS:
+            self._listings.pop(above, None)
+            return
+        files: list[tuple[bytes, bytes]] = []
+        folders: list[tuple[bytes, bytes]] = []
+        for path in names:
+            entry = self.entries.get(path)
+            if entry is not None:
+                place = path, self._folder + b"/" + path
+                (folders if entry.is_folder else files).append(place)
+        self._listings[above] = Listing(
+            own.inode,
+            own.changed_ns,
+            outer,
+            inner,
+            has_rules,
+            files,
+            folders,
+            self._left_here,
+        )
+
+    def _enter_again(self, above: bytes, place: bytes, rules: Ignored | None) -> bool:
+        """Look at what was in a folder before, if nothing came or went since; say whether that is so."""
+        listing = self._listings.get(above) if self._listings is not None else None
+        own = self.entries.get(above[:-1])
+        if listing is None or own is None:
+            return False
+        if (own.inode, own.changed_ns) != (listing.inode, listing.changed_ns):
+            return False
+        if rules != listing.rules:
+            return False
+        if rules is not None and listing.has_rules:
+            inner = rules.within(above, _read_rules(place + IGNORE_FILE))
+            if inner != listing.inner:
+                return False
+        try:
+            inside = [(path, os.lstat(where)) for path, where in listing.folders]
+        except FileNotFoundError:
+            return False
+        for _, told in inside:
+            if not stat.S_ISDIR(told.st_mode) or told.st_dev != self._device:
+                return False
+        entries, known, lstat = self.entries, self._known, os.lstat
+        for path, where in listing.files:
+            try:
+                told = lstat(where)
+            except FileNotFoundError:  # it went meanwhile
+                continue
+            was = known.get(path)
+            # Nearly all of a second look: as short as can be.
+            if was is None or was[7] != told.st_ctime_ns or was[6] != told.st_ino:
+                target = os.readlink(where) if stat.S_ISLNK(told.st_mode) else b""
+                was = self._fresh[path] = entry_of(told, target)
+            entries[path] = was
+        for path, told in inside:
+            self._take_entry(path, told, b"")
+            git = path.endswith(b"/.git") or path == _GIT
+            self.folders.append((path + b"/", None if git else listing.inner))
+        for path, why in listing.left_out:
+            self._leave_out(path, why)
+        return True
 
     def _is_untouched(self, folder: bytes) -> bool:
         path = folder[:-1]
@@ -179,16 +290,20 @@ class _Look:
     ) -> None:
         is_folder = stat.S_ISDIR(told.st_mode)
         if why := self._find_why(one, path, rules, told, is_folder=is_folder):
+            self._left_here.append((path, why))
             self._leave_out(path, why)
             return
-        was = self._known.get(path)
-        if was is None or (was.changed_ns, was.inode) != (told.st_ctime_ns, told.st_ino):
-            target = os.readlink(one.path) if stat.S_ISLNK(told.st_mode) else b""
-            was = self._fresh[path] = entry_of(told, target)
-        self.entries[path] = was
+        target = os.readlink(one.path) if stat.S_ISLNK(told.st_mode) else b""
+        self._take_entry(path, told, target)
         if is_folder:
             inside = None if one.name == _GIT else rules
             self.folders.append((path + b"/", inside))
+
+    def _take_entry(self, path: bytes, told: os.stat_result, target: bytes) -> None:
+        was = self._known.get(path)
+        if was is None or (was.changed_ns, was.inode) != (told.st_ctime_ns, told.st_ino):
+            was = self._fresh[path] = entry_of(told, target)
+        self.entries[path] = was
 
     def _find_why(
         self,

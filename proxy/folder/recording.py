@@ -28,7 +28,7 @@ from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from .area import Area
 from .contents import SaveLimits, Saver, hash_all, hash_file
 from .git import find_git_state, find_tracked_ignored
-from .look import Limits, look
+from .look import Limits, Listing, look
 
 _LISTING_S = 0.5
 _SAVING_S = 20.0
@@ -69,6 +69,7 @@ class FolderRecording:
         self._hashed: dict[bytes, Entry] = {}
         self._run: int | None = None
         self._objects: dict[bytes, dict[bytes, Entry]] = {}
+        self._listings: dict[bytes, Listing] = {}
 
     def begin(self) -> list[str]:
         """Look at the folder, before the command runs; give sentences for a person. Raises: StoreError; OSError."""
@@ -158,6 +159,7 @@ class FolderRecording:
             known=known.entries,
             fresh=fresh,
             objects=self._objects,
+            listings=self._listings,
             limits=Limits(time_s=_SAVING_S if self.saves else _LISTING_S * 2),
         )
         return replace(found, saved=known.saved, rules=known.rules)

@@ -34,6 +34,19 @@ class Ignored:
         """Begin with the rules of files, each with the folder that it stands in; empty or ending with a slash."""
         self._rules = rules
 
+    def __eq__(self, other: object) -> bool:
+        """Compare by their lines: rules of the same lines are read once."""
+        return (
+            isinstance(other, Ignored)
+            and len(self._rules) == len(other._rules)
+            and all(
+                folder == there and spec is its
+                for (folder, spec), (there, its) in zip(self._rules, other._rules, strict=True)
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def within(self, folder: bytes, text: bytes) -> "Ignored":
         """Give the rules with those of an ignore file in a folder; the same where it holds none.
 

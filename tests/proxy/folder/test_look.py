@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from playhead.proxy.folder import look as module
 from playhead.proxy.folder.contents import SaveLimits, Saver
 from playhead.proxy.folder.git import find_tracked_ignored
-from playhead.proxy.folder.look import BEYOND, OWN, IgnoreFilter, Limits, look
+from playhead.proxy.folder.look import BEYOND, OWN, IgnoreFilter, Limits, Listing, look
 from playhead.tape.folders.manifest import Entry
 from playhead.tests.support.folder_cases import CONTENTS, Content
 from playhead.tests.support.needs import need
@@ -251,6 +252,74 @@ def test_the_own_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     found = look(str(tmp_path), left_out=frozenset([str(tmp_path / "store")]))
     assert found.left_out == {b"store": OWN}
+
+
+TOUCHES = {
+    "nothing": "",
+    "another content": "echo else > d/a",
+    "another content of the same size": "echo b > d/a",
+    "another mode": "chmod 700 d/a",
+    "a new file": "touch d/new",
+    "a new file in a new folder": "mkdir d/n && touch d/n/x",
+    "a file is gone": "rm d/a",
+    "a file put in the place of another": "mv d/b d/a",
+    "another link": "ln -sfn b d/link",
+    "a folder renamed": "mv d/sub d/other",
+    "a folder in the place of a file": "rm d/a && mkdir d/a",
+    "a link in the place of a folder": "rm -r d/sub && ln -s b d/sub",
+    "a file deep in a folder": "touch d/sub/deep/new",
+    "another ignore file above": "echo '*.txt' >> .gitignore",
+    "another ignore file in the folder": "echo '!x.log' > d/.gitignore",
+    "an ignored file is new": "touch d/y.log",
+}
+
+
+@pytest.mark.parametrize("name", TOUCHES)
+def test_a_look_by_known_names_is_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever was touched since the names were read."""
+    (tmp_path / "d/sub/deep").mkdir(parents=True)
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    for path in ("d/a", "d/b", "d/sub/c", "d/sub/deep/e.txt", "d/x.log"):
+        (tmp_path / path).write_text("a\n")
+    (tmp_path / "d/.gitignore").write_text("# nothing\n")
+    (tmp_path / "d/link").symlink_to("a")
+    monkeypatch.setattr(module, "_TICK_NS", 0)
+    _wait_for_a_tick(tmp_path)
+    listings: dict[bytes, Listing] = {}
+    known = look(str(tmp_path), listings=listings)
+    assert {b"d/", b"d/sub/", b"d/sub/deep/"} <= listings.keys()
+    _wait_for_a_tick(tmp_path)
+    subprocess.run(["sh", "-c", TOUCHES[name]], cwd=tmp_path, check=True)
+    for _ in range(2):
+        fresh: dict[bytes, Entry] = {}
+        found = look(str(tmp_path), known=known.entries, fresh=fresh, listings=listings)
+        plain = look(str(tmp_path))
+        assert found.entries == plain.entries
+        assert found.left_out == plain.left_out
+        assert found.left_out_count == plain.left_out_count
+        assert {path for path, one in found.entries.items() if known.entries.get(path) != one} <= {
+            *fresh
+        }
+        known = found
+
+
+def _wait_for_a_tick(folder: Path) -> None:
+    """Wait until the clock of the file system has gone on."""
+    probe = folder.parent / "probe"
+    probe.write_text("")
+    begin = probe.stat().st_ctime_ns
+    while probe.stat().st_ctime_ns == begin:
+        probe.chmod(0o600)
+
+
+def test_names_that_were_read_too_soon_are_read_again(tmp_path: Path) -> None:
+    """A further change in the same moment would not show in the folder's time."""
+    (tmp_path / "d").mkdir()
+    listings: dict[bytes, Listing] = {}
+    look(str(tmp_path), listings=listings)
+    assert not listings
 
 
 def test_objects_of_git_that_come_and_go_are_seen(tmp_path: Path) -> None:
