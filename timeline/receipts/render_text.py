@@ -598,7 +598,12 @@ def _attempt(row: Mapping[str, Any]) -> str:
 def _sandbox(receipt: Receipt) -> list[str]:
     """Show what was seen of the sandbox."""
     asked = [f"{row['name']} {row['type']}" for row in _told(receipt, "names")]
-    lines = _rows("names asked of DNS, answered with made-up addresses", asked)
+    lines = []
+    if empty := ((receipt.sandbox or {}).get("files") or {}).get("empty"):
+        lines.append(
+            f"empty to the command, and what it wrote there is gone: {plain(', '.join(empty))}"
+        )
+    lines += _rows("names asked of DNS, answered with made-up addresses", asked)
     lines += _rows(
         "refused on loopback, as nothing listens there in the sandbox",
         [

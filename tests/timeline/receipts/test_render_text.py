@@ -273,3 +273,11 @@ def test_placeholders_are_marked() -> None:
     assert '{"key":"⟦drrd⟧"}' in shown
     assert "key: ⟦drrd⟧." in shown
     assert "replaced by placeholders (⟦ ⟧): request.header.cookie" in shown
+
+
+def test_folders_that_were_empty_to_a_command_are_named() -> None:
+    """What it wrote there is gone."""
+    seen = {"files": {"empty": ["/home/u", "/tmp"]}}
+    receipt = Receipt("r@1", "r", "playback", "sealed", sandbox=seen)
+    told = "empty to the command, and what it wrote there is gone: /home/u, /tmp"
+    assert told in render_receipt(receipt)
