@@ -17,6 +17,8 @@ _KNOWN = ("/", "/run", "/stdio")
 _OUTCOMES = ("ok", "failed")
 _MOST = 4096
 """Bytes of an outcome that is told."""
+_MOST_SNAPSHOT = 64 * 1024
+"""Bytes of a snapshot: it is a row of the log, which whoever shows the run reads."""
 _TEXT = 500
 """Characters of its text that are kept."""
 _INSTANCE = "/stdio/"
@@ -42,6 +44,9 @@ class Control:
         open_run = pending.open_run
         if flow.request.method == "POST" and pending.facts.target == "/outcome":
             flow.response = _note_outcome(open_run, flow.request.raw_content or b"")
+            return
+        if flow.request.method == "POST" and pending.facts.target == "/snapshot":
+            flow.response = _note_snapshot(open_run, flow.request.raw_content or b"")
             return
         target = pending.facts.target
         starts = target.startswith(_INSTANCE)
@@ -80,3 +85,14 @@ def _note_outcome(open_run: OpenRun, body: bytes) -> http.Response:
     said = open_run.redactor.redact_text(text[:_TEXT])
     open_run.note(EventKind.NOTED, outcome=word, why=said)
     return _answer(200, {"outcome": word})
+
+
+def _note_snapshot(open_run: OpenRun, body: bytes) -> http.Response:
+    """Keep what an agent says of its state, between the exchanges that it came between."""
+    told = find_json(body) if len(body) <= _MOST_SNAPSHOT else None
+    if told is None:
+        expected = f"expected any JSON but null, at most {_MOST_SNAPSHOT} bytes, and found {len(body)} bytes"
+        return _answer(422, {"error": expected})
+    text = open_run.redactor.redact_text(json.dumps(told, ensure_ascii=False))
+    open_run.note(EventKind.NOTED, snapshot=text)
+    return _answer(200, {"snapshot": len(body)})

@@ -203,6 +203,7 @@ MAY: dict[str, _Is] = {
     "limits": _map,
     "rules": _map_of(_PATTERNS),
     "ignored": _each(_row(_text, _map_of(_each(_text)))),
+    "snapshot": _text,
     "unfinished": _each(_int),
     "unknown": _each(_int),
     "in_folder": _int,

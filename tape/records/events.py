@@ -48,6 +48,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
                                               beside, distrusted, egress, spared
               cut                             method and URL of a request whose client left before it had ended
               text                            for people: a warning, a loss, a reload
+              snapshot                        what the agent had kept of its state by the control host, as JSON text
               outcome                         `ok` or `failed`, as the agent told the control host; `why` in its words
               child_exit, command, contained  from the launcher
               stdout, files                   hash and bytes of what the command wrote; hashes of the files it changed, by path

@@ -101,12 +101,42 @@ def test_an_agent_tells_the_outcome_of_its_run(
     body: bytes, status: int, noted: dict[str, str] | None
 ) -> None:
     """It is kept in the log of the run; what says something else is refused with what would be right."""
+    assert posted("outcome", body) == (status, [noted] if noted is not None else [])
+
+
+def posted(path: str, body: bytes) -> tuple[int, list[dict[str, Any]]]:
+    """Send something to the control host; give the status, and what was noted."""
     open_run = NotedRun()
-    pending = make_pending(open_run, f"POST {HOST}/outcome", body=body, action=Action.CONTROL)
+    pending = make_pending(open_run, f"POST {HOST}/{path}", body=body, action=Action.CONTROL)
     pending.flow.request.raw_content = body
     servers = StdioServers()
     Control(servers).request(pending.flow)
     servers.close()
     assert pending.flow.response is not None
-    assert pending.flow.response.status_code == status
-    assert [data for _, data in open_run.noted] == ([noted] if noted is not None else [])
+    return pending.flow.response.status_code, [data for _, data in open_run.noted]
+
+
+@pytest.mark.parametrize(
+    ("body", "noted"),
+    [
+        (b'{"plan": ["look"]}', '{"plan": ["look"]}'),
+        (b' [1, "\xc3\xa9"] ', '[1, "\u00e9"]'),
+        (b"7", "7"),
+        (b'{"password": "Zx81kQ0vTn3LwR7pYc2m"}', None),
+        (b'"' + b"x" * 70_000 + b'"', ""),
+        (b"null", ""),
+        (b"{", ""),
+        (b"", ""),
+        (b"\xff", ""),
+    ],
+    ids=["object", "list", "number", "secret", "too large", "null", "broken", "empty", "no text"],
+)
+def test_an_agent_has_its_state_kept(body: bytes, noted: str | None) -> None:
+    """In the log of the run, without secrets; what is no JSON, or too large, is refused."""
+    status, told = posted("snapshot", body)
+    if noted == "":
+        assert (status, told) == (422, [])
+    elif noted is None:
+        assert (status, "Zx81kQ0vTn3L" in str(told)) == (200, False)
+    else:
+        assert (status, told) == (200, [{"snapshot": noted}])
