@@ -15,7 +15,6 @@ from decimal import Decimal
 from ...store import StoreError
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.matching.dependence import seen_answer
-from ..lookup.nearest_seq import no_exchange
 from ..state.calls_before import Exchanges
 from ..steps.step import Evidence
 from .fresh import Fresh, read_fresh
@@ -48,6 +47,13 @@ class Sighting:
     exchange: str
     """Method and URL."""
     whole: bool = True
+    part: int = 0
+    """Of a model call of a WebSocket its place among these; 0 elsewhere."""
+
+    @property
+    def step(self) -> str:
+        """The name of its step."""
+        return name_step(self.seq, self.part)
 
 
 @dataclass(slots=True)
@@ -84,6 +90,13 @@ class Blame:
     """Answers with it that the agent had not seen: they came after the client had left, or after the request was sent."""
     unread: list[int] = field(default_factory=list)
     """Earlier exchanges with a body that could not be looked at."""
+    part: int = 0
+    """Of a model call of a WebSocket; 0 elsewhere."""
+
+    @property
+    def step(self) -> str:
+        """The name of the step that was asked about."""
+        return name_step(self.seq, self.part)
 
     @property
     def origin(self) -> Sighting | None:
@@ -121,40 +134,58 @@ class Blame:
         return next((one for one in self.sightings if one.side == "answer"), None)
 
 
-def find_blame(exchanges: Exchanges, seq: int, place: str, value: str | None = None) -> Blame:
+def find_blame(
+    exchanges: Exchanges, seq: int, place: str, value: str | None = None, part: int = 0
+) -> Blame:
     """Find where the value at a place of an exchange came from.
 
     place: as `places.py` writes it; `answer ` before it names the answer.
     value: a part of the text there, which is looked for in its stead.
-    Raises: StoreError, for a seq or a place that is not there, naming the nearest; LogCorrupt.
+    part: of a model call of a WebSocket; 0 for the exchange itself.
+    Raises: StoreError, for a seq, a part or a place that is not there, naming the nearest; LogCorrupt.
     """
-    exchange = exchanges.find(seq)
-    if exchange is None:
-        raise no_exchange(exchanges.info.id, seq, exchanges.seqs)
+    exchange = exchanges.get(seq)
+    asked = exchanges.get_part(exchange, part) if part else exchange
     try:
-        leaf = find_leaf(exchange, place)
+        leaf = find_leaf(asked, place)
     except NoPlace as error:
         raise StoreError(
-            f"exchange {seq} of run {exchanges.info.id!r}: {error}", error.hint
+            f"exchange {name_step(seq, part)} of run {exchanges.info.id!r}: {error}",
+            error.hint if asked.websocket is None else _name_parts(exchanges, exchange, error.hint),
         ) from None
     sought = _choose(leaf, value, seq)
-    found = Blame(seq, place, sought, describe(exchange), False)
+    found = Blame(seq, place, sought, describe(asked), False, part=part)
     wanted = make_wanted(sought)
     found.telling = wanted.telling
     parts = [make_wanted(one) for one in find_parts(wanted.text)] if isinstance(sought, str) else []
     cents = _cents(sought)
-    seen = _Search(found, wanted, parts, cents)
+    by_tape = exchanges.info.parent is not None
+    seen = _Search(found, wanted, parts, cents, _EVER if by_tape else asked.started_ns)
     # What a tape answered to a playback arrived in the order of the tape's seqs.
-    until = seq if exchanges.info.parent is None else _EVER
+    until = _EVER if by_tape else seq
     for fresh in read_fresh(exchanges, seq) if wanted.text else ():
         seen.look(fresh, exchanges, until)
         if seen.has_enough:
             found.looked_until = fresh.seq
             break
+    for number, made in exchanges.asked(exchange) if part else ():
+        if number < part:
+            seen.look_at_call(made, number, _EVER)
     if place.strip().startswith("answer "):
-        seen.look_at(exchange, 0, None, seq + 1, asked_only=True)
+        seen.look_at(asked, 0, None, seq + 1, asked_only=True, part=part)
     seen.finish()
     return found
+
+
+def name_step(seq: int, part: int) -> str:
+    """Write the name of a step, as it is read on the command line."""
+    return f"{seq}.{part}" if part else str(seq)
+
+
+def _name_parts(exchanges: Exchanges, exchange: Exchange, otherwise: str) -> str:
+    """Say what may be meant of a WebSocket, which has its bodies in its messages."""
+    calls, seq = len(exchanges.asked(exchange)), exchange.seq
+    return f"name one of its model calls: {seq}.1 to {seq}.{calls}" if calls else otherwise
 
 
 def _choose(leaf: Leaf, value: str | None, seq: int) -> Scalar:
@@ -178,9 +209,16 @@ class _Search:
     """Notes the places that have a value as exchanges are looked at in order."""
 
     def __init__(
-        self, blame: Blame, wanted: Wanted, parts: list[Wanted], cents: Wanted | None
+        self,
+        blame: Blame,
+        wanted: Wanted,
+        parts: list[Wanted],
+        cents: Wanted | None,
+        until_ns: int,
     ) -> None:
         self._blame = blame
+        self._until_ns = until_ns
+        """When the request was sent that is asked about."""
         self._wanted = wanted
         self._parts = parts
         self._cents = cents
@@ -226,17 +264,14 @@ class _Search:
         until: int,
         *,
         asked_only: bool = False,
+        part: int = 0,
     ) -> None:
         """Look at an exchange that may have the value.
 
         after: byte of the body of its request before which nothing is new.
         until: seq of the request that is asked about.
         """
-        every = [self._wanted, *self._others]
-        asked = asked_leaves(
-            exchange, lambda data: any(one.may_be_in(data) for one in every), after
-        )
-        self._note(exchange, "request", asked)
+        self._note(exchange, "request", asked_leaves(exchange, self._may_be_in, after), part)
         seen = None if asked_only else seen_answer(exchange, Seq(until))
         found = False
         if seen is not None and seen.spilled is None:
@@ -244,10 +279,28 @@ class _Search:
         if not found and not asked_only and seen is not exchange.response:
             self._note_unseen(exchange)
         if messages is not None:
-            for message in messages.messages(exchange):
-                if message.after < until:
-                    side = "request" if message.from_client else "answer"
-                    self._note(exchange, side, message_leaves(message))
+            self._look_at_messages(exchange, messages, until)
+
+    def _may_be_in(self, data: bytes) -> bool:
+        return any(one.may_be_in(data) for one in (self._wanted, *self._others))
+
+    def _look_at_messages(self, exchange: Exchange, exchanges: Exchanges, until: int) -> None:
+        """Look at the messages of a WebSocket; those of a model call as what they add up to."""
+        calls = exchanges.asked(exchange)
+        for part, made in calls:
+            if made.started_ns < self._until_ns:
+                self.look_at_call(made, part, until)
+        for message in exchanges.messages(exchange) if not calls else ():
+            if message.after < until:
+                side = "request" if message.from_client else "answer"
+                self._note(exchange, side, message_leaves(message))
+
+    def look_at_call(self, made: Exchange, part: int, until: int) -> None:
+        """Look at a model call of a WebSocket."""
+        self._note(made, "request", asked_leaves(made, self._may_be_in), part)
+        seen = seen_answer(made, Seq(until))
+        if seen is not None:
+            self._note(made, "answer", answered_leaves(made, seen), part)
 
     def _note_unseen(self, exchange: Exchange) -> None:
         response = exchange.response
@@ -259,7 +312,7 @@ class _Search:
                 self._blame.unseen.append(_sight(exchange, "answer", leaf, found))
                 return
 
-    def _note(self, exchange: Exchange, side: str, leaves: Iterable[Leaf]) -> bool:
+    def _note(self, exchange: Exchange, side: str, leaves: Iterable[Leaf], part: int = 0) -> bool:
         """Note the best of some places with the value; say whether there is one."""
         whole: list[Sighting] = []
         for leaf in leaves:
@@ -268,18 +321,18 @@ class _Search:
                 continue
             found = self._wanted.match(leaf.value)
             if found is not None:
-                whole.append(_sight(exchange, side, leaf, found))
+                whole.append(_sight(exchange, side, leaf, found, part))
                 if repeats:
                     self._known.add((leaf.place, str(leaf.value)))
                 continue
             for one in self._parts:
                 told = one.match(leaf.value) if one.text not in self._of_parts else None
                 if told is not None and not told.rule:
-                    self._of_parts[one.text] = [_sight(exchange, side, leaf, told)]
+                    self._of_parts[one.text] = [_sight(exchange, side, leaf, told, part)]
             if self._cents is not None and self._hint is None:
                 told = self._cents.match(leaf.value)
                 if told is not None:
-                    self._hint = _sight(exchange, side, leaf, told)
+                    self._hint = _sight(exchange, side, leaf, told, part)
         if whole:
             self._blame.sightings.append(min(whole, key=_rank))
         return bool(whole)
@@ -290,7 +343,7 @@ class _Search:
         blame.sightings.sort(key=_order)
         hint = self._hint
         if hint is not None and all(_order(hint) < _order(one) for one in blame.sightings):
-            told = f"{hint.seq} {hint.side} {hint.place} has a hundredth of it: {hint.value}"
+            told = f"{hint.step} {hint.side} {hint.place} has a hundredth of it: {hint.value}"
             blame.hints.append(told)
         if blame.sightings:
             return
@@ -302,9 +355,9 @@ class _Search:
                 blame.parts.append(Part(part.text, found))
 
 
-def _order(one: Sighting) -> tuple[int, bool]:
+def _order(one: Sighting) -> tuple[int, int, bool]:
     """Put a request before its answer."""
-    return one.seq, one.side == "answer"
+    return one.seq, one.part, one.side == "answer"
 
 
 def _rank(one: Sighting) -> tuple[bool, bool]:
@@ -312,7 +365,7 @@ def _rank(one: Sighting) -> tuple[bool, bool]:
     return bool(one.rule), not one.whole
 
 
-def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match) -> Sighting:
+def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 0) -> Sighting:
     return Sighting(
         exchange.seq,
         side,
@@ -322,6 +375,7 @@ def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match) -> Sighting:
         match.rule,
         describe(exchange),
         match.whole,
+        part,
     )
 
 

@@ -16,11 +16,11 @@ _SHOWN = 8
 
 def render_blame(blame: Blame, run: str) -> Iterator[str]:
     """Give the lines that say where a value came from."""
-    yield fit(f"{blame.seq} {blame.place}: {_show(blame.value)}", WIDTH)
+    yield fit(f"{blame.step} {blame.place}: {_show(blame.value)}", WIDTH)
     yield f"  {fit(blame.exchange, WIDTH - 2)}"
     origin, evidence = blame.origin, blame.evidence
     if origin is None or evidence is None:
-        yield f"nothing before {blame.seq} has it: the agent made it, or has it from outside of the"
+        yield f"nothing before {blame.step} has it: the agent made it, or has it from outside of the"
         yield "recorded traffic"
     else:
         yield fit(f"first in {_name(origin)} ({evidence.value}: {blame.rule})", WIDTH)
@@ -34,11 +34,11 @@ def render_blame(blame: Blame, run: str) -> Iterator[str]:
         yield from _render_way(blame)
         for part in blame.parts[1:]:
             yield fit(f"part {part.text!r}: first in {_name(part.origin)}", WIDTH)
-        yield f"  {fit(f'playhead show {run} {origin.seq}', WIDTH - 2)}"
+        yield f"  {fit(f'playhead show {run} {origin.step}', WIDTH - 2)}"
     for one in blame.unseen:
         yield fit(f"not seen by the agent in time: {_name(one)}", WIDTH)
         yield f"  {fit(one.exchange, WIDTH - 2)}"
-        yield f"  {fit(f'playhead show {run} {one.seq}', WIDTH - 2)}"
+        yield f"  {fit(f'playhead show {run} {one.step}', WIDTH - 2)}"
     for hint in blame.hints:
         yield fit(f"perhaps: {hint}", WIDTH)
     if blame.unread:
@@ -69,7 +69,7 @@ def _step(one: Sighting) -> str:
 
 def _name(one: Sighting) -> str:
     what = f" ({one.what})" if one.what and one.what not in one.place else ""
-    return f"{one.seq} {one.side} {one.place}{what}"
+    return f"{one.step} {one.side} {one.place}{what}"
 
 
 def _who(origin: Sighting) -> str:
@@ -102,6 +102,7 @@ def blame_json(blame: Blame) -> dict[str, Any]:
     evidence = blame.evidence
     return {
         "seq": blame.seq,
+        "part": blame.part or None,
         "place": blame.place,
         "value": blame.value,
         "telling": blame.telling,
@@ -119,4 +120,4 @@ def blame_json(blame: Blame) -> dict[str, Any]:
 
 
 def _sighting(one: Sighting | None) -> dict[str, Any] | None:
-    return None if one is None else asdict(one)
+    return None if one is None else asdict(one) | {"part": one.part or None}

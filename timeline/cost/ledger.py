@@ -184,6 +184,13 @@ def _tokens(usage: Usage | None) -> Tokens:
     )
 
 
+def price_call(exchange: Exchange, answer: InferenceResponse, model: str) -> Decimal | None:
+    """Find what a model call cost, in US dollars; None where no price is known. Nothing is paid for what was not sent."""
+    if _fate(exchange) is not Fate.SENT:
+        return _ZERO
+    return _price(exchange, answer, answer.usage, model) if answer.usage is not None else None
+
+
 def _price(
     exchange: Exchange, answer: InferenceResponse, usage: Usage, model: str
 ) -> Decimal | None:

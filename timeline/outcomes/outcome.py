@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ...store import RunInfo, RunStatus
+from ...store import RunInfo, RunStatus, Store
 from ...tape.records.events import Event, EventKind
 
 GOOD = frozenset(("ok", "good", "pass", "passed", "success"))
@@ -67,6 +67,23 @@ def find_outcome(info: RunInfo, events: Iterable[Event]) -> Outcome:
     if info.status is RunStatus.RECOVERED:
         return Outcome(Verdict.FAILED, "recovered", info.end)
     return Outcome(Verdict.UNKNOWN)
+
+
+def read_outcome(store: Store, info: RunInfo) -> Outcome:
+    """Read the outcome of a run from its log; of one that only an archive has, what its labels say. Blocking.
+
+    Raises: LogCorrupt.
+    """
+    return find_outcome(info, store.events.of_kind(info, EventKind.NOTED))
+
+
+def outcome_json(outcome: Outcome) -> dict[str, str | None]:
+    """Give an outcome as JSON types."""
+    return {
+        "verdict": outcome.verdict.value,
+        "by": outcome.by or None,
+        "text": outcome.text or None,
+    }
 
 
 def read_word(word: str) -> Verdict:

@@ -98,16 +98,20 @@ def plain_lines(text: str) -> str:
     return "\n".join(plain(line, 2000) for line in text.splitlines())
 
 
-def render_runs(runs: Sequence[RunInfo]) -> str:
-    """List runs, oldest first."""
+def render_runs(runs: Sequence[RunInfo], outcomes: Mapping[int, str] | None = None) -> str:
+    """List runs, oldest first.
+
+    outcomes: a word for each, by the numbers of the runs.
+    """
     if not runs:
         return "no runs yet: record one with `playhead record -- COMMAND`"
-    rows = [("RUN", "MODE", "STATUS", "EXCHANGES", "BEGAN", "LABELS", "AGENT")]
+    rows = [("RUN", "MODE", "STATUS", "OUTCOME", "EXCHANGES", "BEGAN", "LABELS", "AGENT")]
     rows += [
         (
             plain(run.id, 60),
             plain(run.mode, 20),
             "archived" if run.is_only_in_archive else run.status.value,
+            (outcomes or {}).get(run.number, "-"),
             str(run.exchanges) if run.parent is None else "-",
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_ns / 1e9)),
             plain(" ".join((*(["pinned"] if run.pinned else []), *run.labels)), 40),

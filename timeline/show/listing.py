@@ -7,6 +7,8 @@ agent makes by itself, one after the other. `all` gives each step a line of its 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import chain
 from urllib.parse import urlsplit
 
 from ...tape.dialects import Usage
@@ -52,12 +54,18 @@ class Counts:
     effects: list[Seq] = field(default_factory=list)
     errors: list[Seq] = field(default_factory=list)
     marks: dict[str, list[Seq]] = field(default_factory=dict)
+    usd: Decimal = Decimal(0)
+    """What the model calls cost whose price is known."""
+    unpriced: int = 0
+    """Model calls with tokens whose price is not known."""
 
     def add(self, step: Step) -> None:
         """Count a step."""
         self.calls += step.kind is StepKind.MODEL_CALL
         self.tools += step.kind is StepKind.TOOL_CALL
         self.requests += step.kind in (StepKind.HTTP, StepKind.MCP)
+        self.usd += step.usd or 0
+        self.unpriced += step.usage is not None and step.usd is None
         if step.effect:
             self.effects.append(step.seq)
         if step.kind is StepKind.ERROR or (step.kind is StepKind.TOOL_RESULT and step.failed):
@@ -81,76 +89,105 @@ class Line:
     first: str = ""
 
 
-def list_steps(steps: Iterable[Step], counts: Counts, *, everything: bool = False) -> Iterator[str]:
+def list_steps(
+    steps: Iterable[Step | None], counts: Counts, *, everything: bool = False
+) -> Iterator[str]:
     """Give the lines of a page, each as soon as it is known.
 
+    steps: None says that no more is known for now, so that nothing is waited for to be put into one line with it.
     everything: a line for each step.
     """
     open_line: Line | None = None
-    for line in _lines(steps, counts, everything=everything):
-        if open_line is not None and line.key is not None and line.key == open_line.key:
-            open_line.count += 1
-            open_line.seq = f"{open_line.first}-{line.seq}"
-            continue
-        if open_line is not None:
+    page = _Page(counts, everything=everything)
+    for step in chain(steps, (None,)):
+        for line in page.add(step) if step is not None else page.flush():
+            if open_line is not None and line.key is not None and line.key == open_line.key:
+                open_line.count += 1
+                open_line.seq = f"{open_line.first}-{line.seq}"
+                continue
+            if open_line is not None:
+                yield _render(open_line)
+            line.first = line.seq
+            open_line = line
+        if step is None and open_line is not None:
             yield _render(open_line)
-        line.first = line.seq
-        open_line = line
-    if open_line is not None:
-        yield _render(open_line)
+            open_line = None
 
 
-def _lines(steps: Iterable[Step], counts: Counts, *, everything: bool) -> Iterator[Line]:
-    models: dict[int, str] = {}
-    call: Step | None = None
-    request: Step | None = None
-    more: list[Step] = []
-    for step in steps:
-        counts.add(step)
-        if more and step.kind is not StepKind.TOOL_CALL:
-            yield from _more_lines(more)
-            more = []
-        if call is not None and not (step.seq == call.seq and step.part == call.part):
-            yield _call_line(call, "(no answer)", models)
-            call = None
+class _Page:
+    """Takes steps in order, and gives the lines that are whole by then."""
+
+    def __init__(self, counts: Counts, *, everything: bool) -> None:
+        self._counts = counts
+        self._everything = everything
+        self._models: dict[int, str] = {}
+        self._call: Step | None = None
+        """A model call, whose line says what it answered."""
+        self._request: Step | None = None
+        """Another request, whose line says what went wrong."""
+        self._more: list[Step] = []
+        """Further tool calls of an answer."""
+
+    def add(self, step: Step) -> Iterator[Line]:
+        """Take the next step."""
+        self._counts.add(step)
+        if self._more and step.kind is not StepKind.TOOL_CALL:
+            yield from self._flush_more()
+        call, request = self._call, self._request
+        is_beside = step.kind in (StepKind.DECISION, StepKind.SNAPSHOT)
+        if call is not None and (is_beside or (step.seq, step.part) != (call.seq, call.part)):
+            yield from self._say("(no answer)")
         if request is not None:
             failed = step.kind is StepKind.ERROR and step.seq == request.seq
+            self._request = None
             yield _request_line(request, step.text if failed else "")
-            request = None
             if failed:
-                continue
-        if everything:
+                return
+        if self._everything:
             yield _step_line(step)
-        elif step.kind is StepKind.MODEL_CALL and step.aside:
-            yield Line(str(step.seq), 0, f"({step.aside}) {step.text}", _right(step))
-        elif step.kind is StepKind.MODEL_CALL:
-            call = step
-        elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
-            text = _says(step)
-            if call is not None:
-                yield _call_line(call, text, models, step.marks)
-                call = None
-            else:
-                more.append(step)
-        elif step.kind is StepKind.ERROR:
-            text = f"! {step.text}"
-            if call is not None:
-                yield _call_line(call, text, models)
-                call = None
-            else:
-                yield Line("", step.lane, text)
-        elif step.kind is StepKind.TOOL_RESULT:
-            if step.failed:
+        else:
+            yield from self._add(step)
+
+    def _add(self, step: Step) -> Iterator[Line]:
+        match step.kind:
+            case StepKind.MODEL_CALL if step.aside:
+                yield Line(str(step.seq), 0, f"({step.aside}) {step.text}", _right(step))
+            case StepKind.MODEL_CALL:
+                self._call = step
+            case StepKind.TOOL_CALL | StepKind.OUTPUT if self._call is not None:
+                yield from self._say(_says(step), step.marks)
+            case StepKind.TOOL_CALL | StepKind.OUTPUT:
+                self._more.append(step)
+            case StepKind.ERROR | StepKind.POLICY if self._call is not None:
+                yield from self._say(f"! {step.text}")
+            case StepKind.ERROR | StepKind.POLICY:
+                yield Line("", step.lane, f"! {step.text}")
+            case StepKind.TOOL_RESULT if step.failed:
                 yield Line(str(step.seq), step.lane, f"! {step.name} failed: {step.text}")
-        elif step.kind in (StepKind.HTTP, StepKind.MCP, StepKind.RETRIEVAL):
-            request = step
-        elif step.kind in (StepKind.POLICY, StepKind.DECISION):
-            yield Line("", step.lane, f"! {step.text}")
-    yield from _more_lines(more)
-    if call is not None:
-        yield _call_line(call, "(no answer)", models)
-    if request is not None:
-        yield _request_line(request, "")
+            case StepKind.HTTP | StepKind.MCP | StepKind.RETRIEVAL:
+                self._request = step
+            case StepKind.DECISION:
+                yield Line("", step.lane, f"  gate: {step.text}")
+            case StepKind.SNAPSHOT:
+                yield Line("", step.lane, f"  snapshot: {step.text}")
+
+    def flush(self) -> Iterator[Line]:
+        """Give what waits for another step."""
+        yield from self._flush_more()
+        yield from self._say("(no answer)")
+        if self._request is not None:
+            yield _request_line(self._request, "")
+            self._request = None
+
+    def _flush_more(self) -> Iterator[Line]:
+        more, self._more = self._more, []
+        yield from _more_lines(more)
+
+    def _say(self, text: str, marks: tuple[str, ...] = ()) -> Iterator[Line]:
+        """Give the line of the model call that waits for one."""
+        call, self._call = self._call, None
+        if call is not None:
+            yield _call_line(call, text, self._models, marks)
 
 
 def _more_lines(calls: list[Step]) -> Iterator[Line]:

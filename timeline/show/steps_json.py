@@ -33,6 +33,7 @@ def step_json(step: Step) -> dict[str, Any]:
         "finish": step.finish,
         "messages": step.messages or None,
         "usage": asdict(usage) if usage is not None else None,
+        "usd": f"{step.usd:f}" if step.usd is not None else None,
     }
 
 
@@ -58,6 +59,8 @@ def lane_json(lane: Lane) -> dict[str, Any]:
         "calls": lane.calls,
         "input_tokens": lane.input_tokens,
         "output_tokens": lane.output_tokens,
+        "usd": f"{lane.usd:f}",
+        "unpriced": lane.unpriced,
         "models": lane.models,
         "client": lane.client or None,
     }

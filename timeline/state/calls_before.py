@@ -13,6 +13,7 @@ from ...store import RunInfo, Store
 from ...tape.dialects import InferenceResponse, read_response
 from ...tape.exchange import Exchange, Message, RequestClass
 from ...tape.records.events import Event, EventKind
+from ..lookup.nearest_seq import no_exchange, no_part
 from ..steps.call import ModelCall, read_call, same_agent
 from ..steps.context import read_context
 from ..steps.lanes import goes_on
@@ -57,6 +58,28 @@ class Exchanges:
         tape = self.store.runs.find_tape(self.info)
         served = self._served.get(seq)
         return find_served(self.store, tape, served) if tape is not None and served else None
+
+    def get(self, seq: int) -> Exchange:
+        """Give an exchange by its seq.
+
+        Raises: StoreError, naming the range of the run and the nearest; LogCorrupt.
+        """
+        found = self.find(seq)
+        if found is None:
+            raise no_exchange(self.info.id, seq, self.seqs)
+        return found
+
+    def get_part(self, exchange: Exchange, part: int) -> Exchange:
+        """Give a model call of a WebSocket, as the exchange that it would have been.
+
+        part: from 1.
+        Raises: StoreError, naming the parts that there are.
+        """
+        calls = self.asked(exchange) if exchange.websocket is not None else []
+        for number, made in calls:
+            if number == part:
+                return made
+        raise no_part(self.info.id, exchange.seq, part, len(calls))
 
     def messages(self, exchange: Exchange) -> Iterator[Message]:
         """Read the messages of a WebSocket."""

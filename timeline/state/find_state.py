@@ -12,6 +12,7 @@ from ..steps.context import Item, read_context
 from ..steps.step import Edge
 from .calls_before import Exchanges, calls_before, find_before, read_answer
 from .parts import ContextPart, split_items
+from .snapshots import Snapshot, find_snapshots
 
 _CHAIN = 1000
 """Most answers that a conversation which is kept at the provider is rebuilt from."""
@@ -46,6 +47,8 @@ class State:
     """What the provider keeps of the conversation, rebuilt from recorded calls, the oldest first."""
     broken: int = 0
     """An answer that the provider keeps and the run does not have, or 0."""
+    snapshots: list[Snapshot] = field(default_factory=list)
+    """What the agent had kept of its state since the call before."""
 
     @property
     def usage(self) -> Usage | None:
@@ -56,8 +59,11 @@ class State:
 def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
     """Find the state at a seq: of the model call there, or of the last one before it.
 
+    part: of a model call of a WebSocket; 0 for the last one.
     Raises: StoreError, naming the range and the nearest model call; LogCorrupt.
     """
+    if part:
+        exchanges.get_part(exchanges.get(seq), part)
     call, exchange = _find_call(exchanges, seq, part)
     found = find_before(exchanges, call)
     before, edge = found if found is not None else (None, None)
@@ -70,6 +76,7 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
         _compare(state, before, names)
     if call.context.previous:
         _rebuild(exchanges, state)
+    state.snapshots = find_snapshots(exchanges, before.seq if before is not None else 0, call.seq)
     return state
 
 

@@ -221,12 +221,16 @@ def _count_same(one: list[Item], other: list[Item]) -> int:
 def look_at(
     exchanges: Exchanges,
     seq: int | None,
+    part: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> list[Looked]:
     """Look at the request of a model call, or of each one of the run.
 
+    part: of a model call of a WebSocket; 0 for each of them.
     Raises: StoreError, where there is no model call of a lane at the seq; LogCorrupt.
     """
+    if seq is not None and part:
+        exchanges.get_part(exchanges.get(seq), part)
     seqs = exchanges.seqs
     watch = Watch(lambda one: seq is None or one == seq)
     tracer = Tracer(observe=watch.observe)
@@ -239,11 +243,11 @@ def look_at(
         progress(at, len(seqs))
     tracer.end()
     if seq is not None and not watch.found:
-        state = find_state(exchanges, seq)  # says what there is where the seq is outside
+        state = find_state(exchanges, seq, part)  # says what there is where the seq is outside
         hint = f"the last model call before it is {state.call.seq}"
         if state.call.seq == seq:
             hint = f"it is one beside the conversation ({state.call.aside})"
         raise StoreError(
             f"exchange {seq} of run {exchanges.info.id!r} is no model call of an agent", hint
         )
-    return watch.found
+    return [one for one in watch.found if part in (0, one.call_part)]

@@ -77,6 +77,9 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
         "pending tool calls", [f"{one.name} {one.text}" for one in state.pending]
     )
     yield from _render_calls("next", _planned(state))
+    for one in state.snapshots:
+        yield f"snapshot that the agent took after {one.after}"
+        yield from show_block(one.text, "  ", most, "--full")
     yield ""
     system = context.system
     yield f"system ({len(system.encode('utf-8', 'surrogatepass'))} bytes)"
@@ -195,6 +198,9 @@ def state_json(state: State) -> dict[str, Any]:
         "entered": [{"origin": one.seq, **_part_json(one.part)} for one in state.entered],
         "left": [{"origin": one.seq, **_part_json(one.part)} for one in state.left],
         "pending": [_part_json(one) for one in state.pending],
+        "snapshots": [
+            {"after": one.after, "at_ns": one.at_ns, "value": one.value} for one in state.snapshots
+        ],
         "planned": [
             {"name": one.name, "call": one.id, "arguments": one.arguments} for one in call.calls
         ],

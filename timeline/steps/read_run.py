@@ -1,20 +1,16 @@
 """Read the steps of a run from the store: of a recording its exchanges, of a playback what its tape answered, too."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ...store import RunInfo, Store
-from ...tape.exchange import Exchange, Message, VerdictKind
+from ...tape.exchange import Exchange, Message, Seq, VerdictKind
 from ...tape.records.events import Event, EventKind
 from .step import Lane, Step, StepKind
-from .tracer import Tracer
-
-_KINDS = {
-    EventKind.RULED: StepKind.DECISION,
-    EventKind.CONTRACT: StepKind.POLICY,
-    EventKind.INJECTED: StepKind.POLICY,
-}
+from .told import tell_between, tell_of_exchange
+from .tracer import Price, Tracer
+from .versions import Versions
 
 
 @dataclass(slots=True)
@@ -23,20 +19,33 @@ class RunReader:
 
     store: Store
     info: RunInfo
+    price: Price | None = None
+    """Says what model calls cost."""
+    noted: list[Event] = field(default_factory=list)
+    """What the log notes of the run as a whole, so far."""
     _tracer: Tracer = field(init=False)
     _happened: dict[int, list[tuple[StepKind, str]]] = field(default_factory=dict)
     _asked: dict[int, Event] = field(default_factory=dict)
     """Requests of which no step has been given yet."""
+    _between: deque[Step] = field(default_factory=deque)
+    """What came between exchanges, and was not given yet."""
+    _arrived: int = 0
+    """The exchange that had arrived last, as far as the log was read."""
     _event: int = 0
     _after: int = 0
 
     def __post_init__(self) -> None:
-        self._tracer = Tracer(self._happened)
+        self._tracer = Tracer(self._happened, price=self.price)
 
     @property
     def lanes(self) -> list[Lane]:
         """The lanes so far."""
         return list(self._tracer.lanes)
+
+    @property
+    def versions(self) -> Versions:
+        """The programs so far."""
+        return self._tracer.versions
 
     def read(self, *, end: bool = True) -> Iterator[Step]:
         """Give the steps that are there and were not given yet, in order.
@@ -46,6 +55,7 @@ class RunReader:
         """
         self._read_events()
         for seq in self._seqs():
+            yield from self._pop_between(seq - 1)
             exchange = self._find(seq)
             if exchange is None:
                 asked = self._asked.pop(seq, None)
@@ -55,12 +65,20 @@ class RunReader:
                     self._asked[seq] = asked
                     return
                 yield from _without_exchange(asked)
+                for kind, text in self._happened.get(seq, ()):
+                    yield Step(kind, asked.seq, "", text)
             else:
                 yield from self._tracer.add(exchange, self._messages(exchange))
                 self._asked.pop(seq, None)
             self._after = seq
         if end:
             yield from self._tracer.end()
+        yield from self._pop_between(self._arrived if end else self._after)
+
+    def _pop_between(self, after: int) -> Iterator[Step]:
+        """Give what came between exchanges, up to one of them."""
+        while self._between and self._between[0].seq <= after:
+            yield self._between.popleft()
 
     def _seqs(self) -> list[int]:
         held = self.store.exchanges.seqs(self.info, self._after)
@@ -91,11 +109,24 @@ class RunReader:
         while page := self.store.events.read(self.info, self._event, 1000):
             for event in page:
                 self._event = event.number
-                if event.kind in (EventKind.INTENT, EventKind.VERDICT) and event.seq > self._after:
-                    self._asked[event.seq] = event
-                elif event.kind in _KINDS:
-                    told = _KINDS[event.kind], _in_words(event.kind, event.data)
-                    self._happened.setdefault(event.seq, []).append(told)
+                if event.kind in (EventKind.INTENT, EventKind.VERDICT):
+                    self._arrived = max(self._arrived, event.seq)
+                    if event.seq > self._after:
+                        self._asked[event.seq] = event
+                elif event.kind is not EventKind.OUTCOME:
+                    self._take(event)
+
+    def _take(self, event: Event) -> None:
+        """Note what an event tells beside the exchanges."""
+        if event.kind is EventKind.NOTED:
+            self.noted.append(event)
+        told = tell_of_exchange(event)
+        if told is not None:
+            self._happened.setdefault(event.seq, []).append(told)
+            return
+        step = tell_between(event, Seq(self._arrived))
+        if step is not None:
+            self._between.append(step)
 
 
 def find_served(store: Store, tape: RunInfo, verdict: Event) -> Exchange | None:
@@ -111,17 +142,6 @@ def find_served(store: Store, tape: RunInfo, verdict: Event) -> Exchange | None:
         started_ns=verdict.at_ns,
         repeat=None,
     )
-
-
-def _in_words(kind: EventKind, data: Any) -> str:
-    if kind is EventKind.RULED:
-        why = f": {data['reason']}" if data.get("reason") else ""
-        return f"{data['ruling']} by {data['by']}{why}"
-    if kind is EventKind.INJECTED:
-        return f"fault on purpose: {data['inject']}, rule {data['rule']}"
-    first: Sequence[Any] = data["violations"][0] if data["violations"] else ()
-    place = f" at {first[1]}: expected {first[2]}, found {first[3]}" if len(first) > 3 else ""
-    return f"contract of its {data['of']}, rule {data['rule']}{place}"
 
 
 def _without_exchange(event: Event) -> Iterator[Step]:

@@ -1,6 +1,7 @@
 """What a step is, and what ties one to another: values."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 from ...tape.dialects import Usage
@@ -28,6 +29,8 @@ class StepKind(StrEnum):
     POLICY = "policy"
     """A verdict that is not to let pass: refused, stubbed, held, discarded."""
     ERROR = "error"
+    SNAPSHOT = "snapshot"
+    """The agent had its state kept, by the control host."""
 
 
 class Evidence(StrEnum):
@@ -95,6 +98,8 @@ class Step:
     """Of a model call why it ended."""
     messages: int = 0
     """Of a model call how many messages its context had."""
+    usd: Decimal | None = None
+    """Of a model call what it cost; None where that is not known, or nobody asked for it."""
 
 
 @dataclass(slots=True)
@@ -112,6 +117,10 @@ class Lane:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    usd: Decimal = Decimal(0)
+    """Of those of its calls whose price is known."""
+    unpriced: int = 0
+    """How many calls with tokens have no price that is known."""
     models: list[str] = field(default_factory=list)
     """In the order in which they were first asked."""
     client: str = ""

@@ -4,6 +4,7 @@ import heapq
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 
 from ...tape.dialects import (
     InferenceResponse,
@@ -22,6 +23,7 @@ from .causes import find_cause
 from .context import Context, read_context
 from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed
 from .step import Edge, Evidence, Lane, Step, StepKind, Timing
+from .versions import Versions
 from .websocket_calls import split_websocket
 
 IDLE_S = 60
@@ -34,6 +36,8 @@ _PENDING = 256
 _CLIENT = 200
 """Characters of a user agent that are kept."""
 _ANSWER = 64 * 1024
+Price = Callable[[Exchange, InferenceResponse, str], Decimal | None]
+"""What a model call cost, of its exchange, its answer and the model, in US dollars; None where no price is known."""
 _WANTED = (VerdictKind.RECORDED, VerdictKind.SERVED, VerdictKind.LIVE)
 
 
@@ -44,12 +48,15 @@ class Tracer:
         self,
         happened: Mapping[int, Sequence[tuple[StepKind, str]]] | None = None,
         observe: Callable[[ModelCall, Placed], None] | None = None,
+        price: Price | None = None,
     ) -> None:
         """Begin with nothing.
 
         happened: what the log tells of exchanges beside: decisions of people, contracts.
         observe: is handed each model call of a lane, with its place.
+        price: says what a model call cost; without it none has a price.
         """
+        self.versions = Versions()
         self._lanes = Lanes()
         self._pending: list[PendingCall] = []
         self._agents: set[int] = set()
@@ -59,6 +66,7 @@ class Tracer:
         self._waiting: list[tuple[int, Seq, int, InferenceResponse | None, Exchange]] = []
         self._happened = {} if happened is None else happened
         self._observe = observe
+        self._price = price
 
     @property
     def lanes(self) -> Sequence[Lane]:
@@ -77,7 +85,7 @@ class Tracer:
         if marks and first is not None:
             first.marks = (*first.marks, *marks)
         for kind, text in self._happened.get(exchange.seq, ()):
-            steps.append(Step(kind, exchange.seq, text, lane=steps[0].lane))
+            steps.append(Step(kind, exchange.seq, "", text, lane=steps[0].lane))
         if exchange.verdict not in _WANTED:
             text = f"{exchange.verdict.value}: {exchange.reason}"
             steps.append(
@@ -135,6 +143,7 @@ class Tracer:
         call = read_call(exchange, context, answer, part)
         self._hosts.add(exchange.request.authority)
         self._agents.add(call.process)
+        self.versions.see_client(exchange)
         timing = _timing(exchange, answer)
         step = Step(
             StepKind.MODEL_CALL,
@@ -146,6 +155,8 @@ class Tracer:
             finish=_finish(answer),
             messages=len(context.items),
         )
+        if self._price is not None and answer is not None and step.usage is not None:
+            step.usd = self._price(exchange, answer, answer.model or step.name)
         if context.asked.dialect == "openai-embeddings":
             step.kind = StepKind.RETRIEVAL
             return [step, *_failure(exchange, answer, 0)]
@@ -277,7 +288,10 @@ class Tracer:
         step.kind = StepKind.MCP
         step.name = _rpc_name(asked.rpc)
         given = [one.tool_result for one in answer.rpc if one.tool_result] if answer else []
-        step.text = _server_of(answer) or step.text
+        server = _server_of(answer)
+        if server:
+            self.versions.see_server(exchange, server)
+            step.text = server
         if given:
             step.text = given[0].text
             step.failed = given[0].failed
@@ -300,6 +314,7 @@ class Tracer:
             cause, evidence, rule = found
             step.lane, step.cause = cause.lane, (cause.seq, cause.name)
             step.edges = (Edge(cause.seq, exchange.seq, evidence, rule, cause.id),)
+            self.versions.see_tool(exchange, cause.name)
             if exchange.lane is not None and exchange.lane.number:
                 cause.processes.add(exchange.lane.number)
             body = exchange.response.body[:_ANSWER] if exchange.response is not None else b""
@@ -421,6 +436,8 @@ def _count(lane: Lane, step: Step) -> None:
             beside = (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0)
         lane.input_tokens += (usage.input_tokens or 0) + beside
         lane.output_tokens += usage.output_tokens or 0
+        lane.usd += step.usd or 0
+        lane.unpriced += step.usd is None
 
 
 def _find_pending(

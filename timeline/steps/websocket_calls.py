@@ -51,7 +51,7 @@ def _make(
     )
     pieces = [b"data: " + one.data.replace(b"\n", b" ") + b"\n\n" for one in events]
     chunks = tuple(
-        Chunk(one.at_us - asked.at_us, len(piece))
+        Chunk(one.at_us - asked.at_us, len(piece), one.after)
         for one, piece in zip(events, pieces, strict=True)
     )
     response = Response(

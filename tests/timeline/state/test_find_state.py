@@ -1,12 +1,14 @@
 """The state of agents at steps of their tapes."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from playhead.store import Store, StoreError
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, claude_code, responses_by_id
-from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.exchanges import make_intent, make_record, write_run
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.find_state import Origin, State, find_state
 
@@ -66,3 +68,37 @@ async def test_a_seq_outside_the_run_names_its_range_and_the_nearest(tmp_path: P
     """Whoever asks for what is not there is told what is."""
     with pytest.raises(StoreError, match="it has 1 to 10, and the nearest is 10"):
         await state_at(tmp_path, claude_code(), 99)
+
+
+async def test_snapshots_stand_between_the_requests_that_they_came_between(tmp_path: Path) -> None:
+    """A state has those since the call before of its lane; the log is searched by halves, whatever its length."""
+    tape = claude_code()
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("tape", mode="record", at_ns=1)
+        for exchange in tape.exchanges:
+            store.events.append(run.number, make_intent(exchange))
+            for number in range(40 if exchange.seq == 6 else 1):
+                snapshot = {"snapshot": f'{{"at": {exchange.seq}, "number": {number}}}'}
+                store.events.append(run.number, Event(EventKind.NOTED, 2, snapshot))
+            await store.exchanges.save(run.number, partial(make_record, exchange))
+        run = await store.runs.seal(run, reason="enough", at_ns=9)
+        exchanges = Exchanges(store, run)
+        found = {
+            seq: [(one.after, one.value) for one in find_state(exchanges, seq).snapshots]
+            for seq in (3, 5, 8)
+        }
+    one = {"number": 0}
+    assert found == {
+        3: [(1, {"at": 1, **one}), (2, {"at": 2, **one})],
+        5: [(3, {"at": 3, **one}), (4, {"at": 4, **one})],
+        8: [
+            (5, {"at": 5, **one}),
+            *((6, {"at": 6, "number": number}) for number in range(40)),
+            (7, {"at": 7, **one}),
+        ],
+    }
+
+
+async def test_a_log_without_requests_has_no_snapshots(tmp_path: Path) -> None:
+    """As that of some imports; nor has a run of which nothing was kept."""
+    assert (await state_at(tmp_path, claude_code(), 8)).snapshots == []
