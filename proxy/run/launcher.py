@@ -33,6 +33,7 @@ from ..errors import EngineError
 from ..open_files import usual_limit
 from ..operations.find_tape import choose_recording
 from ..operations.open_store import open_store
+from ..operations.restore_archived import restore_runs
 from ..processes.connections import SocketWatch
 from ..processes.fixed_addresses import fixed_addresses
 from ..processes.own_ports import MachinePorts
@@ -164,31 +165,15 @@ def replay_like(
     """
     with open_store(config, readonly=True) as store:
         run = guess_tape(store, command)
-    again = 0
-    while True:
-        like = _Like(again)
-        wanted = _Wanted(run, command, output, container_host, config_file, like)
-        code = _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
-        if like.other is None:
-            return code
-        run, again = like.other, again + 1
-        print_status(f"playhead: its task is that of {run!r}: started again, against that")
+    restore_runs(config, run)
+    wanted = _Wanted(run, command, output, container_host, config_file, is_guess=True)
+    return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
 
 
 def for_command(config: Config, command: Sequence[str]) -> Config:
     """Give a configuration without the profiles that ask for a process which this command does not run."""
     own, off = find_fitting(command, config.profiles)
     return replace(config, profiles=own, profiles_off=(*config.profiles_off, *off))
-
-
-@dataclass(slots=True)
-class _Like:
-    """Of a replay whose tape was guessed."""
-
-    again: int
-    """How many times it was started before: it is not started a third time."""
-    other: str | None = None
-    """The recording to play instead."""
 
 
 class _Wanted(NamedTuple):
@@ -199,7 +184,8 @@ class _Wanted(NamedTuple):
     output: Output
     container_host: ContainerHost | None
     config_file: Path | None
-    like: _Like | None = None
+    is_guess: bool = False
+    """Whether the tape is the likeliest one, and the task is still to be known."""
     prefork: "Prefork | None" = None
     """Processes for the capture of a recording."""
     early: "Early | None" = None
@@ -216,7 +202,7 @@ def _launch(config: Config, wanted: _Wanted) -> int:
 
 
 async def _run(config: Config, wanted: _Wanted) -> int:
-    run, command, output, _, config_file, like, _, _ = wanted
+    run, command, output, _, config_file, is_guess, _, _ = wanted
     # Beside a `serve` with the same file: its ports are taken.
     runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
@@ -262,7 +248,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         await child.start()
         if watching:
             watch.start()
-        task = TaskWatch(runtime, run) if like is not None and not like.again else None
+        shown = runtime.registry.redactor().redact_command(command) if is_guess else ()
+        task = TaskWatch(runtime, run, shown) if is_guess else None
         try:
             async with _keeping(runtime, config, preload_bundle), _watching_task(task, child):
                 code = await child.wait()
@@ -274,12 +261,9 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         open_run = await runtime.registry.find_sole_run()
         if task is not None:
             await task.finish()
-        if like is not None and task is not None and task.is_over:
+        if task is not None and task.problem is not None:
             await runtime.registry.close("it was of another task")
-            if task.problem is not None:
-                raise task.problem
-            like.other = task.other
-            return ExitCode.UNTESTABLE
+            raise task.problem
         if open_run is None:
             info = await _empty_run(runtime, config, run)
         else:
@@ -327,7 +311,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             )
         receipt = await asyncio.to_thread(build, runtime.store, reloaded)
         written = show(receipt, output, seed, file)
-        if like is not None:
+        if is_guess:
             print_status(await asyncio.to_thread(saved_line, runtime.store, reloaded))
     if not written or receipt.changed:
         return ExitCode.UNTESTABLE

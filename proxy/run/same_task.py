@@ -1,59 +1,57 @@
-"""`replay --like`: the newest good recording of the task that a command turns out to be given.
+"""`replay --like`: the newest good recording of the task that a command is given.
 
-What the task is, is known once the command asks a model for the first time. So it is started against the likeliest recording: the newest
-that ended well and was made by the same command, else the newest that ended well. If its first model call is of another task, it is
-ended, and started again against the newest good recording of that one. Nothing left the machine meanwhile.
+What the task is, is known once the command asks a model for the first time, and a command is not started twice: what it did on this
+machine by then, it would do once more. So it is started against the likeliest recording: the newest that ended well and was made by the
+same command, else the one whose task is in the words of the command, else the newest that ended well. If its first model call is of
+another task, it is ended, and it is said which recording to name.
 """
 
 import asyncio
+import shlex
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from ...store import RunInfo, RunStatus, Store
+from ...store import RunInfo, Store
 from ...tape.exchange import Exchange
-from ...tape.records.events import Event, EventKind
+from ...tape.records.events import Event
 from ...timeline.cost.ledger import read_ledger
 from ...timeline.cost.render import show_usd
 from ...timeline.cost.sums import Bill
-from ...timeline.outcomes.outcome import find_outcome
-from ...timeline.outcomes.task import Known, Task, choose_tape, find_task, read_task
+from ...timeline.outcomes.task import Known, Task, choose_tape, read_task
 from ...timeline.state.calls_before import Exchanges
 from ..errors import EngineError
+from .recordings import (
+    Recording,
+    asks_model,
+    list_archived,
+    list_good,
+    list_stored,
+    recording_of,
+)
 from .runtime import Runtime
 
 _EVERY_S = 0.05
-_LOOKED_AT = 1000
-"""Recordings that are looked at, the newest first."""
-_FEW = 100
-"""Requests among which it is, where the log does not tell which are to models."""
-_CALLS = 12
-"""Model calls among which the first of a conversation is looked for."""
-
-
-def list_good(store: Store) -> Iterator[RunInfo]:
-    """Give the recordings that ended well and are here, the newest first. Blocking."""
-    recordings = (
-        run
-        for run in reversed(store.runs.all())
-        if run.mode == "record" and run.status is not RunStatus.OPEN and run.exchanges
-    )
-    for run in islice(recordings, _LOOKED_AT):
-        here = not run.is_only_in_archive
-        if here and find_outcome(run, store.events.all(run)).is_ok:
-            yield run
+_TELLING = 8
+"""Characters from which on a task in the words of a command is no coincidence."""
+_READ = 200
+"""Recordings of which the task is read, to be looked for in a command; the newest."""
 
 
 def guess_tape(store: Store, command: Sequence[str]) -> str:
-    """Guess which recording is of the same task before the command has said anything.
+    """Guess which recording is of the same task before the command has said anything. Blocking.
 
     Raises: EngineError, where none ended well.
     """
     newest: str | None = None
-    for run in list_good(store):
-        newest = newest or run.id
-        if _command_of(store, run) == list(command):
-            return run.id
+    for list_some in (list_stored, list_archived):
+        for recording in list_some(store):
+            if recording.command == list(command):
+                return recording.info.id
+            newest = newest or recording.info.id
+        told = _find_told(islice(list_some(store), _READ), command)
+        if told is not None:
+            return told
     if newest is None:
         raise EngineError(
             "there is no recording that ended well to play",
@@ -62,33 +60,32 @@ def guess_tape(store: Store, command: Sequence[str]) -> str:
     return newest
 
 
-def _command_of(store: Store, run: RunInfo) -> list[str] | None:
-    for event in store.events.all(run):
-        words = event.data.get("command") if event.kind is EventKind.NOTED else None
-        if isinstance(words, list | tuple):
-            return list(words)
-    return None
+def _find_told(known: Iterable[Recording], command: Sequence[str]) -> str | None:
+    """Find the recording whose task is in the words of a command: the longest one, of these the newest."""
+    best, length = None, _TELLING - 1
+    for recording in known:
+        told = recording.task.text if recording.task is not None else ""
+        if len(told) > length and any(told in word for word in command):
+            best, length = recording.info.id, len(told)
+    return best
 
 
 class TaskWatch:
     """Watches for the first model call of a replay, and says which recording it should have been of."""
 
-    def __init__(self, runtime: Runtime, tape: str) -> None:
-        """Begin to watch a replay of a recording."""
+    def __init__(self, runtime: Runtime, tape: str, command: Sequence[str]) -> None:
+        """Begin to watch a replay of a recording.
+
+        command: what is replayed, as it may be shown.
+        """
         self._store = runtime.store
+        self._command = command
         self._registry = runtime.registry
         self._tape = self._store.runs.get(tape)
         self._event = 0
         self._decided = False
-        self.other: str | None = None
-        """The recording to play instead."""
         self.problem: EngineError | None = None
-        """Why there is none to play."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether this replay is not to go on."""
-        return self.other is not None or self.problem is not None
+        """Why this replay is not to go on."""
 
     async def watch(self, stop: Callable[[int], None]) -> None:
         """Look until the task is known; stop the command where it is another one.
@@ -97,7 +94,7 @@ class TaskWatch:
         """
         while not await asyncio.to_thread(self._look):  # noqa: ASYNC110  # nobody tells
             await asyncio.sleep(_EVERY_S)
-        if self.is_over:
+        if self.problem is not None:
             stop(signal.SIGKILL)
 
     async def finish(self) -> None:
@@ -125,7 +122,7 @@ class TaskWatch:
         while page := self._store.events.read(run, self._event, 100):
             for event in page:
                 exchange = self._find_exchange(run, event)
-                if exchange is None and _asks_model(event):
+                if exchange is None and asks_model(event):
                     return None  # its exchange is written a little later
                 self._event = event.number
                 task = read_task(exchange) if exchange is not None else None
@@ -134,40 +131,30 @@ class TaskWatch:
         return None
 
     def _find_exchange(self, run: RunInfo, event: Event) -> Exchange | None:
-        if not _asks_model(event):
+        if not asks_model(event):
             return None
         if "tape_seq" in event.data:
             return self._store.exchanges.find(self._tape, event.data["tape_seq"])
         return self._store.exchanges.find(run, event.seq)
 
     def _decide(self, asked: Task) -> None:
-        own = _task_of(self._store, self._tape)
+        own = recording_of(self._store, self._tape).task
         if own is not None and own.fingerprint == asked.fingerprint:
             return
-        known = (Known(run, _task_of(self._store, run)) for run in list_good(self._store))
-        chosen = choose_tape(known, asked)
-        if chosen is not None and chosen[0].run.number == self._tape.number:
-            return
-        if chosen is not None:
-            self.other = chosen[0].run.id
-            return
-        self.problem = EngineError(
-            f"no recording that ended well is of this task: {asked.text[:80]!r}",
-            "record it: playhead record -- COMMAND; or name the recording to play",
-        )
-
-
-def _asks_model(event: Event) -> bool:
-    asks = event.kind in (EventKind.VERDICT, EventKind.INTENT)
-    return asks and event.data["request_class"] == "inference"
-
-
-def _task_of(store: Store, run: RunInfo) -> Task | None:
-    """Find the task of a recording; only its first requests to models are read."""
-    asked = (event.seq for event in store.events.all(run) if _asks_model(event))
-    seqs = list(islice(asked, _CALLS)) or store.exchanges.seqs(run)[:_FEW]
-    found = (store.exchanges.find(run, seq) for seq in seqs)
-    return find_task(one for one in found if one is not None)
+        known = (Known(one.info, one.task) for one in list_good(self._store))
+        chosen, told = choose_tape(known, asked), repr(asked.text[:80])
+        if chosen is None:
+            self.problem = EngineError(
+                f"no recording that ended well is of this task: {told}",
+                "record it: playhead record -- COMMAND; or name the recording to play",
+            )
+        elif chosen[0].run.number != self._tape.number:
+            name = chosen[0].run.id
+            self.problem = EngineError(
+                f"its task is that of {name!r}, {told}, and it was started against {self._tape.id!r}; it was ended, and is"
+                " not started twice, for what it did on this machine it would do once more",
+                f"playhead replay {name} -- {shlex.join(self._command)}",
+            )
 
 
 def saved_line(store: Store, run: RunInfo) -> str:

@@ -71,19 +71,31 @@ def replay(store: Path, env: dict[str, str], *command: str) -> tuple[int, str, l
     return done.returncode, done.stdout, done.stderr.splitlines()
 
 
-def test_another_task_is_found_once_the_model_is_asked(store: Path, env: dict[str, str]) -> None:
-    """Of a command that nobody recorded the newest good recording is tried first; its first model call says which is right."""
+def test_a_task_in_a_new_command_is_found(store: Path, env: dict[str, str]) -> None:
+    """Of a command that nobody recorded its words say which recording is of its task."""
     code, out, told = replay(store, env, *agent("Refund order 7.", "unseen"))
     assert (code, out) == (0, "Done: Refund order 7.\n")
-    assert told[-2:] == [
-        "playhead: its task is that of 'refund': started again, against that",
-        "saved 100 % | $0.00 | 0 tokens",
-    ]
+    assert told[-1] == "saved 100 % | $0.00 | 0 tokens"
     with Store.open(store, readonly=True) as opened:
         tape, played = opened.runs.get("refund"), opened.runs.get("refund@1")
         sides = (read_acts(Exchanges(opened, run)) for run in (tape, played))
         compared = compare_acts(*sides)
         assert (compared.divergence, compared.counts) == (None, {"same": 2})
+
+
+def test_a_command_of_another_task_is_not_started_twice(
+    store: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    """What it did on this machine it would do once more; it is said which recording to name."""
+    begun = tmp_path / "begun"
+    told = {"BEGUN": str(begun), "TASK": "Refund order 7."}
+    hidden = 'import os, sys; open(os.environ["BEGUN"], "a").write("once "); sys.argv[1] = os.environ["TASK"]'
+    words = ["--", sys.executable, "-S", "-c", hidden + AGENT, "from the environment"]
+    code, out, lines = replay(store, env | told, *words)
+    assert (code, out, begun.read_text()) == (125, "", "once ")
+    said = "\n".join(lines)
+    assert "its task is that of 'refund', 'Refund order 7.', and it was started against" in said
+    assert "hint: playhead replay refund -- " in said
 
 
 def test_a_task_that_nobody_recorded_is_told(store: Path, env: dict[str, str]) -> None:
