@@ -1,17 +1,21 @@
 """Find causes: where a value came from, why a prompt cache missed, how a resource changed."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .common import options, reading
+from .common import StepParam, options, parse_since_option, reading
+
+if TYPE_CHECKING:
+    from ..looking_back.arguments import StepName
 
 
 @click.command()
 @options("config", "store", "json")
 @click.option("--value", metavar="TEXT", help="A part of the text at PATH, instead of all of it.")
 @click.argument("run")
-@click.argument("seq", type=int)
+@click.argument("seq", type=StepParam())
 @click.argument("path")
 def blame(
     config_file: Path | None,
@@ -19,7 +23,7 @@ def blame(
     as_json: bool,
     value: str | None,
     run: str,
-    seq: int,
+    seq: "StepName",
     path: str,
 ) -> int:
     """Show where a value of a request came from: which answer first had it."""
@@ -55,14 +59,10 @@ def history(
 ) -> int:
     """Show how a resource changed over runs: who wrote what, and who did not know."""
     from ..looking_back.history import check_url, show_history
-    from ..looking_back.since import read_since
 
     if run is not None and since is not None:
         raise click.UsageError("--since chooses among all runs; leave out RUN")
-    try:
-        since_ns = read_since(since)
-    except ValueError as error:
-        raise click.UsageError(f"--since: {error}") from None
+    since_ns = parse_since_option(since)
     try:
         asked = check_url(url)
     except ValueError as error:

@@ -3,13 +3,16 @@
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ... import PlayheadError
 from ...config import Config, Watcher, load, override
 from ..standard_streams import print_status
+
+if TYPE_CHECKING:
+    from ..looking_back.arguments import StepName
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -80,6 +83,23 @@ def options(*names: str) -> Callable[[_F], _F]:
     return decorate
 
 
+class StepParam(click.ParamType):
+    """A step of a run: SEQ, or SEQ.PART of a WebSocket."""
+
+    name = "seq"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "StepName":
+        """Read it; a run need not have it."""
+        from ..looking_back.arguments import parse_step
+
+        try:
+            return parse_step(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:
     """Give the settings under which something is started, and what watches their file, where there is one."""
     given = {name: value for name, value in flags.items() if value not in (None, ())}
@@ -102,7 +122,7 @@ def parse_since_option(text: str | None) -> int:
 
     Raises: UsageError, saying what would be right.
     """
-    from ..looking_back.since import read_since  # reads the store's modules
+    from ..looking_back.arguments import read_since
 
     try:
         return read_since(text)

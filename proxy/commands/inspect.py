@@ -33,6 +33,7 @@ def runs(
     """List all runs, oldest first, or those in which something is found."""
     from ...store import StoreError
     from ...timeline import render_runs
+    from ...timeline.outcomes.outcome import outcome_json, read_outcome
     from ..operations.open_store import open_store
 
     config = reading(config_file, store)
@@ -44,12 +45,13 @@ def runs(
             listed = [
                 run for run in opened.runs.all() if not run.sealed_ns or run.sealed_ns >= since_ns
             ]
+            outcomes = {run.number: read_outcome(opened, run) for run in listed}
     except StoreError as error:
         if not str(error).startswith("no store") or (
             config.store.exists() and not config.store.is_dir()
         ):
             raise
-        listed = []
+        listed, outcomes = [], {}
     if as_json:
         print_json(
             [
@@ -62,6 +64,7 @@ def runs(
                     "created_ns": run.created_ns,
                     "sealed_ns": run.sealed_ns,
                     "agent": run.agent,
+                    "outcome": outcome_json(outcomes[run.number]),
                     "labels": list(run.labels),
                     "pinned": run.pinned,
                     "archived": _archived(run),
@@ -71,7 +74,8 @@ def runs(
             ]
         )
     else:
-        click.echo(render_runs(listed))
+        words = {number: one.verdict.value for number, one in outcomes.items() if one.by}
+        click.echo(render_runs(listed, words))
     return 0
 
 

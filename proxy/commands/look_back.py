@@ -1,10 +1,14 @@
 """Look back at a run: its steps, the state of its agents, and what came before an effect."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .common import options, reading
+from .common import StepParam, options, reading
+
+if TYPE_CHECKING:
+    from ..looking_back.arguments import StepName
 
 
 @click.command()
@@ -17,7 +21,7 @@ from .common import options, reading
 @click.option("--follow", is_flag=True, help="Go on with what is recorded, until the run ends.")
 @click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw it as a graph.")
 @click.argument("run")
-@click.argument("seq", type=int, required=False)
+@click.argument("seq", type=StepParam(), required=False)
 def show(
     config_file: Path | None,
     store: str | None,
@@ -28,7 +32,7 @@ def show(
     follow: bool,
     graph: str | None,
     run: str,
-    seq: int | None,
+    seq: "StepName | None",
 ) -> int:
     """Show the steps of a run, or one exchange of it."""
     from ..looking_back.show import ShowOptions, parse_pattern, show_exchange, show_run
@@ -99,7 +103,7 @@ def files(
 )
 @click.option("--full", is_flag=True, help="Leave nothing out.")
 @click.argument("run")
-@click.argument("seq", required=False)
+@click.argument("seq", type=StepParam(), required=False)
 def state(
     config_file: Path | None,
     store: str | None,
@@ -107,17 +111,17 @@ def state(
     at: str | None,
     full: bool,
     run: str,
-    seq: str | None,
+    seq: "StepName | None",
 ) -> int:
     """Show what an agent knew at a step: its context as it was sent."""
     from ..looking_back.state import show_state
 
-    if (seq is None) == (at is None):
+    if seq is not None and at is not None:
         raise click.UsageError("expected a SEQ or --at TIME, one of the two")
     try:
         return show_state(reading(config_file, store), run, seq, at, as_json=as_json, full=full)
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(f"--at: {error}") from None
 
 
 @click.command()
@@ -126,7 +130,7 @@ def state(
 @click.option("--orphans", is_flag=True, help="What no recorded answer or message explains.")
 @click.option("--full", is_flag=True, help="Leave nothing out.")
 @click.argument("run")
-@click.argument("seq", type=int, required=False)
+@click.argument("seq", type=StepParam(), required=False)
 def context(
     config_file: Path | None,
     store: str | None,
@@ -135,7 +139,7 @@ def context(
     orphans: bool,
     full: bool,
     run: str,
-    seq: int | None,
+    seq: "StepName | None",
 ) -> int:
     """Show what compaction dropped from a context, or what nothing explains in it."""
     from ..looking_back.state import show_context

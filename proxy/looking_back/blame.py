@@ -10,18 +10,19 @@ from ...timeline.blame.render import blame_json, render_blame
 from ...timeline.cache.find_misses import find_misses
 from ...timeline.cache.render import miss_json, render_misses
 from ..progress import ProgressBar
+from .arguments import StepName
 from .open_run import opened
 
 
 def show_blame(
-    config: Config, run: str, seq: int, place: str, value: str | None, *, as_json: bool
+    config: Config, run: str, step: StepName, place: str, value: str | None, *, as_json: bool
 ) -> int:
     """Print where the value at a place of an exchange came from.
 
     Raises: UnknownRun; StoreError.
     """
     with opened(config, run) as (_, exchanges):
-        found = find_blame(exchanges, seq, place, value)
+        found = find_blame(exchanges, step.seq, place, value, step.part)
     if as_json:
         click.echo(json.dumps(blame_json(found), indent=1))
         return 0

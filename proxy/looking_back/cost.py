@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from ...config import Config
-from ...store import RunInfo, Store, StoreError
+from ...store import RunInfo, Store
 from ...timeline.cost.ledger import Entry, read_ledger
 from ...timeline.cost.render import bill_json, render_bill
 from ...timeline.cost.sums import Bill
@@ -16,7 +16,7 @@ from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..progress import ProgressBar
 from ..standard_streams import print_status
-from .since import choose_runs
+from .open_run import opened_runs
 
 
 def show_cost(
@@ -33,27 +33,26 @@ def show_cost(
     names: of runs; without any those since a time.
     Raises: UnknownRun; LogCorrupt; StoreError.
     """
-    if names:
-        restore_runs(config, *names)
-    with open_store(config, readonly=True) as store:
-        runs, away = choose_runs(store, names, since_ns)
-        if not runs:
-            raise StoreError("there is no run to count", "record one with: playhead record")
+    restore_runs(config, *_name_replays(config, names))
+    with opened_runs(config, names, since_ns) as (store, runs):
         bill = _read_bill(store, runs, since_ns, by, of_tapes=bool(names))
     if as_json:
         click.echo(json.dumps(bill_json(bill), indent=1))
     else:
         for line in render_bill(bill, everything=everything):
             click.echo(line)
-    if away:
-        print_status(
-            f"playhead: {len(away)} archived runs are not counted; name one to have it fetched"
-        )
     if bill.spent.unpriced and not has_prices():
         print_status(
             "playhead: no price table is installed: pip install 'playhead[prices]' for money"
         )
     return 0
+
+
+def _name_replays(config: Config, names: Sequence[str]) -> list[str]:
+    """Name the replays of runs: what they saved is counted, too."""
+    with open_store(config, readonly=True) as store:
+        numbers = {store.runs.get(name).number for name in names}
+        return [run.id for run in store.runs.all() if run.parent_number in numbers]
 
 
 def _read_bill(

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 import click
 
 from ...config import Config
-from ...store import StoreError
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json, render_destinations
-from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
 from ..progress import ProgressBar
-from ..standard_streams import print_status
-from .since import choose_runs
+from .open_run import opened_runs
 
 
 def list_destinations(config: Config, names: Sequence[str], since_ns: int, *, as_json: bool) -> int:
@@ -22,12 +18,7 @@ def list_destinations(config: Config, names: Sequence[str], since_ns: int, *, as
     names: of runs; without any all of the store.
     Raises: UnknownRun; LogCorrupt; StoreError.
     """
-    if names:
-        restore_runs(config, *names)
-    with open_store(config, readonly=True) as store:
-        runs, away = choose_runs(store, names, since_ns)
-        if not runs:
-            raise StoreError("there is no run to look at", "record one with: playhead record")
+    with opened_runs(config, names, since_ns) as (store, runs):
         found = Destinations(since_ns)
         with ProgressBar("reading") as progress:
             for done, run in enumerate(runs, 1):
@@ -38,6 +29,4 @@ def list_destinations(config: Config, names: Sequence[str], since_ns: int, *, as
     else:
         for line in render_destinations(found.all()):
             click.echo(line)
-    if away:
-        print_status(f"playhead: {len(away)} archived runs are not looked at")
     return 0

@@ -13,6 +13,7 @@ from ...config import Config
 from ...store import RunInfo, Store, StoreError
 from ...tape.folders.changes import FileEffect, find_changes
 from ...tape.folders.manifest import SECRET, Kind, Manifest, show_path
+from ...timeline.state.calls_before import Exchanges
 from ..folder.contents import hash_file
 from ..folder.git import find_tracked_ignored
 from ..folder.look import Limits, look
@@ -21,6 +22,7 @@ from ..folder.savepoints import END
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.archived_files import find_archives
+from .arguments import parse_seq
 
 _START_WORD, _END_WORD = "start", "end"
 _LIMITS = Limits(entries=500_000, time_s=60.0)
@@ -37,29 +39,32 @@ class FilesOptions(NamedTuple):
     as_json: bool = False
 
 
-def parse_step(text: str) -> int | None:
+def parse_savepoint(text: str) -> int | None:
     """Read what names a savepoint; None is the start. Raises: ValueError."""
     if text == _START_WORD:
         return None
     if text == _END_WORD:
         return END
-    if not text.isdigit():
-        raise ValueError(f"expected the seq of an exchange, 'start' or 'end', and found {text!r}")
-    return min(int(text), END - 1)
+    try:
+        return parse_seq(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or 'start' or 'end'") from None
 
 
 def show_files(config: Config, run: str, options: FilesOptions) -> int:
     """Do what is asked for with the folder of a run.
 
-    Raises: ValueError, for a step that is none; UnknownRun; StoreError; LogCorrupt.
+    Raises: ValueError, for what is no step; UnknownRun; StoreError, also for a step that the run does not have; LogCorrupt.
     """
     restore_runs(config, run)
     with open_store(config, readonly=True) as store:
         info = store.runs.get(run)
         if options.diff is not None:
-            then, now = (_find(store, info, parse_step(one)) for one in options.diff)
+            then, now = (_find(store, info, parse_savepoint(one)) for one in options.diff)
             return _show_changes(find_changes(then.entries, now.entries), options)
-        manifest = _find(store, info, parse_step(options.at or _START_WORD))
+        manifest = _find(
+            store, info, parse_savepoint(options.at if options.at is not None else _START_WORD)
+        )
         if options.restore is not None:
             return _restore(config, store, manifest, options.restore, options)
         if options.at is not None:
@@ -69,6 +74,8 @@ def show_files(config: Config, run: str, options: FilesOptions) -> int:
 
 
 def _find(store: Store, info: RunInfo, step: int | None) -> Manifest:
+    if step is not None and step != END:
+        Exchanges(store, info).get(step)
     manifest = store.folders.find(info, step)
     if manifest is None:
         raise StoreError(

@@ -10,9 +10,8 @@ from ...config import Config
 from ...timeline.fleet.find_runs import Found, grep_runs, trace_runs
 from ...timeline.show.fit import fit
 from ..operations.open_store import open_store
+from ..operations.restore_archived import choose_runs, fetch_since
 from ..progress import ProgressBar
-from ..standard_streams import print_status
-from .since import choose_runs
 
 _WIDTH = 80
 _SEQS = 8
@@ -25,8 +24,9 @@ def list_found(
 
     Raises: LogCorrupt; StoreError.
     """
+    fetch_since(config, since_ns)
     with open_store(config, readonly=True) as store:
-        runs, away = choose_runs(store, (), since_ns)
+        runs, _ = choose_runs(store, (), since_ns)
         with ProgressBar("searching") as progress:
             if isinstance(wanted, str):
                 found = trace_runs(store, runs, wanted, progress)
@@ -37,8 +37,6 @@ def list_found(
     else:
         for one in found:
             _print(one)
-    if away:
-        print_status(f"playhead: {len(away)} archived runs are not searched")
     if not found and not as_json:
         click.echo(f"found in none of {len(runs)} runs")
     return 0 if found else 1

@@ -14,9 +14,8 @@ from ...timeline.history.find_history import find_history
 from ...timeline.history.render import history_json, render_history
 from ...timeline.history.resource import Use, same_url
 from ..operations.open_store import open_store
-from ..operations.restore_archived import open_place, restore_runs
+from ..operations.restore_archived import choose_runs, open_place, restore_runs
 from ..progress import ProgressBar
-from .since import choose_runs
 
 _NEAREST = 3
 

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 import click
 
 from ...config import Config
-from ...store import RunInfo, RunStatus, Store, StoreError
+from ...store import RunInfo, RunStatus, Store
 from ...tape.exchange import Exchange, RequestClass
-from ...timeline.lookup.nearest_seq import no_exchange
-from ...timeline.receipts.exchange_rows import rows
+from ...tape.folders.manifest import GitState
+from ...timeline.cost.ledger import price_call
+from ...timeline.cost.render import show_usd
+from ...timeline.outcomes.outcome import Verdict, find_outcome, outcome_json
+from ...timeline.reading.call_cost import has_prices
 from ...timeline.show.fit import fit
 from ...timeline.show.graph import draw_graph
 from ...timeline.show.listing import WIDTH, Counts, list_counts, list_lanes, list_steps
+from ...timeline.show.programs import git_json, list_programs, program_json
 from ...timeline.show.steps_json import lane_json, step_json
 from ...timeline.state.calls_before import Exchanges, find_before, read_answer
 from ...timeline.state.show_exchange import show_bodies, show_call, show_head
@@ -25,6 +29,8 @@ from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step
 from ..operations.open_store import open_store
 from ..operations.restore_archived import find_archived_step, restore_runs
+from .arguments import StepName
+from .open_run import opened
 
 _EVERY_S = 0.3
 """How often a run that is still recorded is looked at."""
@@ -65,23 +71,26 @@ def show_run(config: Config, run: str, options: ShowOptions) -> int:
     restore_runs(config, run)
     with open_store(config, readonly=True) as store:
         info = store.runs.get(run)
-        reader = RunReader(store, info)
-        steps = _follow(store, reader) if options.follow else reader.read()
+        reader = RunReader(store, info, price_call if has_prices() else None)
+        steps: Iterable[Step | None] = reader.read()
+        if options.follow:
+            steps = _follow(store, reader)
         if options.pattern is not None:
             steps = _matching(steps, options.pattern)
         if options.graph is not None:
-            for line in draw_graph(steps, options.graph):
+            for line in draw_graph(filter(None, steps), options.graph):
                 click.echo(line)
         elif options.as_json:
-            _print_json(info, reader, steps)
+            _print_json(store, reader, filter(None, steps))
         else:
-            _print_page(info, reader, steps, options)
+            _print_page(store, reader, steps, options)
     return 0
 
 
 def _print_page(
-    info: RunInfo, reader: RunReader, steps: Iterable[Step], options: ShowOptions
+    store: Store, reader: RunReader, steps: Iterable[Step | None], options: ShowOptions
 ) -> None:
+    info = reader.info
     plays = f", plays {info.parent}" if info.parent else ""
     click.echo(fit(f"run {info.id}: {info.mode}, {info.status.value}{plays}", WIDTH))
     if info.agent:
@@ -91,69 +100,98 @@ def _print_page(
     for line in list_steps(steps, counts, everything=options.everything):
         click.echo(line)
     click.echo()
-    for line in (*list_lanes(reader.lanes), *list_counts(counts)):
+    git = _find_git(store, info)
+    for line in (
+        *list_lanes(reader.lanes),
+        *list_counts(counts),
+        *_list_money(reader, counts),
+        *list_programs(reader.versions.all, git),
+        *_list_outcome(store, reader),
+    ):
         click.echo(line)
 
 
-def _print_json(info: RunInfo, reader: RunReader, steps: Iterable[Step]) -> None:
-    """Print an object with the run, its steps and its lanes; a step as soon as it is there."""
+def _list_money(reader: RunReader, counts: Counts) -> Iterator[str]:
+    """Say what the model calls cost; nothing without a price table, or where none has a price."""
+    if reader.price is not None and counts.usd:
+        sign = "at least " if counts.unpriced else ""
+        yield f"cost: {sign}${show_usd(counts.usd)}"
+
+
+def _list_outcome(store: Store, reader: RunReader) -> Iterator[str]:
+    outcome = find_outcome(store.runs.reload(reader.info), reader.noted)
+    if outcome.verdict is not Verdict.UNKNOWN or outcome.text:
+        told = " ".join(filter(None, (outcome.by, outcome.text)))
+        yield fit(f"outcome: {outcome.verdict.value}{f', {told}' if told else ''}", WIDTH)
+
+
+def _find_git(store: Store, info: RunInfo) -> GitState | None:
+    """Find where the repository of the agent stood when the run began."""
+    manifest = store.folders.find(info)
+    return manifest.git if manifest is not None else None
+
+
+def _print_json(store: Store, reader: RunReader, steps: Iterable[Step]) -> None:
+    """Print an object with the run, its steps, its lanes and what is known of all; a step as soon as it is there."""
+    info = reader.info
     click.echo(f'{{"run": {json.dumps(info.id)}, "steps": [', nl=False)
     first = True
     for step in steps:
         click.echo(("" if first else ",") + "\n" + json.dumps(step_json(step)), nl=False)
         first = False
-    lanes = json.dumps([lane_json(lane) for lane in reader.lanes])
-    click.echo(f'\n], "lanes": {lanes}}}')
+    whole = {
+        "lanes": [lane_json(lane) for lane in reader.lanes],
+        "programs": [program_json(*one) for one in reader.versions.all],
+        "git": git_json(_find_git(store, info)),
+        "outcome": outcome_json(find_outcome(store.runs.reload(info), reader.noted)),
+    }
+    click.echo(f"\n], {json.dumps(whole)[1:]}")
 
 
-def _matching(steps: Iterable[Step], pattern: re.Pattern[str]) -> Iterator[Step]:
+def _matching(steps: Iterable[Step | None], pattern: re.Pattern[str]) -> Iterator[Step | None]:
     for step in steps:
-        if pattern.search(step.name) or pattern.search(step.text):
+        if step is None or pattern.search(step.name) or pattern.search(step.text):
             yield step
 
 
-def _follow(store: Store, reader: RunReader) -> Iterator[Step]:
-    """Give the steps of a run until it has ended."""
+def _follow(store: Store, reader: RunReader) -> Iterator[Step | None]:
+    """Give the steps of a run until it has ended; None where the next is waited for."""
     while True:
         ended = store.runs.reload(reader.info).status is not RunStatus.OPEN
         yield from reader.read(end=ended)
         if ended:
             return
+        yield None
         time.sleep(_EVERY_S)
 
 
-def no_such_exchange(store: Store, info: RunInfo, seq: int) -> StoreError:
-    """Say that a run has no exchange of a seq: which it has, and which is the nearest."""
-    seqs = [row["seq"] for row in rows(store, info)] or list(store.exchanges.seqs(info))
-    return no_exchange(info.id, seq, seqs)
-
-
-def show_exchange(config: Config, run: str, seq: int) -> int:
+def show_exchange(config: Config, run: str, step: StepName) -> int:
     """Print one exchange, decoded; one that is archived is read where it is.
 
-    Raises: UnknownRun; StoreError for a seq that the run does not have, naming its range and the nearest.
+    Raises: UnknownRun; StoreError for a step that the run does not have, naming its range and the nearest.
     """
-    archived = find_archived_step(config, run, seq)
+    archived = find_archived_step(config, run, step.seq) if not step.part else None
     if archived is not None:
         _print_exchange(archived.exchange, None, run)
         return 0
-    restore_runs(config, run)
-    with open_store(config, readonly=True) as store:
-        exchanges = Exchanges(store, store.runs.get(run))
-        exchange = exchanges.find(seq)
-        if exchange is None:
-            raise no_such_exchange(store, exchanges.info, seq)
-        _print_exchange(exchange, exchanges, run)
+    with opened(config, run) as (_, exchanges):
+        exchange = exchanges.get(step.seq)
+        if step.part:
+            exchanges.get_part(exchange, step.part)
+        _print_exchange(exchange, exchanges, run, step.part)
     return 0
 
 
-def _print_exchange(exchange: Exchange, exchanges: Exchanges | None, run: str) -> None:
+def _print_exchange(
+    exchange: Exchange, exchanges: Exchanges | None, run: str, only: int = 0
+) -> None:
+    """Print an exchange; of a WebSocket all model calls, or one."""
     how = f"playhead show {run} {exchange.seq} --raw"
     for line in show_head(exchange):
         click.echo(line)
     asked = [(0, exchange)] if exchange.websocket is None else []
     if exchanges is not None:
-        asked = exchanges.asked(exchange)
+        asked = [one for one in exchanges.asked(exchange) if only in (0, one[0])]
     shown = False
     for part, made in asked:
         for line in _call_lines(made, part, exchanges, how):

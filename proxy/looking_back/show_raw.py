@@ -7,38 +7,43 @@ import click
 
 from ...config import Config
 from ...timeline import render_exchange, render_run
+from ...timeline.lookup.nearest_seq import no_exchange
 from ...timeline.reading.exchange_json import exchange_json
 from ...timeline.receipts.exchange_rows import find_shown, rows
 from ...timeline.rules.contracts import found_in
-from ..operations.open_store import open_store
-from ..operations.restore_archived import find_archived_step, restore_runs
-from .show import no_such_exchange
+from ..operations.restore_archived import find_archived_step
+from .arguments import StepName
+from .open_run import opened
 
 
-def show_raw(config: Config, run: str, seq: int | None, *, as_json: bool) -> int:
+def show_raw(config: Config, run: str, step: StepName | None, *, as_json: bool) -> int:
     """Print the rows of a run, or one exchange in full.
 
-    Raises: UnknownRun; StoreError for a seq that the run does not have, naming its range and the nearest.
+    step: the exchange; one of its parts is all of it, since that is what was recorded.
+    Raises: UnknownRun; StoreError for a step that the run does not have, naming its range and the nearest.
     """
-    if seq is not None and (step := find_archived_step(config, run, seq)) is not None:
-        if as_json:
-            _print(exchange_json(step.exchange, (), step.contracts))
-        else:
-            click.echo(render_exchange(step.exchange, (), step.contracts))
-        return 0
-    restore_runs(config, run)
-    with open_store(config, readonly=True) as opened:
-        info = opened.runs.get(run)
-        if seq is None:
-            listed = rows(opened, info)
+    if step is not None and not step.part:
+        archived = find_archived_step(config, run, step.seq)
+        if archived is not None:
+            if as_json:
+                _print(exchange_json(archived.exchange, (), archived.contracts))
+            else:
+                click.echo(render_exchange(archived.exchange, (), archived.contracts))
+            return 0
+    with opened(config, run) as (store, exchanges):
+        info = exchanges.info
+        if step is None:
+            listed = rows(store, info)
             _print(listed) if as_json else click.echo(render_run(info, listed))
             return 0
-        found = find_shown(opened, info, seq)
+        if step.part:
+            exchanges.get_part(exchanges.get(step.seq), step.part)
+        found = find_shown(store, info, step.seq)
         if found is None:
-            raise no_such_exchange(opened, info, seq)
+            raise no_exchange(info.id, step.seq, exchanges.seqs)
         whose, exchange = found
-        messages = opened.messages.all(whose, exchange.seq)
-        broken = found_in(opened, info, seq)
+        messages = store.messages.all(whose, exchange.seq)
+        broken = found_in(store, info, step.seq)
         if as_json:
             _print(exchange_json(exchange, messages, broken))
         else:

@@ -7,11 +7,11 @@ import click
 
 from ...config import Config
 from ...store import RunInfo, RunStatus, Store, StoreError
-from ...timeline.outcomes.outcome import Outcome, find_outcome
+from ...timeline.outcomes.outcome import Outcome, read_outcome
 from ...timeline.outcomes.similar import Like, find_similar, read_grams
 from ...timeline.show.fit import fit
 from ..operations.open_store import open_store
-from ..operations.restore_archived import restore_runs
+from ..operations.restore_archived import fetch_since, restore_runs
 from ..progress import ProgressBar
 
 _WIDTH = 80
@@ -24,6 +24,7 @@ def list_similar(config: Config, name: str, *, ok: bool, most: int, as_json: boo
     Raises: UnknownRun; LogCorrupt; StoreError, where the run asked no model.
     """
     restore_runs(config, name)
+    fetch_since(config, 0)
     with open_store(config, readonly=True) as store:
         run = store.runs.get(name)
         grams = read_grams(store, run)
@@ -61,7 +62,7 @@ def _others(store: Store, run: RunInfo, *, ok: bool) -> list[tuple[RunInfo, Outc
         is_recording = other.mode == "record" and other.status is not RunStatus.OPEN
         if not is_recording or other.is_only_in_archive or other.number == run.number:
             continue
-        outcome = find_outcome(other, store.events.all(other))
+        outcome = read_outcome(store, other)
         if outcome.is_ok or not ok:
             found.append((other, outcome))
     return found

@@ -1,15 +1,13 @@
 """Look back at a run: the state at a step, what a context lost, and the last step before each effect."""
 
-import contextlib
 import json
-import re
 import time
-from datetime import datetime
 
 import click
 
 from ...config import Config
-from ...store import StoreError
+from ...config.values import show
+from ...store import RunStatus, StoreError
 from ...timeline.state.calls_before import Exchanges
 from ...timeline.state.find_state import find_seq_at, find_state
 from ...timeline.state.lost import look_at
@@ -21,59 +19,31 @@ from ...timeline.state.render import (
     state_json,
 )
 from ..progress import ProgressBar
+from ..standard_streams import print_status
+from .arguments import StepName, parse_moment
 from .open_run import opened
-
-_SINCE = re.compile(r"\+(\d+(?:\.\d+)?)(ms|s|min|h)?")
-_UNITS = {"ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000, "h": 3_600_000_000_000}
-_PLACE = re.compile(r"(\d{1,18})(?:\.(\d{1,9}))?")
-
-
-def parse_place(text: str) -> tuple[int, int]:
-    """Read SEQ, or SEQ.PART of a WebSocket.
-
-    Raises: ValueError.
-    """
-    found = _PLACE.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is no place in a run: expected SEQ, or SEQ.PART of a WebSocket")
-    return int(found[1]), int(found[2] or 0)
-
-
-def parse_time(text: str, begin_ns: int) -> int:
-    """Read a time: `+12s` since the run began, `03:12:05` of the day it began, or an ISO date and time.
-
-    begin_ns: when the run began.
-    Raises: ValueError.
-    """
-    since = _SINCE.fullmatch(text)
-    if since is not None:
-        return begin_ns + round(float(since[1]) * _UNITS[since[2] or "s"])
-    with contextlib.suppress(ValueError):
-        clock = time.strptime(text, "%H:%M:%S" if text.count(":") == 2 else "%H:%M")
-        day = time.localtime(begin_ns // 1_000_000_000)
-        moment = (*day[:3], clock.tm_hour, clock.tm_min, clock.tm_sec, 0, 0, -1)
-        return int(time.mktime(moment)) * 1_000_000_000 + 999_999_999  # all of that second
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1e9)
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"{text!r} is no time: expected +12s since the run began, 03:12:05, or 2026-11-24T03:12:05"
-        ) from None
 
 
 def show_state(
-    config: Config, run: str, place: str | None, at: str | None, *, as_json: bool, full: bool
+    config: Config,
+    run: str,
+    step: StepName | None,
+    at: str | None,
+    *,
+    as_json: bool,
+    full: bool,
 ) -> int:
-    """Print the state of an agent at a seq or a time.
+    """Print the state of an agent at a step or at a time; without either at the last step.
 
-    Raises: ValueError for what is neither; UnknownRun; StoreError.
+    Raises: ValueError for what is no time; UnknownRun; StoreError.
     """
     with opened(config, run) as (_, exchanges):
-        if place is not None:
-            seq, part = parse_place(place)
-        else:
-            seq, part = find_seq_at(exchanges, _time_in(exchanges, at or "")), 0
-        state = find_state(exchanges, seq, part)
+        if step is None and at is not None:
+            step = StepName(find_seq_at(exchanges, _find_moment(exchanges, at)))
+        elif step is None:
+            print_status("playhead: this is the last step; SEQ or --at TIME names another one")
+            step = StepName(max(exchanges.seqs, default=1))
+        state = find_state(exchanges, *step)
         if as_json:
             click.echo(json.dumps(state_json(state), indent=1))
             return 0
@@ -82,25 +52,28 @@ def show_state(
     return 0
 
 
-def _time_in(exchanges: Exchanges, text: str) -> int:
+def _find_moment(exchanges: Exchanges, text: str) -> int:
     """Read a time, and see that the run had begun and not ended."""
-    seqs = exchanges.seqs
+    seqs, info = exchanges.seqs, exchanges.info
     ends = [exchanges.find(seq) for seq in (seqs[:1] + seqs[-1:])]
     known = [one for one in ends if one is not None]
     if not known:
+        raise StoreError(f"run {info.id!r} holds no exchange", "nothing was recorded in it")
+    first, last = known[0], known[-1]
+    at_ns = parse_moment(text, first.started_ns)
+    if at_ns < first.started_ns:
         raise StoreError(
-            f"run {exchanges.info.id!r} holds no exchange", "nothing was recorded in it"
+            f"run {info.id!r} had not begun at {show(text)}: its first exchange, {first.seq}, is of {_clock(first.started_ns)}",
+            "give a time since then, or +12s since it began",
         )
-    begin, last = known[0].started_ns, known[-1].started_ns + known[-1].end_us * 1000
-    at_ns = parse_time(text, begin)
-    if begin <= at_ns <= max(last, exchanges.info.sealed_ns):
-        return at_ns
-    nearest = known[0].seq if at_ns < begin else known[-1].seq
-    raise StoreError(
-        f"run {exchanges.info.id!r} was not under way at {text}: it went from {_clock(begin)} to {_clock(last)}, "
-        f"and the nearest exchange is {nearest}",
-        "give a time between them, or +12s since it began",
-    )
+    ended_ns = max(last.started_ns + last.end_us * 1000, info.sealed_ns)
+    if at_ns > ended_ns and info.status is not RunStatus.OPEN:
+        raise StoreError(
+            f"run {info.id!r} had ended before {show(text)}: it went from {_clock(first.started_ns)} to {_clock(ended_ns)},"
+            f" and the nearest exchange is {last.seq}",
+            "give a time between them, or +12s since it began",
+        )
+    return at_ns
 
 
 def _clock(at_ns: int) -> str:
@@ -108,15 +81,17 @@ def _clock(at_ns: int) -> str:
 
 
 def show_context(
-    config: Config, run: str, seq: int | None, *, lost: bool, as_json: bool, full: bool
+    config: Config, run: str, step: StepName | None, *, lost: bool, as_json: bool, full: bool
 ) -> int:
     """Print what a context lost, or what nothing explains in it.
+
+    step: the one that is looked at; without it all.
 
     Raises: UnknownRun; StoreError.
     """
     with opened(config, run) as (_, exchanges):
         with ProgressBar("reading") as progress:
-            found = look_at(exchanges, seq, progress)
+            found = look_at(exchanges, *(step or (None, 0)), progress=progress)
         if as_json:
             click.echo(json.dumps([looked_json(one) for one in found], indent=1))
             return 0

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ...config import Config, load
-from ...store import RunInfo, Store, StoreError
+from ...store import StoreError
 from ...timeline.reading.contract_row import ContractRow
 from ...timeline.rules.contract_recheck import recheck_contracts
 from ...timeline.rules.contracts import found_in
@@ -11,7 +11,7 @@ from ...timeline.rules.policy_dry_run import PolicyDryRun, dry_run_policy
 from ...timeline.rules.policy_summary import PolicySummary
 from ..progress import ProgressBar
 from .open_store import open_store
-from .restore_archived import restore_runs
+from .restore_archived import choose_runs, fetch_since, restore_runs
 
 
 def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[PolicyDryRun]:
@@ -22,9 +22,10 @@ def dry_run_runs(config: Config, names: tuple[str, ...], file: Path) -> list[Pol
     rules = load(file)
     if names:
         restore_runs(config, *names)
+    else:
+        fetch_since(config, 0)
     with open_store(config, readonly=True) as store:
-        runs = [store.runs.get(name) for name in names]
-        runs = runs or _here(store)
+        runs, _ = choose_runs(store, names, 0)
         if not runs:
             raise StoreError("there is no run to decide on", "record one with: playhead record")
         made = []
@@ -41,8 +42,9 @@ def summarise_runs(config: Config, since_ns: int, file: Path) -> PolicySummary:
     Raises: ConfigError; LogCorrupt; StoreError, where there is no store or no run.
     """
     rules = load(file)
+    fetch_since(config, since_ns)
     with open_store(config, readonly=True) as store:
-        runs = [run for run in _here(store) if not run.sealed_ns or run.sealed_ns >= since_ns]
+        runs, _ = choose_runs(store, (), since_ns)
         if not runs:
             raise StoreError(
                 "there is no run to decide on since then", "give an earlier time to --since"
@@ -53,13 +55,6 @@ def summarise_runs(config: Config, since_ns: int, file: Path) -> PolicySummary:
                 summary.add(store, run)
                 progress(number, len(runs))
         return summary
-
-
-def _here(store: Store) -> list[RunInfo]:
-    """Give the runs that the store holds with what they play."""
-    runs = store.runs.all()
-    away = {run.number for run in runs if run.is_only_in_archive}
-    return [run for run in runs if not {run.number, run.parent_number} & away]
 
 
 def list_found(config: Config, name: str, file: Path | None) -> list[ContractRow]:

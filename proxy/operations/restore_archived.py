@@ -13,6 +13,7 @@ from ...config import Config
 from ...config.archive_url import parse_archive
 from ...store import RunInfo, Store, StoreError
 from ..progress import ProgressBar
+from ..standard_streams import print_status
 from .find_tape import choose_recording
 from .open_store import open_store
 
@@ -38,6 +39,57 @@ def restore_runs(config: Config, *names: str) -> None:
         for name in names:
             for run in _line(store, name):
                 _restore(store, run, progress)
+
+
+def fetch_since(config: Config, since_ns: int) -> None:
+    """Fetch the archived runs that went on since a time, and say on stderr which cannot be fetched."""
+    with open_store(config, readonly=True) as store:
+        _, away = choose_runs(store, (), since_ns)
+    failed = _try_to_restore(config, [run.id for run in away]) if away else {}
+    if failed:
+        name, why = next(iter(failed.items()))
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        print_status(f"playhead: left out, since they cannot be fetched: {name!r}{more}: {why}")
+
+
+def _try_to_restore(config: Config, names: Sequence[str]) -> dict[str, PlayheadError]:
+    """Restore archived runs and their tapes, each as far as that can be done; give those that cannot be had, and why."""
+    failed: dict[str, PlayheadError] = {}
+    try:
+        require_pyarrow()
+        with open_store(config) as store, moving(store), ProgressBar("fetching") as progress:
+            for done, name in enumerate(names):
+                progress(done, len(names))
+                try:
+                    for run in _line(store, name):
+                        _restore(store, run, lambda _done, _of: None)
+                except StoreError as error:
+                    failed[name] = error
+    except PlayheadError as error:
+        failed = dict.fromkeys(names, error)
+    return failed
+
+
+def choose_runs(
+    store: Store, names: Sequence[str], since_ns: int
+) -> tuple[list[RunInfo], list[RunInfo]]:
+    """Give the runs that are named, else those that went on since a time; and those of them that only an archive has.
+
+    Raises: UnknownRun; LogCorrupt.
+    """
+    if names:
+        return list({run.number: run for run in map(store.runs.get, names)}.values()), []
+    every = store.runs.all()
+    by_number = {run.number: run for run in every}
+    runs = [run for run in every if not run.sealed_ns or run.sealed_ns >= since_ns]
+    away = [
+        run
+        for run in runs
+        if run.is_only_in_archive
+        or ((tape := by_number.get(run.parent_number)) is not None and tape.is_only_in_archive)
+    ]
+    gone = {run.number for run in away}
+    return [run for run in runs if run.number not in gone], away
 
 
 def restore_run(store: Store, run: RunInfo) -> None:

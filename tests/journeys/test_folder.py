@@ -185,7 +185,7 @@ def test_a_step_can_be_had_back(project: Project, tmp_path: Path) -> None:
     ("words", "says"),
     [
         (("--at", "2", "--restore", "FILE"), "is no folder"),
-        (("--at", "soon"), "expected the seq of an exchange"),
+        (("--at", "soon"), "'soon' is no step of a run"),
         (("--diff", "1", "2", "--at", "2"), "--diff compares two steps"),
         (("--force",), "--force goes with --restore"),
     ],

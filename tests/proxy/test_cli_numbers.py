@@ -8,6 +8,7 @@ import pytest
 
 from playhead.proxy.cli import main
 from playhead.proxy.commands import COMMANDS
+from playhead.proxy.commands.common import StepParam
 from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 
@@ -20,7 +21,7 @@ def _listed() -> Iterator[tuple[click.Command, click.Parameter]]:
     """Yield each option and argument that is a number."""
     for command in COMMANDS:
         for parameter in command.params:
-            number = isinstance(parameter.type, click.types.IntParamType)
+            number = isinstance(parameter.type, click.types.IntParamType | StepParam)
             counted = isinstance(parameter, click.Option) and parameter.count
             if number and not counted:
                 yield command, parameter
@@ -34,7 +35,7 @@ _WORDS = [
 
 def test_there_are_numbers() -> None:
     """What lists them finds those that are known."""
-    assert {"show seq", "note seq", "import max_gib"} <= {word.id for word in _WORDS}
+    assert {"show seq", "blame seq", "note seq", "import max_gib"} <= {word.id for word in _WORDS}
 
 
 @pytest.mark.parametrize(("command", "parameter"), _WORDS)

@@ -15,6 +15,7 @@ from playhead.tape.exchange import RequestClass
 from playhead.tests.support.agent_tapes import TAPES, Tape, anthropic, anthropic_stream, user
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange, write_run
+from playhead.timeline.reading.call_cost import has_prices
 from playhead.timeline.show.fit import columns
 
 HOSTILE = "\x1b[31mred\x1b[0m \u202ebackwards\u202c \x07\x00 " + "x" * 100_000
@@ -99,7 +100,7 @@ def test_a_page_of_a_run(store: Path) -> None:
         "lane 2, of lane 1: 2 calls, 2000+84 tokens, claude-opus-4-5; Task: look\n"
         "8 model calls, 4 tool calls, 2 other requests\n"
         "effects (*): 9\n"
-    )
+    ) + ("cost: $0.0160\n" if has_prices() else "")
 
 
 @pytest.mark.parametrize("tape", [make().name for make in (*TAPES, hostile, odd)])
@@ -244,6 +245,13 @@ def test_a_state_is_the_context_exactly_as_sent(store: Path) -> None:
             assert fingerprint(forms[0]) == fingerprint(forms[1])
 
 
+def test_a_state_without_a_step_is_the_last(store: Path) -> None:
+    """And says how another one is named."""
+    result = run(store, "state", "claude-code-with-a-sub-agent")
+    assert "state at 10: the context of model call 10\n" in result.stdout
+    assert "SEQ or --at TIME names another one" in result.stderr
+
+
 def test_a_state_at_a_time(store: Path) -> None:
     """A time since the run began, and one of the clock; between two calls it is that of the earlier."""
     name = "claude-code-with-a-sub-agent"
@@ -259,11 +267,13 @@ def test_a_state_at_a_time(store: Path) -> None:
         (("show", "crew", "0", "--raw"), "it has 1 to 3, and the nearest is 1"),
         (("state", "crew", "99"), "it has 1 to 3, and the nearest is 3"),
         (("state", "nothing", "1"), "it holds none at all"),
-        (("state", "crew", "first"), "expected SEQ, or SEQ.PART"),
+        (("state", "crew", "first"), "expected its SEQ, as 7, or SEQ.PART"),
+        (("state", "crew", "1.7"), "has no 1.7: exchange 1 is no WebSocket"),
+        (("state", "nothing"), "it holds none at all"),
         (("state", "crew", "--at", "noon"), "'noon' is no time: expected +12s"),
-        (("state", "crew", "--at", "+9h"), "was not under way at +9h: it went from"),
+        (("state", "crew", "--at", "+9h"), "had ended before '+9h': it went from"),
         (("state", "nothing", "--at", "+1s"), "holds no exchange"),
-        (("state", "crew"), "expected a SEQ or --at TIME"),
+        (("state", "crew", "1", "--at", "+1s"), "expected a SEQ or --at TIME"),
         (("state", "odd", "1"), "has no model call at 1 or before it"),
         (("context", "crew", "99", "--lost"), "it has 1 to 3, and the nearest is 3"),
         (("context", "crew", "1"), "expected --lost or --orphans"),

@@ -1,4 +1,7 @@
-"""Bad input and hostile texts, planted by somebody who has not read the code, for the questions about several runs."""
+"""Bad input and hostile texts, planted by somebody who has not read the code, for the verbs that look back.
+
+`test_look_back_causes.py` has those of `blame`, `cache` and `history`.
+"""
 
 import asyncio
 from pathlib import Path
@@ -23,12 +26,18 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.tests.support.replays import write_recording
 
-VERBS = ("diff", "similar", "cost", "destinations", "policy", "runs", "label")
+VERBS = (
+    *("show", "rewind", "state", "context"),
+    *("diff", "similar", "cost", "destinations", "policy", "runs", "label"),
+)
 CASES = [one for one in BAD_INPUT if one["verb"] in VERBS]
 SHORT = [one for one in HOSTILE if FULL or len(text_of_case(one)) < 10_000]
 ASKED = (
     *(("diff", "{run}", "{other}"), ("similar", "{run}"), ("cost", "{run}", "--by", "step")),
     ("destinations", "{run}"),
+    *(("show", "{run}"), ("show", "{run}", "--all"), ("show", "{run}", "4")),
+    *(("state", "{run}", "4"), ("context", "{run}", "--lost"), ("context", "{run}", "--orphans")),
+    *(("rewind", "{run}", "--before-effect"), ("show", "{run}", "--graph", "mermaid")),
 )
 
 
