@@ -83,7 +83,7 @@ def options(*names: str) -> Callable[[_F], _F]:
     return decorate
 
 
-class StepParam(click.ParamType):
+class StepParam(click.ParamType["StepName"]):
     """A step of a run: SEQ, or SEQ.PART of a WebSocket."""
 
     name = "seq"

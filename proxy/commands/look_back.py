@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     "--grep", metavar="REGEX", help="Steps whose name or text matches, whatever its case."
 )
 @click.option("--follow", is_flag=True, help="Go on with what is recorded, until the run ends.")
+@click.option("--cost", is_flag=True, help="What model calls cost, too.")
 @click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw it as a graph.")
 @click.argument("run")
 @click.argument("seq", type=StepParam(), required=False)
@@ -30,6 +31,7 @@ def show(
     everything: bool,
     grep: str | None,
     follow: bool,
+    cost: bool,
     graph: str | None,
     run: str,
     seq: "StepName | None",
@@ -39,7 +41,8 @@ def show(
     from ..looking_back.show_raw import show_raw
 
     words = {"--grep": grep is not None, "--follow": follow, "--graph": graph is not None}
-    given = [word for word, is_given in (words | {"--all": everything}).items() if is_given]
+    words |= {"--all": everything, "--cost": cost}
+    given = [word for word, is_given in words.items() if is_given]
     if given and (raw or seq is not None):
         other = "--raw" if raw else "SEQ"
         raise click.UsageError(f"{given[0]} is about the steps of a run; leave out {other}")
@@ -55,7 +58,12 @@ def show(
     except ValueError as error:
         raise click.UsageError(f"--grep: {error}") from None
     chosen = ShowOptions(
-        as_json=as_json, everything=everything, pattern=pattern, follow=follow, graph=graph
+        as_json=as_json,
+        everything=everything,
+        pattern=pattern,
+        follow=follow,
+        graph=graph,
+        cost=cost,
     )
     return show_run(config, run, chosen)
 

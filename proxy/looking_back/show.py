@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 import click
 
+from ... import PlayheadError
 from ...config import Config
 from ...store import RunInfo, RunStatus, Store
 from ...tape.exchange import Exchange, RequestClass
 from ...tape.folders.manifest import GitState
-from ...timeline.cost.ledger import price_call
-from ...timeline.cost.render import show_usd
 from ...timeline.outcomes.outcome import Verdict, find_outcome, outcome_json
-from ...timeline.reading.call_cost import has_prices
 from ...timeline.show.fit import fit
 from ...timeline.show.graph import draw_graph
 from ...timeline.show.listing import WIDTH, Counts, list_counts, list_lanes, list_steps
@@ -27,6 +25,7 @@ from ...timeline.steps.call import read_call
 from ...timeline.steps.context import read_context
 from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step
+from ...timeline.steps.tracer import Price
 from ..operations.open_store import open_store
 from ..operations.restore_archived import find_archived_step, restore_runs
 from .arguments import StepName
@@ -46,6 +45,8 @@ class ShowOptions:
     """Steps with it alone."""
     follow: bool = False
     graph: str | None = None
+    cost: bool = False
+    """What model calls cost; a price table takes a third of a second to import."""
 
 
 def parse_pattern(text: str | None) -> re.Pattern[str] | None:
@@ -71,7 +72,7 @@ def show_run(config: Config, run: str, options: ShowOptions) -> int:
     restore_runs(config, run)
     with open_store(config, readonly=True) as store:
         info = store.runs.get(run)
-        reader = RunReader(store, info, price_call if has_prices() else None)
+        reader = RunReader(store, info, _find_price() if options.cost else None)
         steps: Iterable[Step | None] = reader.read()
         if options.follow:
             steps = _follow(store, reader)
@@ -85,6 +86,19 @@ def show_run(config: Config, run: str, options: ShowOptions) -> int:
         else:
             _print_page(store, reader, steps, options)
     return 0
+
+
+def _find_price() -> Price:
+    """Give what prices a model call.
+
+    Raises: PlayheadError, where no price table is installed.
+    """
+    from ...timeline.cost.ledger import price_call
+    from ...timeline.reading.call_cost import has_prices
+
+    if not has_prices():
+        raise PlayheadError("no price table is installed", "pip install 'playhead[prices]'")
+    return price_call
 
 
 def _print_page(
@@ -112,8 +126,10 @@ def _print_page(
 
 
 def _list_money(reader: RunReader, counts: Counts) -> Iterator[str]:
-    """Say what the model calls cost; nothing without a price table, or where none has a price."""
-    if reader.price is not None and counts.usd:
+    """Say what the model calls cost, if that was asked for."""
+    if reader.price is not None:
+        from ...timeline.cost.render import show_usd
+
         sign = "at least " if counts.unpriced else ""
         yield f"cost: {sign}${show_usd(counts.usd)}"
 

@@ -236,14 +236,15 @@ class MessageFold:
 
     def add(self, name: str, piece: JsonObject) -> Heard:
         """Take the next event."""
-        match as_text(piece.get("type")) or name:
+        kind = as_text(piece.get("type")) or name
+        if kind == "content_block_delta":  # as nearly all are
+            return self._add_delta(piece)
+        match kind:
             case "message_start":
                 self._message.update(as_object(piece.get("message")))
                 self._add_usage(self._message.get("usage"))
             case "content_block_start":
                 return self._add_block(piece)
-            case "content_block_delta":
-                return self._add_delta(piece)
             case "message_delta":
                 self._message.update(as_object(piece.get("delta")))
                 self._add_usage(piece.get("usage"))
@@ -265,12 +266,13 @@ class MessageFold:
         return Heard.CONTENT if says else Heard.KNOWN
 
     def _add_delta(self, piece: JsonObject) -> Heard:
-        delta = as_object(piece.get("delta"))
+        delta, index = as_object(piece.get("delta")), piece.get("index")
         what = _DELTAS.get(as_text(delta.get("type")) or "")
-        text = as_text(delta.get(what)) if what else None
-        if what is None or not text:
+        text = delta.get(what) if what else None
+        if what is None or not isinstance(text, str) or not text:
             return Heard.KNOWN
-        self._blocks[as_count(piece.get("index")) or 0].texts[what].append(text)
+        block = self._blocks[index if type(index) is int else as_count(index) or 0]
+        block.texts[what].append(text)
         return Heard.CONTENT if what in _SAYS else Heard.KNOWN
 
     def whole(self) -> Json:

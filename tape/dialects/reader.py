@@ -9,7 +9,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate, batched, islice
 
 from ..exchange import HttpRequest, HttpResponse
 from ..records.content_coding import read_codings, undo_coding, undo_what_came
@@ -34,7 +34,7 @@ from .common.dialect import Claim, Dialect, Fold, Heard
 from .common.drift_places import Places
 from .common.inference import ApiError, InferenceRequest, InferenceResponse
 from .common.provider_errors import find_error, read_error
-from .common.untrusted_json import Json, as_object, find_json
+from .common.untrusted_json import Json, as_object, find_json, find_json_lines
 from .framing.split_stream import Framing, Piece, find_framing, read_pieces
 
 MAX_STREAM = 64 * 1024 * 1024
@@ -62,6 +62,8 @@ DIALECTS: tuple[Dialect, ...] = (
 MAX_PIECES = 1_000_000
 """Pieces of a stream beyond which it is read no further; an answer has no more of them than tokens."""
 
+_TOGETHER = 256
+"""Pieces of a stream that are parsed together."""
 _SILENT = (202, 204)
 """Taken note of, and nothing to say; some say so in a word."""
 
@@ -208,25 +210,26 @@ def _hear(fold: Fold, framing: Framing, body: bytes) -> _Heard:
     """Hand each piece of a stream to its fold."""
     heard, end = _Heard(), 0
     pieces = read_pieces(framing, body)
-    for piece in islice(pieces, MAX_PIECES):
-        end = piece.end
-        _hear_piece(heard, fold, piece)
+    for some in batched(islice(pieces, MAX_PIECES), _TOGETHER):
+        end = some[-1].end
+        trees = find_json_lines([piece.data for piece in some])
+        for piece, tree in zip(some, trees, strict=True):
+            _hear_piece(heard, fold, piece, tree)
     if next(pieces, None) is not None or (framing is Framing.FRAMES and end < len(body)):
         heard.broken += 1  # more than is read, or what is no frame
     return heard
 
 
-def _hear_piece(heard: _Heard, fold: Fold, piece: Piece) -> None:
-    data = piece.data.strip()
-    if data == b"[DONE]":
-        fold.ended = True
-    if not data or data == b"[DONE]":
+def _hear_piece(heard: _Heard, fold: Fold, piece: Piece, tree: Json) -> None:
+    if not isinstance(tree, dict):
+        data = piece.data.strip()
+        if data == b"[DONE]":
+            fold.ended = True
+        elif data:
+            heard.pieces += 1
+            heard.broken += 1
         return
     heard.pieces += 1
-    tree = find_json(data)
-    if not isinstance(tree, dict):
-        heard.broken += 1
-        return
     if piece.failed:
         heard.known += 1
         heard.error = heard.error or _frame_error(piece, tree)
@@ -235,7 +238,8 @@ def _hear_piece(heard: _Heard, fold: Fold, piece: Piece) -> None:
     heard.known += kind is not Heard.UNKNOWN
     if kind is Heard.CONTENT and heard.first is None:
         heard.first = piece.end
-    heard.error = heard.error or find_error(tree)
+    if heard.error is None and "error" in tree:
+        heard.error = find_error(tree)
 
 
 def _frame_error(piece: Piece, tree: Json) -> ApiError:
@@ -246,17 +250,21 @@ def _frame_error(piece: Piece, tree: Json) -> ApiError:
 
 def _arrival(response: HttpResponse, place: int, plain: bytes) -> int | None:
     """Say when a place of the plain body was there; None where the pieces were not noted."""
-    ends = list(accumulate(chunk.size for chunk in response.chunks))
-    if not ends:
+    if not response.chunks:
         return None
     coding = read_codings(response.headers)
     if plain is response.body or not coding:
-        at = bisect_left(ends, place)
-    else:
-        # How much of the plain body a coded one gives grows with it, so halving finds the chunk.
-        at = bisect_left(
-            ends,
-            place,
-            key=lambda end: len(undo_what_came(response.body[:end], coding, MAX_STREAM) or b""),
-        )
+        size = 0
+        for chunk in response.chunks:
+            size += chunk.size
+            if size >= place:
+                return chunk.at_us
+        return response.chunks[-1].at_us
+    ends = list(accumulate(chunk.size for chunk in response.chunks))
+    # How much of the plain body a coded one gives grows with it, so halving finds the chunk.
+    at = bisect_left(
+        ends,
+        place,
+        key=lambda end: len(undo_what_came(response.body[:end], coding, MAX_STREAM) or b""),
+    )
     return response.chunks[min(at, len(ends) - 1)].at_us

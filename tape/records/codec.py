@@ -8,6 +8,7 @@ Reading trusts nothing: a value of another version or shape raises `BadRecord`, 
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 import msgpack
@@ -64,6 +65,7 @@ _HEADERS_AT = 6
 """Place of the header fields in what `encode_request_head` gives."""
 DIGEST_BYTES = 32
 """Of a hash that names a spilled body."""
+_INTS = frozenset((int,))
 _UNICODE_ERRORS = "surrogatepass"
 """Text may hold lone surrogates, out of JSON or a command line; they come back as they were."""
 
@@ -419,11 +421,14 @@ def _pack(value: Any) -> bytes:
 
 
 def _response(value: Any, body: bytes) -> Response:
-    chunks = tuple(Chunk(*map(_int, chunk)) for chunk in value["chunks"])
+    if not _INTS.issuperset(map(type, chain.from_iterable(value["chunks"]))):
+        raise TypeError("expected whole numbers in the pieces of a body")
+    chunks = tuple(starmap(Chunk, value["chunks"]))
     spilled = value.get("spilled")
     need, end_need = value.get("need"), value.get("end_need")
-    if chunks and (min(chunk.size for chunk in chunks) < 0 or _sum(chunks) != len(body)):
-        raise ValueError(f"pieces of {_sum(chunks)} bytes in a body of {len(body)}")
+    sizes = [chunk.size for chunk in chunks]
+    if sizes and (min(sizes) < 0 or sum(sizes) != len(body)):
+        raise ValueError(f"pieces of {sum(sizes)} bytes in a body of {len(body)}")
     return Response(
         status=_int(value["status"]),
         reason=_bytes(value["reason"]),
@@ -529,10 +534,6 @@ def _fault(value: Any) -> Fault:
 def _gone(value: Any) -> Gone:
     at_us, chunks, head = value
     return Gone(_int(at_us), _int(chunks), _flag(head))
-
-
-def _sum(chunks: tuple[Chunk, ...]) -> int:
-    return sum(chunk.size for chunk in chunks)
 
 
 def _names(value: Any) -> tuple[tuple[str, str], ...]:

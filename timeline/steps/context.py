@@ -105,6 +105,8 @@ class Context:
     tree: JsonObject
     """What stands beside the list of messages."""
     split: Split | None = field(default=None, repr=False)
+    dialect: Dialect | None = field(default=None, repr=False)
+    request: HttpRequest | None = field(default=None, repr=False)
     _ids: frozenset[str] | None = field(default=None, repr=False)
 
     @property
@@ -115,6 +117,14 @@ class Context:
             results = {one.id for item in self.items for one in item.results if one.id}
             self._ids = frozenset(calls | results)
         return self._ids
+
+    def add_ids(self, before: "Context") -> None:
+        """Take over the ids of a context whose items are the first of this one."""
+        if before._ids is not None:
+            new = self.items[len(before.items) :]
+            calls = [one.id for item in new for one in item.calls if one.id]
+            results = [one.id for item in new for one in item.results if one.id]
+            self._ids = before._ids.union(calls, results)
 
     @property
     def system(self) -> str:
@@ -152,12 +162,16 @@ def read_context(request: HttpRequest, seq: Seq, before: Context | None = None) 
     if split is None:
         return _read_whole(request, seq, before)
     around = {**split.head, **split.tail}
-    dialect = _find_dialect(request, split, around)
-    if dialect is None:
-        return None
-    asked = dialect.read_request({**around, split.key: []}, request)
-    if asked is None:
-        return None
+    known = _find_known(request, split, before)
+    if known is not None:
+        dialect, asked = known
+    else:
+        found, read = _find_dialect(request, split, around), None
+        if found is not None:
+            read = found.read_request({**around, split.key: []}, request)
+        if found is None or read is None:
+            return None
+        dialect, asked = found, read
     items = before.items[: split.same] if before is not None else []
     stub = {name: around[name] for name in ("model",) if name in around}
     items += _read_items(dialect, request, split, stub, seq)
@@ -168,7 +182,24 @@ def read_context(request: HttpRequest, seq: Seq, before: Context | None = None) 
         ):
             items[same] = before.items[same]
             same += 1
-    return Context(asked, items, same, around, split)
+    made = Context(asked, items, same, around, split, dialect, request)
+    if before is not None and same == len(before.items):
+        made.add_ids(before)
+    return made
+
+
+def _find_known(
+    request: HttpRequest, split: Split, before: Context | None
+) -> tuple[Dialect, InferenceRequest] | None:
+    """Give who read an earlier request and what it asked, where this one has the same around its messages."""
+    if before is None or before.split is None or before.dialect is None or before.request is None:
+        return None
+    same = split.head is before.split.head and split.tail is before.split.tail
+    other = before.request
+    head = request.method, request.host, request.target, request.headers
+    if not same or head != (other.method, other.host, other.target, other.headers):
+        return None
+    return before.dialect, before.asked
 
 
 def _plain_headers(request: HttpRequest) -> Any:

@@ -5,7 +5,7 @@ guard of its own. `find_json` gives None for what is no JSON, too large or neste
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import msgspec
@@ -23,6 +23,7 @@ _HOLDERS = (dict, list)
 _NUMBERS = (int, float)
 _BOM = b"\xef\xbb\xbf"
 _decode = msgspec.json.Decoder().decode
+_decode_lines = msgspec.json.Decoder().decode_lines
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -38,6 +39,29 @@ def find_json(data: bytes) -> Json:
         return None
     flat = data.count(b"{") + data.count(b"[") <= MAX_DEPTH or _is_flat(value)
     return value if flat else None
+
+
+def find_json_lines(lines: Sequence[bytes]) -> list[Json]:
+    """Parse lines of JSON, each as `find_json` does with the white space around it taken off.
+
+    Those that are objects are parsed together: nothing but white space is between them, so none can go on in the next.
+    """
+    stripped = [line.strip() for line in lines]
+    alike = [at for at, line in enumerate(stripped) if _is_small_object(line)]
+    try:
+        values = cast(list[Json], _decode_lines(b"\n".join([stripped[at] for at in alike])))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        values = []
+    if len(values) != len(alike):
+        return [find_json(line) for line in stripped]
+    known = dict(zip(alike, values, strict=True))
+    return [known[at] if at in known else find_json(line) for at, line in enumerate(stripped)]
+
+
+def _is_small_object(line: bytes) -> bool:
+    """Say whether a line begins and ends as an object does, and is too short to be too deep."""
+    small = len(line) <= MAX_DEPTH or line.count(b"{") + line.count(b"[") <= MAX_DEPTH
+    return line[:1] == b"{" and line[-1:] == b"}" and small and len(line) <= MAX_JSON
 
 
 def _find_odd_json(data: bytes) -> Json:

@@ -7,6 +7,7 @@ in its first bytes and not in its content type: providers label errors as stream
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from itertools import starmap
 from typing import NamedTuple
 
 from ...canonical.json import MAX_DEPTH
@@ -80,8 +81,7 @@ def _whole(body: bytes) -> Iterator[Piece]:
 
 
 def _events(body: bytes) -> Iterator[Piece]:
-    for event in read_events(body):
-        yield Piece(event.name, event.data, event.end)
+    return starmap(Piece, read_events(body))
 
 
 def _frames(body: bytes) -> Iterator[Piece]:

@@ -31,10 +31,15 @@ class Event(NamedTuple):
 def read_events(body: bytes) -> Iterator[Event]:
     """Give the events that carry data, in their order."""
     start = len(_BOM) if body.startswith(_BOM) else 0
-    while plain := _PLAIN.match(body, start):
-        name = plain[1].strip().decode("utf-8", "replace") if plain[1] is not None else ""
-        yield Event(name, plain[2], plain.end(2))
+    names: dict[bytes | None, str] = {None: ""}
+    for plain in _PLAIN.finditer(body, start):
+        if plain.start() != start:
+            break
+        coded, text = plain.groups()
+        if coded not in names:
+            names[coded] = coded.strip().decode("utf-8", "replace")
         start = plain.end()
+        yield Event(names[coded], text, plain.end(2))
     name, end = "", 0
     data: list[bytes] = []
     for line in read_lines(body, start):

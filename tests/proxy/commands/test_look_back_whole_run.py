@@ -101,7 +101,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_end_of_a_page_has_what_is_known_of_the_run(store: Path) -> None:
     """Money, versions, the commit and the outcome, each where it is known."""
     pytest.importorskip("genai_prices")
-    lines = told(store, "show", "shop").splitlines()
+    lines = told(store, "show", "shop", "--cost").splitlines()
     at = lines.index("")
     assert [line.partition(":")[0] for line in lines[at + 1 :]] == [
         "lane 1",
@@ -124,7 +124,7 @@ def test_the_end_of_a_page_has_what_is_known_of_the_run(store: Path) -> None:
 def test_a_run_as_json_has_what_is_known_of_it(store: Path) -> None:
     """And what each model call cost, as exact text."""
     pytest.importorskip("genai_prices")
-    page = json.loads(told(store, "show", "shop", "--json"))
+    page = json.loads(told(store, "show", "shop", "--json", "--cost"))
     assert page["outcome"] == {"verdict": "failed", "by": "exit code", "text": "3"}
     assert page["git"] == {"head": "1a2b3c4d5e6f7a8b", "branch": "main", "dirty": 2}
     assert [(one["kind"], one["tool"], one["first"]) for one in page["programs"]] == [
@@ -136,6 +136,8 @@ def test_a_run_as_json_has_what_is_known_of_it(store: Path) -> None:
     costs = [float(step["usd"]) for step in page["steps"] if step["usd"]]
     assert len(costs) == 2
     assert float(page["lanes"][0]["usd"]) == pytest.approx(sum(costs))
+    whole = json.loads(told(store, "show", "shop", "--json"))
+    assert [step["usd"] for step in whole["steps"] if step["usd"]] == []
     plain = json.loads(told(store, "show", "plain", "--json"))
     assert (plain["git"], plain["programs"], plain["outcome"]["verdict"]) == (None, [], "unknown")
 
