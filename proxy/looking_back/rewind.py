@@ -26,9 +26,7 @@ def rewind_run(config: Config, run: str, *, as_json: bool) -> int:
         click.echo(json.dumps([one.to_json() for one in found], indent=1))
         return 0
     if not found:
-        click.echo(
-            f"run {info.id} has no effects: nothing that it asked for may have changed the world"
-        )
+        click.echo("it has no effects: nothing that it asked for may have changed the world")
     for one in found:
         for line in _lines(one, info.id):
             click.echo(line)

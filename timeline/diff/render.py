@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from textwrap import wrap
 
 from ...tape.diff.difference import common_prefix
 from ..show.fit import fit, pad
@@ -55,7 +56,7 @@ def render_diff(
         for what, count in compared.counts.items()
         if what != Change.SAME.value and count
     ]
-    yield fit(", ".join([f"{same} the same", *told]), WIDTH)
+    yield from wrap(", ".join([f"{same} the same", *told]), WIDTH)
     repeats = sum(row.converges for row in compared.rows)
     if repeats:
         yield f"{repeats} of these differ in what was said before alone"

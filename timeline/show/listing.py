@@ -5,6 +5,7 @@ agent makes by itself, one after the other. `all` gives each step a line of its 
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -36,6 +37,10 @@ _TOLD = [
     "input",
 ]
 """Arguments of tools that say most, the first one first."""
+_PATHS = frozenset(("file_path", "path", "notebook_path"))
+_PATH, _PATH_HEAD = 36, 10
+"""Columns of a path, and of its beginning where its middle is left out."""
+_IDLE = re.compile(r"idle for (\d+) s")
 _MORE = WIDTH - _SEQ - _LANE - 6
 """Columns for the further tool calls of an answer."""
 _ARGUMENT, _LEAST = 24, 6
@@ -299,15 +304,27 @@ def show_arguments(text: str) -> str:
     for name in _TOLD:
         value = given.get(name)
         if isinstance(value, str) and value:
-            return value
+            return _short_path(value) if name in _PATHS else value
     return ", ".join(
         f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in given.items()
     )
 
 
+def _short_path(path: str) -> str:
+    """Leave out the middle of a long path: its end says most."""
+    long = len(path) > _PATH and "\n" not in path
+    return f"{path[:_PATH_HEAD]}…{path[_PATH_HEAD + 1 - _PATH :]}" if long else path
+
+
 def _marked(marks: Iterable[str]) -> str:
-    return "".join(f"[{mark}] " for mark in marks)
+    return "".join(f"[{_short_mark(mark)}] " for mark in marks)
+
+
+def _short_mark(mark: str) -> str:
+    """Give a mark in a few columns: the line is for what was done."""
+    idle = _IDLE.fullmatch(mark)
+    return f"idle {show_time(int(idle[1]) * 1_000_000)}" if idle is not None else mark
 
 
 def _right(step: Step) -> str:
