@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
-from ...store import RunInfo, Store
+from ...store import LogCorrupt, RunInfo, Store
 from ...tape.dialects import InferenceResponse, read_response
 from ...tape.exchange import Exchange, Message, RequestClass
+from ...tape.records.codec import BadRecord, decode_exchange
 from ...tape.records.events import Event, EventKind
 from ..lookup.nearest_seq import no_exchange, no_part
 from ..steps.call import ModelCall, read_call, same_agent
@@ -28,6 +29,8 @@ _BLOCK = 32
 """Exchanges that are read at a time."""
 _FEW = 16
 """The same where nothing tells a likely one from others."""
+_WEBSOCKET = b"\xacconversation"
+"""In the fields of a packed exchange that has messages beside it."""
 _READ = 64
 """Most model calls that are read for that."""
 
@@ -58,6 +61,26 @@ class Exchanges:
         tape = self.store.runs.find_tape(self.info)
         served = self._served.get(seq)
         return find_served(self.store, tape, served) if tape is not None and served else None
+
+    def find_some(self, seqs: list[int], marks: list[bytes] | None) -> Iterator[Exchange]:
+        """Give those of some exchanges that have one of some bytes in the body of their request, and every WebSocket.
+
+        seqs: in order.
+        marks: None for all. Of a recording those without are not unpacked.
+        Raises: LogCorrupt, naming the run and the seq.
+        """
+        if marks is None or self.info.parent is not None:
+            found = (self.find(seq) for seq in seqs)
+            yield from (one for one in found if one is not None)
+            return
+        for seq, packed in self.store.exchanges.raw(self.info, seqs):
+            value, at = packed.value, packed.body_at
+            has_mark = any(value.find(mark, at) >= 0 for mark in marks)
+            if has_mark or value.find(_WEBSOCKET, 0, packed.answer_at) >= 0:
+                try:
+                    yield decode_exchange(value)
+                except BadRecord as error:
+                    raise LogCorrupt(f"run {self.info.id}, exchange {seq}: {error}") from error
 
     def get(self, seq: int) -> Exchange:
         """Give an exchange by its seq.
@@ -147,10 +170,9 @@ def _asked_before(
     while end > first:
         begin = max(first, end - size)
         block: list[tuple[int, Exchange]] = []
-        for seq in seqs[begin:end]:
-            exchange = exchanges.find(seq)
-            if exchange is None or (seq == call.seq and not call.part):
-                continue
+        wanted = [seq for seq in seqs[begin:end] if seq != call.seq or call.part]
+        for exchange in exchanges.find_some(wanted, marks):
+            seq = exchange.seq
             for part, made in exchanges.asked(exchange):
                 is_before = seq < call.seq or part < call.part
                 if is_before and _has_mark(made, marks):
