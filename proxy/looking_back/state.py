@@ -91,7 +91,8 @@ def show_context(
     """
     with opened(config, run) as (_, exchanges):
         with ProgressBar("reading") as progress:
-            found = look_at(exchanges, *(step or (None, 0)), progress=progress)
+            seq, part = step if step is not None else (None, 0)
+            found = look_at(exchanges, seq, part, progress)
         if as_json:
             click.echo(json.dumps([looked_json(one) for one in found], indent=1))
             return 0

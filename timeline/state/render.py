@@ -17,6 +17,8 @@ from .parts import ContextPart
 
 _MOST = 600
 """Characters of a part that are shown without `--full`."""
+_LAST = 40
+"""Parts of the conversation that are shown without `--full`: the last ones."""
 _HISTORY = ("system", "tools", "user", "assistant", "tool calls", "tool results", "other")
 
 
@@ -92,9 +94,12 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
         yield "the provider keeps more: the answer that came before is not in this run"
     yield ""
     yield f"messages ({len(context.items)})"
-    yield from _render_parts(
-        [one for one in state.parts if context.items[one.item].system is None], most
-    )
+    said = [one for one in state.parts if context.items[one.item].system is None]
+    earlier = [] if full else said[:-_LAST]
+    if earlier:
+        size = sum(one.size for one in earlier)
+        yield f"  … {len(earlier)} earlier parts of {size} bytes: --full"
+    yield from _render_parts(said[len(earlier) :], most)
     tools = context.asked.tools
     yield ""
     yield f"tools ({len(tools)})"

@@ -337,6 +337,22 @@ def test_forty_steps_of_a_coding_agent_fit_sixty_lines(tmp_path: Path) -> None:
     )
 
 
+def test_the_end_of_a_long_conversation_is_shown(tmp_path: Path) -> None:
+    """What comes before it is said in bytes, and `--full` has it."""
+    tape = Tape("long")
+    tape.model(anthropic([user(f"line {number:03}") for number in range(100)]), None)
+
+    async def write() -> None:
+        with Store.open(tmp_path / "store") as opened:
+            await write_run(opened, "long", tape.exchanges)
+
+    asyncio.run(write())
+    shown = done(tmp_path / "store", "state", "long", 1)
+    assert "  … 60 earlier parts of 480 bytes: --full\n" in shown
+    assert ("line 059" in shown, "line 060" in shown, "line 099" in shown) == (False, True, True)
+    assert "line 000" in done(tmp_path / "store", "state", "long", 1, "--full")
+
+
 def test_a_line_of_ten_megabytes_is_one_line(tmp_path: Path) -> None:
     """A page stays a page, and what is left out is said in bytes."""
     body = b"y" * 10_000_000

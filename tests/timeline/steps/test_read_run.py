@@ -120,7 +120,7 @@ async def test_what_the_log_tells_is_a_step_in_its_place(
     with Store.open(tmp_path / "store") as store:
         run = await write(store, told)
         steps = list(RunReader(store, run).read())
-    kinds = [(one.kind.value, one.seq, one.text) for one in steps]
+    kinds = [(one.kind.value, int(one.seq), one.text) for one in steps]
     at = kinds.index(step)
     assert {one.seq for one in steps[:at]} == set(range(1, step[1] + 1))
     assert {one.seq for one in steps[at + 1 :]} <= set(range(step[1] + 1, 3))
