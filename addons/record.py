@@ -3,10 +3,10 @@
 Only an effect's intent is waited for; every outcome is. Everything that costs time, redaction of the
 answer, canonical form, packing, happens on the store's writer thread; a large answer is redacted by another one before that.
 
-    record.py               the hooks
-    recording/intent.py     what is logged before a request is sent on
-    recording/snapshot.py   what is kept of an exchange, frozen when it is handed over, and the record made of it
-    recording/save.py       what has passed, the outcome, and what there is of an exchange that is broken off
+    record.py                        the hooks
+    recording/intent.py              what is logged before a request is sent on
+    recording/exchange_snapshot.py   what is kept of an exchange, frozen when it is handed over, and the record made of it
+    recording/save.py                what has passed, the outcome, and what there is of an exchange that is broken off
 """
 
 from collections.abc import Awaitable

@@ -52,7 +52,7 @@ _LITERALS = {
         "proxy/determinism/preload_bundle.py",
     ),
     "receipt: sandbox": ("proxy/run/sandboxed.py", "proxy/docker/sandbox.py"),
-    "receipt: capture": ("proxy/run/captured.py",),
+    "receipt: capture": ("proxy/run/record_captured.py",),
     "runs, show, effects": ("proxy/commands/inspect.py", "timeline/receipts/exchange_rows.py"),
     "effects: rows": ("timeline/receipts/effects.py",),
     "exchange": ("timeline/reading/exchange_json.py",),

@@ -22,7 +22,7 @@ from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
 from ...tape.exchange import Request, RequestClass, Seq, VerdictKind
 from ...tape.matching.cursor import Exhausted, Hit
-from ...tape.matching.provenance import (
+from ...tape.matching.origin_of_difference import (
     Answer,
     find_digested,
     find_origin,

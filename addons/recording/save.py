@@ -17,7 +17,7 @@ from ..run.request_constraints import settle_gated
 from ..websockets.player import WebSocketPlayer
 from ..websockets.recorder import WebSocketRecorder
 from . import intent
-from .snapshot import correct, make_record, note_gone, note_outcome, search, take_snapshot
+from .exchange_snapshot import correct, make_record, note_gone, note_outcome, search, take_snapshot
 
 _SEARCHED_BESIDE = 256 * 1024
 """Bytes of an answer from which another thread looks for its secrets: whoever else writes does not wait for that."""

@@ -34,7 +34,7 @@ from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
 from ..serving.notes import notes
 from ..websockets.player import compare_values
-from .other_words import put_words, put_words_into_message
+from .substitute_values import put_words, put_words_into_message
 
 Words = Mapping[Seq, Mapping[str, str]]
 """What earlier answers brought into requests, by their seq: the other recording's words, and the tape's for them."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...addons.rehearsal.rehearse import Rehearsal, RehearsedRun, rehearse
-from ...addons.rehearsal.render_text import render_rehearsal
+from ...addons.rehearsal.render_report import render_rehearsal
 from ...config import Config, Mode, parse_match
 from ...config.profiles.profile import parse_profile
 from ...config.profiles.shipped import find_profiles

@@ -57,8 +57,8 @@ from .work_folder import AnyFolder, WorkFolder
 
 if TYPE_CHECKING:
     from ..capture.prefork import Prefork
-    from .captured import CapturedProcess
     from .early import Early
+    from .record_captured import CapturedProcess
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
 _MOST_NAMED = 4
@@ -420,7 +420,7 @@ async def _prepare(
         variables = _variables(config, url, preload_bundle)
         if wanted.prefork is None:
             return None, _Process(command, variables, work)
-        from .captured import CapturedProcess
+        from .record_captured import CapturedProcess
 
         captured = CapturedProcess(wanted.prefork, runtime, config, command, variables)
         stack.callback(captured.close)

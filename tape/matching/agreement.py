@@ -36,7 +36,7 @@ from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from ..records.credential_parts import list_tokens
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecret, InnerSecrets, read_inner
-from .plain_answers import PlainAnswers
+from .plaintext_of_credentials import PlainAnswers
 from .profile_use import read_linked, read_linked_message
 from .replaced_values import Changed, Replaced, ReplacedValues, RunIds
 from .sent_blocks import SentBlocks

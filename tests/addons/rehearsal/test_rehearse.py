@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from playhead.addons.rehearsal.rehearse import Rehearsal, RehearsedRun, rehearse
-from playhead.addons.rehearsal.render_text import render_rehearsal
+from playhead.addons.rehearsal.render_report import render_rehearsal
 from playhead.config import Config, Mode, loads
 from playhead.config.profiles.profile_file import ProfileFile
 from playhead.store import RunInfo, Store

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.exchange import Exchange, Response, Seq
-from playhead.tape.matching.plain_answers import PlainAnswers
+from playhead.tape.matching.plaintext_of_credentials import PlainAnswers
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_exchange, make_response
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from playhead.addons.rehearsal.other_words import put_words, put_words_into_message
+from playhead.addons.rehearsal.substitute_values import put_words, put_words_into_message
 from playhead.tape.exchange import Message, MessageKind, Secret
 from playhead.tests.support.dialects import make_request
 
