@@ -109,6 +109,22 @@ def read_response(request: HttpRequest, response: HttpResponse) -> InferenceResp
     return replace(answer, dialect=dialect.name, status=response.status, total_us=last)
 
 
+def read_tree(request: HttpRequest, response: HttpResponse) -> Json:
+    """Give the JSON of an answer; of a stream what its pieces come to. None where no dialect can.
+
+    request: what it answers.
+    """
+    dialect, _, _ = _find(request)
+    plain = _plain_response(response)
+    if dialect is None or plain is None:
+        return find_json(plain) if plain is not None else None
+    framing = find_framing(response.header(b"content-type") or b"", plain)
+    if framing is Framing.WHOLE:
+        return find_json(plain)
+    fold = dialect.make_fold()
+    return fold.whole() if _hear(fold, framing, plain).known else None
+
+
 def _find(request: HttpRequest) -> tuple[Dialect | None, Json, bool]:
     """Find the dialect; with the body and whether it had to be parsed for that."""
     maybe = []

@@ -50,7 +50,7 @@ _NAME_CHARS = 4
 _DEEP = 8
 """Steps to the name of what was made, in a result of JSON-RPC; elsewhere 3."""
 
-_UNTRUE = frozenset(
+UNTRUE = frozenset(
     b"set-cookie etag last-modified digest content-digest repr-digest content-md5 signature signature-input"
     b" content-length transfer-encoding connection keep-alive trailer upgrade alt-svc age".split()
 )
@@ -144,7 +144,7 @@ def imitate(models: Sequence[Model], asked: Request, seed: bytes) -> Made:
     fields = tuple(
         (name, made.swap(value.decode("latin-1")).encode("latin-1", "replace"))
         for name, value in response.headers
-        if name.lower() not in _UNTRUE and name.lower() != b"content-encoding"
+        if name.lower() not in UNTRUE and name.lower() != b"content-encoding"
     )
     out = text.encode("utf-8", "surrogatepass") if changed else body
     return Made(response.status, fields, out, seqs, changed)
@@ -155,7 +155,7 @@ def _as_recorded(exchange: Exchange, asked: Request, seqs: tuple[Seq, ...]) -> M
     response = played.response
     assert response is not None
     body = spelling.take(response.body) if spelling is not None else response.body
-    fields = tuple(field for field in response.headers if field[0].lower() not in _UNTRUE)
+    fields = tuple(field for field in response.headers if field[0].lower() not in UNTRUE)
     changed = exchange.response is None or body != exchange.response.body
     return Made(response.status, fields, body, seqs, changed)
 

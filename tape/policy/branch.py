@@ -1,0 +1,157 @@
+"""What a branch declares: a playback that leaves its tape from one exchange on, its point.
+
+1. Until the exchange at the point has been asked for, everything is answered from the tape, and nothing is sent.
+2. Then the tape still answers what it holds. What it does not hold is answered as was declared, the first of: a hypothetical
+   answer, a sandbox, the upstream itself for a class that goes live. What was not declared is refused.
+3. Effects never go live. They may go to a sandbox.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...config import Answer, LiveRule, Match, parse_match
+from ..exchange import RequestClass, Seq
+
+HYPOTHETICAL = "hypothetical"
+"""The kind of an answer that nobody gave."""
+MAY_GO_LIVE = (RequestClass.INFERENCE, RequestClass.READ)
+"""Classes that a branch may declare live."""
+_ROUTE = re.compile(r"(?P<match>.+)=(?P<url>https?://\S+)", re.DOTALL)
+_PORTS = {"http": 80, "https": 443}
+_MOST = 2000
+"""Characters of a route."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxRoute:
+    """Requests that are sent to a copy of their service, which may be written to."""
+
+    match: Match
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """What comes before the path of a request; no slash at its end."""
+    reason: str
+
+    @property
+    def place(self) -> str:
+        """Scheme, host and port, as it is shown."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    def target(self, target: str) -> str:
+        """Give path and query there, of a request with these."""
+        return f"{self.path}{target}" if target.startswith("/") else target
+
+
+@dataclass(frozen=True, slots=True)
+class HypotheticalAnswer:
+    """What is answered to requests that the tape does not hold."""
+
+    match: Match
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class RequestChange:
+    """How the model call at the point is asked otherwise."""
+
+    system: str | None = None
+    """The system prompt in the place of the recorded one, there and wherever it is sent after that; None leaves it."""
+    patch: Mapping[str, Any] | None = None
+    """What is laid over the body of that one call, as RFC 7396 says; None changes nothing."""
+    whole: Mapping[str, Any] | None = None
+    """The body in the place of the recorded one; None changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """All that one branch declares."""
+
+    at: Seq
+    """The exchange of the tape that is its point."""
+    live: tuple[tuple[LiveRule, RequestClass], ...] = ()
+    """A rule for each host, with the class that goes live there."""
+    routes: tuple[SandboxRoute, ...] = ()
+    answers: tuple[HypotheticalAnswer, ...] = ()
+    answer: Answer | None = None
+    """What is answered at the point; None for what the tape has."""
+    change: RequestChange | None = None
+
+    @property
+    def sends(self) -> bool:
+        """Whether anything may leave."""
+        return bool(self.live or self.routes)
+
+
+class BranchPoint:
+    """Whether a branch has come to its point. Belongs to the event loop."""
+
+    def __init__(self, branch: Branch | None) -> None:
+        """Begin before it; None for a playback that is no branch."""
+        self.branch = branch
+        self.reached = False
+        self.system: str | None = None
+        """The system prompt that was recorded at the point."""
+
+    def reach(self, seq: Seq) -> bool:
+        """Note that a recorded exchange answers; say whether it is the one at the point."""
+        if self.branch is None or self.branch.at != seq or self.reached:
+            return False
+        self.reached = True
+        return True
+
+
+def parse_route(text: str, reason: str) -> SandboxRoute:
+    """Parse a route as `MATCH=URL`.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    expected = "expected one as 'POST https://api.example.com/v1/*=http://127.0.0.1:9000'"
+    found = _ROUTE.fullmatch(text) if len(text) <= _MOST else None
+    if found is None:
+        raise ValueError(f"{text[:80]!r} is no route; {expected}")
+    match = parse_match(found["match"].strip())
+    try:
+        url = urlsplit(found["url"])
+        port = url.port if url.port is not None else _PORTS[url.scheme]
+    except ValueError as error:
+        raise ValueError(f"{found['url'][:80]!r} is no URL: {error}; {expected}") from None
+    if not url.hostname or not port:
+        raise ValueError(f"{found['url'][:80]!r} names no host; {expected}")
+    if "@" in url.netloc or url.query or url.fragment:
+        raise ValueError(
+            f"the URL of a route has a scheme, a host, a port and a path, and nothing else; {expected}"
+        )
+    if not (found["url"].isascii() and found["url"].isprintable()):
+        raise ValueError(f"the URL of a route has characters that no URL has; {expected}")
+    return SandboxRoute(match, url.scheme, url.hostname, port, url.path.rstrip("/"), reason)
+
+
+def parse_live_class(
+    text: str, parse_host: Callable[[str], str]
+) -> tuple[RequestClass, tuple[str, ...]]:
+    """Parse a class that goes live, as `CLASS` or `CLASS=HOST[,HOST]`; give it with the hosts that are named.
+
+    Raises: ValueError, whose text says what would be right.
+    """
+    name, sign, hosts = text.partition("=")
+    known = {one.value: one for one in MAY_GO_LIVE}
+    if name == RequestClass.EFFECT.value:
+        raise ValueError(
+            "effects never go live in a branch; send them to a copy of their service with --route MATCH=URL"
+        )
+    if name not in known:
+        raise ValueError(f"{name[:40]!r} cannot go live; expected {' or '.join(known)}")
+    if not sign:
+        return known[name], ()
+    named = [one.strip() for one in hosts.split(",")]
+    if not all(named):
+        raise ValueError(
+            f"--live {name}= names no host; expected {name}=api.example.com, or {name} alone for the hosts on the tape"
+        )
+    return known[name], tuple(dict.fromkeys(map(parse_host, named)))
