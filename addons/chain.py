@@ -6,6 +6,7 @@ from .assign_run import Identify, Leave
 from .attempts.own_ports import PassOwnPorts
 from .attempts.watch import Attempts
 from .bidirectional_streaming import Bidirectional
+from .branching.send_to_sandbox import SendToSandbox
 from .contract import Contract, ReportContractViolation
 from .control import Control
 from .decide import Decide
@@ -42,6 +43,7 @@ def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers
         Bidirectional(),
         Websocket(registry),
         Record(registry),
+        SendToSandbox(),
         ShortCircuit(),
         Leave(registry),
     ]

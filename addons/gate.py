@@ -103,9 +103,11 @@ class Gate:
 
 
 def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
-    """Say whether the live rule that would let a request out has been removed meanwhile."""
-    live = pending.open_run.policy.find_live(pending.facts)
-    return decision.then is Action.LIVE and live is None
+    """Say whether the live rule that would let a request out has been removed meanwhile; those of a branch stay."""
+    policy = pending.open_run.policy
+    if decision.then is not Action.LIVE or policy.branch is not None:
+        return False
+    return policy.find_live(pending.facts) is None
 
 
 def _apply(pending: PendingExchange, finding: Finding) -> None:

@@ -41,8 +41,16 @@ class VerdictKind(StrEnum):
     DISCARDED = "discarded"
     """Telemetry that is not on the tape: taken for delivered, or failed as on a machine that is offline."""
     LIVE = "live"
+    SANDBOXED = "sandboxed"
+    """Of a branch: sent to a copy of its service instead of its upstream."""
+    HYPOTHETICAL = "hypothetical"
+    """Of a branch: answered with what a person gave it, and nobody has answered."""
     HELD = "held"
     REFUSED = "refused"
+
+
+SENT_OUT = frozenset({VerdictKind.LIVE, VerdictKind.SANDBOXED})
+"""What was sent on in a playback."""
 
 
 class FaultKind(StrEnum):

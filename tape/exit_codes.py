@@ -51,13 +51,14 @@ class ExitCode(IntEnum):
             "the run diverged from the tape: a request was refused, stubbed or drifted, the command ended with another"
             " code than while it was recorded, or the run was stopped",
         ),
+        ("`branch`", "a request was refused, by a cap too, or the run was stopped"),
     )
     UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
     LEAKED = (
         123,
         "something tried to leave past the tape",
         (
-            "`replay`",
+            "`branch`, `replay`",
             "something tried to leave: the guard or the kernel denied it, or a socket led past the proxy",
         ),
     )
@@ -69,13 +70,14 @@ class ExitCode(IntEnum):
             "nothing was tested: usage, configuration, unknown or open run, port, no sandbox, no such command, no request"
             " made, or the replay's own process died",
         ),
+        ("`branch`", "its point was never asked for, or no request was made"),
         (
-            "`record`, `replay`",
+            "`branch`, `record`, `replay`",
             "the store, the configuration or Playhead's own files [changed](sandbox.md#the-proxys-own-files) while the"
             " command ran, or the receipt could not be written to the file of `--receipt`",
         ),
         (
-            "`replay`",
+            "`branch`, `replay`",
             "an answer that was asked for has a part that was"
             " [not searched for secrets](secrets.md#what-is-not-searched), and so was not kept",
         ),

@@ -84,6 +84,7 @@ from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.exchange_json import body_json, exchange_json
 from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts import receipt
+from playhead.timeline.receipts.branch import BranchAccount
 from playhead.timeline.receipts.effects import Effect
 from playhead.timeline.receipts.exchange_rows import _row
 from playhead.timeline.receipts.profile_rows import ProfileRow
@@ -254,6 +255,21 @@ _VIOLATION = {"what": "request", "place": "$", "expected": "integer", "found": "
 CONTRACT = ContractRow(1, "request", "POST https://a.test/", True, False, 1, [_VIOLATION], [])
 
 
+BRANCHED = BranchAccount(
+    {
+        "at": 1,
+        "changes": ["answer"],
+        "live": [["inference", "a.test", "x"]],
+        "routes": [["https://a.test", "http://b.test:80", "x"]],
+        "answers": ["https://c.test"],
+    },
+    hypothetical=[{"seq": 1, "method": "GET", "url": "http://h/", "in_place_of": 1}],
+    sandboxed=[
+        dict.fromkeys(("seq", "method", "url", "request_class", "sandbox_place", "reason"), "")
+    ],
+)
+
+
 def _receipt() -> Receipt:
     made = Receipt("r@1", "r", "playback", "sealed", requests=1)
     made.effects.append(Effect(1, "POST", "https://api.example.com/", "", "upstream", "200"))
@@ -289,6 +305,7 @@ def _receipt() -> Receipt:
     made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
     made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
     made.contracts.append(CONTRACT)
+    made.branch = BRANCHED
     made.model_drift.append(OptIn("m=n", 1, [1]))
     made.profiles.rows["a"] = ProfileRow("a", 1)
     made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}

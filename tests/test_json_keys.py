@@ -25,6 +25,7 @@ from playhead.tape.exchange import FaultKind, Phase, RequestClass, VerdictKind
 from playhead.tape.policy.approval_decision import Ruling
 from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.inference import Inference
+from playhead.timeline.receipts.branch import BranchAccount
 from playhead.timeline.receipts.effects import Effect
 from playhead.timeline.receipts.profile_rows import ProfileRow, ProfileRows
 from playhead.timeline.receipts.receipt import (
@@ -43,6 +44,7 @@ _FOLDERS = {
 }
 _LITERALS = {
     "receipt: rows": ("timeline/receipts/receipt.py",),
+    "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: hints": (
         "timeline/receipts/unmatched_rules.py",
         "timeline/receipts/unused_ignore_places.py",
@@ -121,6 +123,15 @@ def _receipt() -> set[str]:
         gaps=[GapRow(0, 1, "")],
         model_drift=[OptIn("a=b")],
         profiles=ProfileRows({"a": ProfileRow("a", 1)}),
+        branch=BranchAccount(
+            {
+                "at": 1,
+                "changes": [],
+                "live": [["read", "a.test", ""]],
+                "routes": [["", "", ""]],
+                "answers": [],
+            }
+        ),
         root={"kind": "changed", "seq": 2},
         limits=LimitsRow(dict(limits)),
     )

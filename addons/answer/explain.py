@@ -20,7 +20,7 @@ from ...tape.diff.divergence_types import (
 )
 from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
-from ...tape.exchange import Request, RequestClass, Seq, VerdictKind
+from ...tape.exchange import SENT_OUT, Request, RequestClass, Seq
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.origin_of_difference import (
     Answer,
@@ -216,9 +216,9 @@ def _given(open_run: OpenRun, playback: PlaybackState, deadline: float) -> Itera
     """Give what this playback was answered, in the order in which it asked."""
     rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in playback.given.copy().items()]
     made = playback.stubbed.copy()
-    if open_run.info is not None and open_run.policy.live:
+    if open_run.info is not None and open_run.policy.sends:
         for exchange in open_run.store.exchanges.all(open_run.info):
-            if exchange.verdict is VerdictKind.LIVE and exchange.response is not None:
+            if exchange.verdict in SENT_OUT and exchange.response is not None:
                 made[exchange.seq] = exchange.response
             if time.monotonic() > deadline:
                 break

@@ -19,7 +19,7 @@ from ...store import Record, StoreError, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.canonical.client_profiles import find_product
 from ...tape.diff.divergence_types import Divergence, DivergenceKind
-from ...tape.exchange import Fault, Request, RequestClass, Response
+from ...tape.exchange import Fault, Request, RequestClass, Response, VerdictKind
 from ...tape.policy.decide import Action, Decision
 from ...tape.policy.refusal import (
     NOT_ON_TAPE,
@@ -75,6 +75,8 @@ class Refuse:
         code = refusal_code(decision, stopped=open_run.lifetime.stopped is not None)
         # Who was stopped has not diverged, nor has who was refused for something else than the tape.
         diverges = decision.action is not Action.DISCARD and code == NOT_ON_TAPE
+        if open_run.policy.branch is not None and decision.action is Action.STUB:
+            diverges = False  # it leaves its tape on purpose
         if open_run.playback is not None and diverges:
             divergence = await asyncio.to_thread(explain, open_run.playback, pending, request)
         more: dict[str, Any] = {}
@@ -119,7 +121,10 @@ class Refuse:
             body=answer.data.content or b"",
             head_us=end_us,
         )
-
+        if (
+            decision.verdict is VerdictKind.HYPOTHETICAL
+        ):  # a person wrote it, who may have quoted a secret
+            made, _, _ = await asyncio.to_thread(open_run.redactor.response, made)
         playback = open_run.playback
         stubbed = playback.stubbed if playback is not None else {}
         if decision.action is Action.STUB and len(stubbed) < _STUBS:

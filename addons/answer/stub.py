@@ -8,7 +8,9 @@ from typing import Any
 from mitmproxy import http
 
 from ...tape.exchange import Request
-from ...tape.policy.decide import Decision
+from ...tape.matching.cursor import Hit
+from ...tape.policy.branch import HYPOTHETICAL
+from ...tape.policy.decide import BRANCH, Decision
 from ...tape.policy.refusal import stub_headers
 from ...tape.stubs.kinds import make_configured
 from ...tape.stubs.synthesize import Made, imitate
@@ -36,16 +38,21 @@ def make_stub(
 ) -> tuple[http.Response, dict[str, Any]]:
     """Give the answer of a stub, and what the log says of where it comes from."""
     given, made, reason = decision.answer, pending.lookup.made, decision.reason
+    found = pending.lookup.found
+    in_place_of: dict[str, Any] = {}
     if given is not None:
         kind, made = given.kind, make_configured(given, request)
+        if kind == HYPOTHETICAL and decision.rule == BRANCH and isinstance(found, Hit):
+            in_place_of = {"in_place_of": found.seq}
     else:
         assert made is not None
         kind = "synthetic" if made.changed else "tape"
         reason = f"synthetic, after {_exchanges(made)}; {reason}"
-    logged: dict[str, Any] = {"answered_by": kind}
+    logged: dict[str, Any] = {"answered_by": kind, **in_place_of}
     if made.after:
         logged["after"] = list(made.after)
-    return make_answer(made.status, stub_headers(made.headers, reason), made.body), logged
+    fields = stub_headers(made.headers, reason, decision.verdict.value)
+    return make_answer(made.status, fields, made.body), logged
 
 
 def _exchanges(made: Made) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 from ...config import Mode
 from ...tape.exchange import Fingerprint, Request
+from ...tape.policy.decide import Found
 from ..run.pending_exchange import HELD_BYTES, PendingExchange
 from ..run.request_constraints import asks_for_repeats, decide_leaving, find_forms
 from ..run.run_state import OpenRun
@@ -14,9 +15,12 @@ LARGE_BYTES = 64 * 1024
 """Bodies above this are brought into canonical form on a thread."""
 
 
-def let_out(pending: PendingExchange) -> None:
-    """Decide on a request that leaves unless a gate or a limit is in its way."""
-    pending.decide(decide_leaving(pending, pending.open_run.policy, None))
+def let_out(pending: PendingExchange, found: Found | None = None) -> None:
+    """Decide on a request that leaves unless a gate or a limit is in its way.
+
+    found: what the tape has, where that matters.
+    """
+    pending.decide(decide_leaving(pending, pending.open_run.policy, found))
 
 
 def let_out_compared(pending: PendingExchange) -> Awaitable[None] | None:
@@ -35,20 +39,28 @@ async def _let_out_off_loop(pending: PendingExchange) -> None:
 
 
 def let_out_live(
-    pending: PendingExchange, request: Request, found: Fingerprint
+    pending: PendingExchange,
+    request: Request,
+    fingerprint: Fingerprint,
+    found: Found | None = None,
 ) -> Awaitable[None] | None:
-    """Do so in a playback, by a live rule."""
+    """Do so in a playback, by a live rule or by what a branch declares.
+
+    found: what the tape has, which matters in a branch.
+    """
     if counts_repeats(pending):
-        return _let_out_counted(pending, request, found)
-    let_out(pending)
+        return _let_out_counted(pending, request, fingerprint, found)
+    let_out(pending, found)
     return None
 
 
-async def _let_out_counted(pending: PendingExchange, request: Request, found: Fingerprint) -> None:
-    forms = await asyncio.to_thread(find_forms, pending, request, found)
+async def _let_out_counted(
+    pending: PendingExchange, request: Request, fingerprint: Fingerprint, found: Found | None
+) -> None:
+    forms = await asyncio.to_thread(find_forms, pending, request, fingerprint)
     if (usage_meter := pending.open_run.usage_meter) is not None:
         usage_meter.note_forms(pending, forms)
-    let_out(pending)
+    let_out(pending, found)
 
 
 def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:

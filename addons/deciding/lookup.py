@@ -9,6 +9,7 @@ from ...tape.canonical.canonical_request import raw_key
 from ...tape.diff.divergence_types import Dependence
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
 from ...tape.matching.cursor import Hit, Unknown
+from ...tape.policy.branch import Branch, RequestChange
 from ...tape.policy.decide import (
     UNCONSTRAINED,
     Action,
@@ -17,10 +18,19 @@ from ...tape.policy.decide import (
     Found,
     Policy,
 )
-from ...tape.policy.revise import Disagreement, MissedTunnel, TooEarly, Unanswerable
+from ...tape.policy.revise import (
+    Cause,
+    Disagreement,
+    MissedTunnel,
+    Refused,
+    Supposed,
+    TooEarly,
+    Unanswerable,
+)
 from ...tape.records.events import EventKind
 from ..answer.order import find_needs, find_passed, note_reordered
 from ..answer.stub import imitate_tape
+from ..branching.ask_otherwise import put_body, read_asked
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
@@ -77,12 +87,20 @@ class TapeLookup:
         pending, policy = self._pending, self._policy
         fingerprint, hit = self._find(fingerprint)
         pending.identify(fingerprint, key)
-        if policy.find_live(pending.facts) is not None:
+        if policy.find_forced(pending.facts) is not None:
             pending.find(Lookup(hit))
             return let_out_live(pending, self._request, fingerprint)
+        if self._may_have_changed_system():
+            return self._look_for_system(fingerprint, hit)
+        return self._look_up_as_asked(fingerprint, hit)
+
+    def _look_up_as_asked(self, fingerprint: Fingerprint, hit: Found) -> Awaitable[None] | None:
+        policy = self._policy
         if isinstance(hit, Unknown) and self._kind is RequestClass.INFERENCE:
             return self._look_for_drift()
-        if not isinstance(hit, Hit) and policy.imitates(pending.facts):
+        if not isinstance(hit, Hit) and self._may_leave():
+            return self._leave(hit)
+        if not isinstance(hit, Hit) and policy.imitates(self._pending.facts):
             return self._stub(hit)
         if not self._settle(hit) or not isinstance(hit, Hit):
             return None
@@ -114,7 +132,9 @@ class TapeLookup:
                     break
                 # Somebody has asked for it meanwhile just as it was recorded.
                 near, needs = await drifts.find(self._request, self._policy.drift), None
-            if near is None:
+            if self._may_leave() and (near is None or not near.found.allowed):
+                await _wait(self._leave(Unknown() if near is None else near.found))
+            elif near is None:
                 self._settle(Unknown())
             elif self._settle(near.found):
                 await _wait(self._take(near.fingerprint, near.found.seq, needs))
@@ -132,6 +152,82 @@ class TapeLookup:
             pending.find(replace(pending.lookup, reordered_results=True))
             await _wait(self._take(found.fingerprint, found.seq, needs))
         return True
+
+    # ---- what a branch does from its point on --------------------------------------------------------
+
+    def _may_leave(self) -> bool:
+        """Say whether a branch, which is past its point, sends what its tape does not hold."""
+        policy, facts = self._policy, self._pending.facts
+        if not self._playback.point.reached or policy.find_hypothetical(facts) is not None:
+            return False
+        return policy.find_route(facts) is not None or policy.find_live(facts) is not None
+
+    def _leave(self, found: Found) -> Awaitable[None] | None:
+        pending = self._pending
+        pending.find(replace(pending.lookup, found=found))
+        fingerprint = pending.fingerprint or Fingerprint(b"")
+        return let_out_live(pending, self._request, fingerprint, found)
+
+    def _may_have_changed_system(self) -> bool:
+        """Say whether a model call comes behind a point at which the system prompt was changed."""
+        point = self._playback.point
+        change = point.branch.change if point.branch is not None else None
+        if change is None or change.system is None or not point.reached:
+            return False
+        return self._kind is RequestClass.INFERENCE
+
+    async def _look_for_system(self, fingerprint: Fingerprint, hit: Found) -> None:
+        """Ask with the changed system prompt whatever has the one that was recorded at the point."""
+        from ...tape.edits.request import read_system  # reads every dialect: for a branch alone
+
+        point = self._playback.point
+        system = await asyncio.to_thread(read_system, self._request)
+        change = point.branch.change if point.branch is not None else None
+        if change is not None and system is not None and system == point.system:
+            await self._ask_otherwise(replace(change, patch=None, whole=None))
+        else:
+            await _wait(self._look_up_as_asked(fingerprint, hit))
+
+    async def _ask_otherwise(self, change: RequestChange) -> None:
+        """Have a model call ask otherwise, and leave."""
+        from ...tape.edits.request import change_request
+
+        pending = self._pending
+        try:
+            body = await asyncio.to_thread(change_request, read_asked(pending), change)
+        except ValueError as error:
+            text = pending.open_run.redactor.redact_text(f"it cannot be asked otherwise: {error}")
+            pending.revise(Refused(Cause.UNCHANGED, text))
+            return
+        if pending.finished:  # its client has left
+            return
+        self._request = put_body(pending, body)
+        fingerprint, key = await asyncio.to_thread(
+            self._playback.identifier.identify, self._request, self._kind
+        )
+        pending.identify(fingerprint, key)
+        pending.find(Lookup(Unknown(), asked_otherwise=True))
+        await _wait(let_out_live(pending, self._request, fingerprint, Unknown()))
+
+    def _leave_tape(self, branch: Branch, recorded: Exchange) -> Awaitable[None] | None:
+        """Do what a branch declares for its point, which has just been asked for."""
+        pending = self._pending
+        pending.open_run.note(EventKind.NOTED, branched=[pending.seq, recorded.seq])
+        if branch.answer is not None:
+            pending.find(replace(pending.lookup, recorded=None))
+            pending.revise(Supposed(recorded.seq, branch.answer))
+            return None
+        if branch.change is not None:
+            return self._ask_at_point(branch.change, recorded)
+        return None
+
+    async def _ask_at_point(self, change: RequestChange, recorded: Exchange) -> None:
+        if change.system is not None:
+            from ...tape.edits.request import read_system
+
+            self._playback.point.system = await asyncio.to_thread(read_system, recorded.request)
+        self._pending.find(replace(self._pending.lookup, recorded=None))
+        await self._ask_otherwise(change)
 
     # ---- what is on the tape -------------------------------------------------------------------------
 
@@ -175,6 +271,10 @@ class TapeLookup:
             return None
         playback.cursor.take(fingerprint, Hit(seq))
         passed = find_passed(pending.open_run, pending, recorded)
+        if playback.point.branch is not None and playback.point.reach(seq):
+            return self._leave_tape(playback.point.branch, recorded)
+        if playback.point.reached:
+            return None  # the order behind the point is a branch's own
         return self._compare_lane(recorded, passed) if passed else None
 
     def _refuse(self, wrong: Unanswerable) -> None:
@@ -210,7 +310,9 @@ class TapeLookup:
             # Another request with the same fingerprint was served meanwhile.
             hit = again
             pending.find(replace(pending.lookup, found=again))
-            if not isinstance(hit, Hit) and self._policy.imitates(pending.facts):
+            if not isinstance(hit, Hit) and self._may_leave():
+                await _wait(self._leave(hit))
+            elif not isinstance(hit, Hit) and self._policy.imitates(pending.facts):
                 await self._stub(hit)
             else:
                 now = add_violation(pending, UNCONSTRAINED)

@@ -48,7 +48,7 @@ def find_facts(
 
 
 def _may_go_live(open_run: OpenRun) -> bool:
-    return open_run.mode is Mode.PLAYBACK and bool(open_run.policy.live)
+    return open_run.mode is Mode.PLAYBACK and open_run.policy.sends
 
 
 def hide_names(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from ...config import Classes
 from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import Dependence
-from ...tape.exchange import Exchange, Request, RequestClass, Response, Seq, VerdictKind
+from ...tape.exchange import SENT_OUT, Exchange, Request, RequestClass, Response, Seq
 from ...tape.matching.dependence import (
     core,
     find_shared,
@@ -176,7 +176,7 @@ class Order:
             return True
         # What would leave is decided by method and URL.
         facts, _ = Facts.of_request(request, self._classes)
-        return self._policy.find_live(facts) is not None
+        return self._policy.find_forced(facts) is not None
 
     def _is_first(self, shared: Dependence, deadline: float) -> bool:
         """Say whether a value was in nothing that was asked or answered before on the tape."""
@@ -224,7 +224,7 @@ class Order:
         for one in sorted(served):
             if one > after and (found := self._store.exchanges.find(self._tape, one)) is not None:
                 yield found.request, found.response
-        if self._run is not None and self._policy.live:
+        if self._run is not None and self._policy.sends:
             for exchange in self._store.exchanges.all(self._run):
-                if exchange.verdict is VerdictKind.LIVE:
+                if exchange.verdict in SENT_OUT:
                     yield exchange.request, exchange.response

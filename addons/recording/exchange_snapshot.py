@@ -16,6 +16,7 @@ from ...store import Record, RunInfo, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import (
     NO_TEXT,
+    SENT_OUT,
     Alpn,
     Exchange,
     Fault,
@@ -51,6 +52,7 @@ class Snapshot(NamedTuple):
     make_event: MakeEvent | None
     """None where its outcome is still to come."""
     end_us: int
+    verdict: VerdictKind
     reason: str
     warnings: tuple[str, ...]
     alpn: Alpn
@@ -94,6 +96,7 @@ def take_snapshot(
         pending,
         make_event,
         pending.now_us(),
+        _find_verdict(pending),
         pending.reason,
         tuple(pending.progress.warnings),
         Alpn(tuple(client.alpn_offers) if client.tls else (), client.alpn),
@@ -108,6 +111,14 @@ def take_snapshot(
         _find_meter(pending, final=make_event is note_outcome or not pending.progress.saved),
         state if checks and make_event is note_outcome else None,
     )
+
+
+def _find_verdict(pending: PendingExchange) -> VerdictKind:
+    """Say where a request was sent to."""
+    if pending.open_run.mode is not Mode.PLAYBACK:
+        return VerdictKind.RECORDED
+    sandboxed = pending.decision is not None and pending.decision.route is not None
+    return VerdictKind.SANDBOXED if sandboxed else VerdictKind.LIVE
 
 
 def _read_head(pending: PendingExchange, answer: http.Response, *, complete: bool) -> RawResponse:
@@ -188,9 +199,7 @@ def make_record(snapshot: Snapshot) -> Record:
         (*warnings, *noted(pending.flow)),
         state.withheld if state is not None else NO_TEXT,
     )
-    live = open_run.mode is Mode.PLAYBACK
-    verdict = VerdictKind.LIVE if live else VerdictKind.RECORDED
-    exchange = build_exchange(asked, verdict, snapshot.reason, outcome)
+    exchange = build_exchange(asked, snapshot.verdict, snapshot.reason, outcome)
     if open_run.sink_queue is not None:
         pending.account.answer(exchange)
     event = snapshot.make_event(pending, exchange) if snapshot.make_event is not None else None
@@ -204,7 +213,7 @@ def make_record(snapshot: Snapshot) -> Record:
 
 def note_outcome(pending: PendingExchange, exchange: Exchange) -> Event:
     """Make what the log says of an exchange that has ended."""
-    live = exchange.verdict is VerdictKind.LIVE
+    live = exchange.verdict in SENT_OUT
     return outcome_event(exchange, live=live, usage=pending.usage.counted)
 
 

@@ -75,6 +75,10 @@ def _intent(pending: PendingExchange) -> Event:
     data |= claims_row(pending)
     if pending.open_run.mode is Mode.PLAYBACK or pending.held.approval is not None:
         data["reason"] = pending.reason
+    if pending.lookup.asked_otherwise:
+        data["asked_otherwise"] = True
+    if pending.decision is not None and pending.decision.route is not None:
+        data["sandbox_place"] = pending.decision.route.place
     pending.account.log(data)
     return Event(EventKind.INTENT, pending.arrival.started_ns, data)
 

@@ -27,6 +27,7 @@ from ...tape.matching.cursor import Cursor, Exhausted, Hit, Rank, Unknown
 from ...tape.matching.index import reclassify
 from ...tape.matching.json_rpc_ids import IdRewriting
 from ...tape.matching.profile_use import have_other_conditions
+from ...tape.policy.branch import BranchPoint
 from ...tape.policy.decide import Policy
 from ...tape.records.events import EventKind
 from ...timeline.lookup.endpoints import Logged, Places, find_order, find_places, read_requests
@@ -149,6 +150,8 @@ class PlaybackState:
         """How the client names now what it named otherwise on the tape."""
         self.failing: set[tuple[str, int]] = set()
         """Origins of the tape with a failed tunnel that has not failed again yet."""
+        self.point = BranchPoint(policy.branch)
+        """Whether it has come to where it leaves its tape; of a playback that is no branch never."""
 
     @cached_property
     def shipped_rules(self) -> Rules:

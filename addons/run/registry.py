@@ -33,6 +33,7 @@ from mitmproxy import connection
 from ...config import Config, Mode, parse_run_name
 from ...store import RunInfo, Store, StoreUnwritable
 from ...tape.exchange import NO_TEXT
+from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.redaction.redactor import Redactor
 from .lifecycle.client_groups import ClientGroups, Group, Processes, find_address
@@ -105,6 +106,8 @@ class RunRegistry:
         self.hooks = RunHooks()
         self.own_ports: OwnPorts | None = None
         """Knows where the command's own programs listen; None where there is no command of ours."""
+        self.branch: Branch | None = None
+        """What the next playbacks declare, where they are branches."""
         self._store = store
         self._redactor = redactor
         self._groups = ClientGroups(processes, lambda: self.open)
@@ -296,7 +299,7 @@ class RunRegistry:
         agent = redactor.redact_text(group.command) if group else NO_TEXT
         if config.mode is Mode.PLAYBACK:
             await self._settle_recordings(name)
-        make = partial(OpenRun, config.mode, config, redactor, self._store)
+        make = partial(OpenRun, config.mode, config, redactor, self._store, branch=self.branch)
         open_run = await self._opener.open(config, make, name, agent)
         open_run.counters = self.counters
         self.counters.runs[open_run.mode.value] += 1

@@ -27,6 +27,7 @@ from ...tape.exchange import (
     Tunnel,
 )
 from ...tape.matching.agreement import Agreement
+from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
@@ -190,8 +191,13 @@ class OpenRun:
         info: RunInfo | None,
         tape: RunInfo | None = None,
         problem: str = "",
+        *,
+        branch: Branch | None = None,
     ) -> None:
-        """Begin a run with the rules that are in force now."""
+        """Begin a run with the rules that are in force now.
+
+        branch: what a playback that is a branch declares.
+        """
         self.mode = mode
         self.config = config
         self.store = store
@@ -205,7 +211,7 @@ class OpenRun:
             lambda sink: self.counters.lost.update([sink]),
         )
         self.lifetime = Lifetime(problem)
-        self.policy = Policy.of(config)
+        self.policy = Policy.of(config, branch)
         self.redactor = redactor
         self.identifier = Identifier(rules_of(config, thread_time), redactor.redacted_query)
         self.playback: PlaybackState | None = None

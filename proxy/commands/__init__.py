@@ -9,10 +9,12 @@ import click
 from . import approvals, causes, fleet, inspect, look_back, retention, setup, tape_files
 from . import container_entrypoints as compose
 from . import record_replay as run
+from . import run_again as again
 from . import store_maintenance as store_care
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
+    again.branch,
     *(
         inspect.runs,
         look_back.show,

@@ -1,6 +1,7 @@
 """Look at runs that were recorded; nothing here changes one but `reindex`."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option("--trace", metavar="ID", help="Runs with a request of a trace, or of a traceparent.")
 @click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
+@click.option("--tree", is_flag=True, help="Below each recording its replays and branches.")
 def runs(
     config_file: Path | None,
     store: str | None,
@@ -29,15 +31,19 @@ def runs(
     grep: str | None,
     trace: str | None,
     since: str | None,
+    tree: bool,
 ) -> int:
     """List all runs, oldest first, or those in which something is found."""
     from ...store import StoreError
     from ...timeline import render_runs
     from ...timeline.outcomes.outcome import outcome_json, read_outcome
+    from ...timeline.show.run_tree import find_point, render_tree
     from ..operations.open_store import open_store
 
     config = reading(config_file, store)
     since_ns = parse_since_option(since)
+    if tree and (as_json or grep is not None or trace is not None):
+        raise click.UsageError("--tree lists runs for people; leave out --json, --grep and --trace")
     if grep is not None or trace is not None:
         return _find_runs(config, grep, trace, since_ns, as_json=as_json)
     try:
@@ -45,6 +51,10 @@ def runs(
             listed = [
                 run for run in opened.runs.all() if not run.sealed_ns or run.sealed_ns >= since_ns
             ]
+            if tree:
+                for line in render_tree(listed, partial(find_point, opened)):
+                    click.echo(line)
+                return 0
             outcomes = {run.number: read_outcome(opened, run) for run in listed}
     except StoreError as error:
         if not str(error).startswith("no store") or (

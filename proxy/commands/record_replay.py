@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _OUTSIDE = ("auto", "notify", "none")
 """Words of `sandbox.record` for which there is no sandbox."""
-_SANDBOX_FILES = click.option(
+SANDBOX_FILES = click.option(
     "--sandbox-files",
     flag_value="true",
     default=None,
@@ -27,7 +27,7 @@ _SANDBOX_FILES = click.option(
 )
 
 
-def _of_replay[F: Callable[..., Any]](function: F) -> F:
+def of_replay[F: Callable[..., Any]](function: F) -> F:
     """Give a command the flags of what a replay works on."""
     for option in (
         click.option(
@@ -78,7 +78,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
     return run_serve(config, watcher)
 
 
-def _in_docker[F: Callable[..., Any]](function: F) -> F:
+def in_docker[F: Callable[..., Any]](function: F) -> F:
     """Give a command the flags of --sandbox docker."""
     for option in (
         click.option(
@@ -103,7 +103,7 @@ def _in_docker[F: Callable[..., Any]](function: F) -> F:
     return function
 
 
-def _container_host(
+def find_container_host(
     sandbox: Sandbox,
     where: str,
     image: str | None,
@@ -145,8 +145,8 @@ def _container_host(
     default=None,
     help="End with 2 where something was not recorded: nothing at all, or what went past or distrusts.",
 )
-@_in_docker
-@_SANDBOX_FILES
+@in_docker
+@SANDBOX_FILES
 @_SAVE_FILES
 @_TRANSACTION
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -167,7 +167,7 @@ def record(
     config, _ = settings(config_file, {**flags, "capture": sandbox})
     if capture and config.sandbox.record in _OUTSIDE:
         config = override(config, {"capture": "contained"})
-    container_host = _container_host(
+    container_host = find_container_host(
         config.sandbox, config.sandbox.record, image, variables, volumes
     )
     with (
@@ -214,12 +214,12 @@ def record(
     metavar="WORD",
     help="contained (the default), strict (no Unix sockets either), none, or docker.",
 )
-@_SANDBOX_FILES
+@SANDBOX_FILES
 @click.option(
     "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
 )
-@_in_docker
-@_of_replay
+@in_docker
+@of_replay
 @click.option(
     "--like",
     is_flag=True,
@@ -252,7 +252,7 @@ def replay(
         raise click.UsageError("Missing argument '-- COMMAND...'.")
     try:
         config, _ = settings(config_file, flags)
-        container_host = _container_host(
+        container_host = find_container_host(
             config.sandbox, config.sandbox.replay, image, variables, volumes
         )
         if named:

@@ -408,7 +408,9 @@ def _is_live(pending: PendingExchange | None, open_run: OpenRun, target: tuple[s
         return False
     if pending.open_run is not open_run or pending.decision.action is not Action.LIVE:
         return False
-    if target != (pending.facts.host, pending.facts.port):
+    route = pending.decision.route
+    place = (pending.facts.host, pending.facts.port) if route is None else (route.host, route.port)
+    if target != place:
         return False
     open_run.connections.permits[pending] = (pending.flow.client_conn.id, *target)
     return True

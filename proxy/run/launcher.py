@@ -22,6 +22,7 @@ from ...config import Config, Control, Listen, Mode, OnFull
 from ...config.profiles.command_programs import find_fitting
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.exit_codes import ExitCode
+from ...tape.policy.branch import Branch
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
@@ -151,6 +152,28 @@ def replay(
     return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
 
 
+def branch(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    declared: Branch,
+    container_host: ContainerHost | None = None,
+    *,
+    config_file: Path | None = None,
+) -> tuple[int, Receipt]:
+    """Run a command against a tape up to a point, and from there as is declared; give what `replay` does, and the receipt.
+
+    Raises: PlayheadError, before the command is started.
+    """
+    made: list[Receipt] = []
+    wanted = _Wanted(
+        run, command, output, container_host, config_file, branch=declared, told=made.append
+    )
+    code = _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
+    return code, made[0]
+
+
 def replay_like(
     config: Config,
     command: Sequence[str],
@@ -190,6 +213,10 @@ class _Wanted(NamedTuple):
     """Processes for the capture of a recording."""
     early: "Early | None" = None
     """What was begun before this module was imported."""
+    branch: Branch | None = None
+    """What it declares, where it is a branch."""
+    told: Callable[[Receipt], None] = lambda _: None
+    """Given the receipt."""
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
@@ -202,9 +229,9 @@ def _launch(config: Config, wanted: _Wanted) -> int:
 
 
 async def _run(config: Config, wanted: _Wanted) -> int:
-    run, command, output, _, config_file, is_guess, _, _ = wanted
+    run, command, output, _, config_file, is_guess, *_ = wanted
     # Beside a `serve` with the same file: its ports are taken.
-    runtime = Runtime(replace(config, control=_control(config.control)), sole=run)
+    runtime = Runtime(replace(config, control=own_control(config.control)), sole=run)
     async with contextlib.AsyncExitStack() as stack:
         kept = [
             config.store,
@@ -225,6 +252,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if config.mode is Mode.PLAYBACK:
             run = _check_tape(runtime, run)
             runtime.registry.name_sole_run(run)
+            runtime.registry.branch = wanted.branch
         preload_bundle = _equip(runtime, config, run)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
@@ -311,6 +339,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             )
         receipt = await asyncio.to_thread(build, runtime.store, reloaded)
         written = show(receipt, output, seed, file)
+        wanted.told(receipt)
         if is_guess:
             print_status(await asyncio.to_thread(saved_line, runtime.store, reloaded))
     if not written or receipt.changed:
@@ -485,7 +514,8 @@ def _equip(runtime: Runtime, config: Config, run: str) -> PreloadBundle | None:
     )
 
 
-def _control(given: Control) -> Control:
+def own_control(given: Control) -> Control:
+    """Give where the control API of a command listens: beside a `serve` with the same file its port is taken."""
     listen = Control().listen if given.listen is not None else None
     return Control(listen=listen, token_file=given.token_file)
 

@@ -1,6 +1,6 @@
 """The policy: one pure function that decides what happens to a request.
 
-Asked in this order, first answer wins:
+Asked in this order, first answer wins (of a playback that is a branch, see below):
 
 1. the control host            -> CONTROL
 2. the run was stopped         -> REFUSE
@@ -18,6 +18,15 @@ Asked in this order, first answer wins:
    a configured answer         -> STUB with it
    the tape shows what an answer looks like -> STUB, made up
 10. anything else              -> REFUSE
+
+A playback that is a branch (`branch.py`) goes another way from 4 on:
+
+1. the tape holds it, or holds it but for what may drift and a person has allowed that  -> SERVE
+2. telemetry, as 7
+3. the branch has not come to its point              -> REFUSE
+4. a hypothetical answer was given for it            -> STUB with it
+5. a route or a class of the branch names it: it is about to leave, as in 4 above  -> LIVE, HOLD or REFUSE
+6. as 8 to 10
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
@@ -50,6 +59,7 @@ from ..classify.by_method_and_url import Kind, classify_ways
 from ..diff.divergence_types import Difference, one_line
 from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq, VerdictKind
 from ..matching.cursor import Exhausted, Hit, Unknown
+from .branch import HYPOTHETICAL, Branch, HypotheticalAnswer, SandboxRoute
 from .telemetry_answer import ASKED, SENT
 
 CONTROL_HOST = "playhead.internal"
@@ -61,6 +71,8 @@ LIMITS = "limits"
 """What decided where a limit of the run is exhausted."""
 
 
+BRANCH = "branch"
+"""What decided before a branch has come to its point; begins what decided what it declares."""
 CONTRACTS = "contracts"
 """Begins what decided where a request is not what its contract says."""
 
@@ -188,6 +200,8 @@ class Constraints:
     """The earlier effect that this one may repeat, where a gate asks for that."""
     model: bool = False
     """Whether the tape shows what an answer to an effect of this endpoint looks like."""
+    branched: bool = False
+    """Whether a branch has come to its point."""
 
 
 UNCONSTRAINED = Constraints()
@@ -219,10 +233,20 @@ class Decision:
     """What becomes of it once it is let go: FORWARD or LIVE."""
     repeat: Repeat | None = None
     """What it may repeat, where that is why it is held."""
+    route: SandboxRoute | None = None
+    """The sandbox that it is sent to instead of its upstream."""
 
     @property
     def verdict(self) -> VerdictKind:
         """What the log of a playback says of it."""
+        if self.action is Action.LIVE and self.route is not None:
+            return VerdictKind.SANDBOXED
+        if (
+            self.action is Action.STUB
+            and self.answer is not None
+            and self.answer.kind == HYPOTHETICAL
+        ):
+            return VerdictKind.HYPOTHETICAL
         return _VERDICTS[self.action]
 
 
@@ -239,15 +263,19 @@ class Policy:
     reads: tuple[ReadRule, ...] = ()
     stopped: str = ""
     """Who stopped the run and why, or empty; set while it is open (`addons/stop.py`)."""
+    branch: Branch | None = None
+    """What a branch declares; then no live rule of the configuration holds."""
 
     @classmethod
-    def of(cls, config: Config) -> "Policy":
-        """Compile the rules of a configuration."""
-        live: list[tuple[LiveRule, RequestClass | None]] = [
-            (rule, None) for rule in config.live if not rule.is_local
-        ]
-        live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
-        live += _class_rules(config.playback.reads, RequestClass.READ)
+    def of(cls, config: Config, branch: Branch | None = None) -> "Policy":
+        """Compile the rules of a configuration, and of a branch where the playback is one."""
+        live: list[tuple[LiveRule, RequestClass | None]] = []
+        if branch is not None:
+            live += branch.live
+        else:
+            live += [(rule, None) for rule in config.live if not rule.is_local]
+            live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
+            live += _class_rules(config.playback.reads, RequestClass.READ)
         playback = config.playback
         return cls(
             tuple(live),
@@ -255,10 +283,18 @@ class Policy:
             playback.effects == "stub",
             playback.allow_model_drift,
             config.reads,
+            branch=branch,
         )
+
+    @property
+    def sends(self) -> bool:
+        """Whether there is a rule by which something of a playback leaves."""
+        return bool(self.live) or (self.branch is not None and self.branch.sends)
 
     def without_live(self, now: "Policy") -> "Policy":
         """Give the policy without the live rules that a newer one no longer has; none is added."""
+        if self.branch is not None:
+            return self  # whose rules are of no file
         known = {(rule.match, only): set(rule.allow_fields) for rule, only in now.live}
         kept = tuple(
             one
@@ -284,6 +320,29 @@ class Policy:
             ):
                 return rule
         return None
+
+    def find_forced(self, facts: Facts) -> LiveRule | None:
+        """Find the live rule by which a request goes live whatever its tape holds: there is none in a branch."""
+        return self.find_live(facts) if self.branch is None else None
+
+    def find_route(self, facts: Facts) -> SandboxRoute | None:
+        """Find the sandbox that a branch sends a request to."""
+        if self.branch is None:
+            return None
+        ways = facts.ways
+        for route in self.branch.routes:
+            if route.match.surely(ways) and (
+                not facts.address_fields or route.match.surely(facts.ways_by_fields(()))
+            ):
+                return route
+        return None
+
+    def find_hypothetical(self, facts: Facts) -> HypotheticalAnswer | None:
+        """Find the answer that a branch was given for a request."""
+        if self.branch is None:
+            return None
+        ways = facts.ways
+        return next((one for one in self.branch.answers if one.match.clearly(ways)), None)
 
     def find_strange(self, facts: Facts) -> tuple[LiveRule, AddressField] | None:
         """Find the live rule that would name a request, were it not for a field that reads as an address; and that field."""
@@ -390,11 +449,58 @@ def decide(
         return Decision(Action.FORWARD, "mode passthrough", "mode")
     if mode is Mode.RECORD:
         return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, constraints)
+    if policy.branch is not None:
+        return _decide_in_branch(facts, policy, policy.branch, found, constraints)
     live = policy.find_live(facts)
     if live is not None:
         text = f"live rule {live.match.text!r}: {live.reason}"
         out = Decision(Action.LIVE, text, f"live {live.match.text}")
         return _let_out(out, facts, policy, constraints)
+    return (
+        _take_from_tape(facts, policy, found)
+        or _stub(facts, policy, constraints)
+        or Decision(Action.REFUSE, _refusal(facts, found) + _not_live(facts, policy), "not on tape")
+    )
+
+
+def _decide_in_branch(
+    facts: Facts, policy: Policy, branch: Branch, found: Found | None, constraints: Constraints
+) -> Decision:
+    """Decide on a request of a branch."""
+    taken = _take_from_tape(facts, policy, found)
+    if taken is not None:
+        return taken
+    refusal = _refusal(facts, found)
+    if not constraints.branched or found is None:
+        text = (
+            f"{refusal}; a branch sends nothing before exchange {branch.at}, and that has not been asked for"
+            if not constraints.branched
+            else f"{refusal}; a branch sends nothing that it cannot look for on its tape first"
+        )
+        return Decision(Action.REFUSE, text, BRANCH)
+    given = policy.find_hypothetical(facts)
+    if given is not None:
+        text = f"not on tape; hypothetical, as given for {given.match.text!r}"
+        return Decision(Action.STUB, text, f"{BRANCH} {given.match.text}", answer=given.answer)
+    route = policy.find_route(facts)
+    if route is not None:
+        text = f"not on tape; sandboxed at {route.place}: {route.reason}"
+        out = Decision(Action.LIVE, text, f"{BRANCH} {route.match.text}", route=route)
+        return _let_out(out, facts, policy, constraints)
+    live = policy.find_live(facts)
+    if live is not None:
+        text = f"not on tape; the branch has it live: {live.reason}"
+        out = Decision(Action.LIVE, text, f"{BRANCH} {live.match.text}")
+        return _let_out(out, facts, policy, constraints)
+    return _stub(facts, policy, constraints) or Decision(
+        Action.REFUSE,
+        f"{refusal}, and the branch declares nothing that answers it{_not_live(facts, policy)}",
+        "not on tape",
+    )
+
+
+def _take_from_tape(facts: Facts, policy: Policy, found: Found | None) -> Decision | None:
+    """Serve what the tape holds; discard telemetry that it does not."""
     if isinstance(found, Hit):
         text = "on tape"
         if found.repeated:
@@ -408,17 +514,23 @@ def decide(
         )
     if found is not None and _is_discarded(facts):
         return Decision(Action.DISCARD, "telemetry that is not on the tape", "telemetry")
-    if facts.request_class is RequestClass.EFFECT and policy.stubs(facts):
-        if constraints.violation:
-            return _violation_of(constraints)
-        rule = policy.find_answer(facts)
-        if rule is not None:
-            text = f"not on tape; answered by effect rule {rule.match.text!r}"
-            return Decision(Action.STUB, text, f"effects {rule.match.text}", answer=rule.answer)
-        if constraints.model:
-            text = "not on tape; answered after the pattern of recorded answers"
-            return Decision(Action.STUB, text, "playback.effects")
-    return Decision(Action.REFUSE, _refusal(facts, found) + _not_live(facts, policy), "not on tape")
+    return None
+
+
+def _stub(facts: Facts, policy: Policy, constraints: Constraints) -> Decision | None:
+    """Answer an effect that the tape does not hold, where its rules say so."""
+    if facts.request_class is not RequestClass.EFFECT or not policy.stubs(facts):
+        return None
+    if constraints.violation:
+        return _violation_of(constraints)
+    rule = policy.find_answer(facts)
+    if rule is not None:
+        text = f"not on tape; answered by effect rule {rule.match.text!r}"
+        return Decision(Action.STUB, text, f"effects {rule.match.text}", answer=rule.answer)
+    if constraints.model:
+        text = "not on tape; answered after the pattern of recorded answers"
+        return Decision(Action.STUB, text, "playback.effects")
+    return None
 
 
 def _is_discarded(facts: Facts) -> bool:
@@ -482,7 +594,9 @@ def _let_out(out: Decision, facts: Facts, policy: Policy, constraints: Constrain
     if not facts.ways.plain:
         text += f"; it may be taken for more than one request: {show_ways(facts.ways)}"
     name = f"effects {rule.match.text}"
-    return Decision(Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat)
+    return Decision(
+        Action.HOLD, text, name, gate=gate, then=out.action, repeat=repeat, route=out.route
+    )
 
 
 def _violation_of(constraints: Constraints) -> Decision:

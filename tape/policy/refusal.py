@@ -162,10 +162,13 @@ def _message(request: Request, divergence: Divergence | None, reason: str) -> st
     return message[:_MAX_MESSAGE]
 
 
-def stub_headers(headers: Headers, reason: str) -> Headers:
-    """Mark the header fields of an answer that was made up instead of executing an effect."""
+def stub_headers(headers: Headers, reason: str, word: str = "stubbed") -> Headers:
+    """Mark the header fields of an answer that was made up instead of executing an effect.
+
+    word: `stubbed` or `hypothetical`.
+    """
     kept = tuple((name, value) for name, value in headers if name.lower() != MARK_HEADER)
-    return (*kept, (MARK_HEADER, _field_value("stubbed", reason)))
+    return (*kept, (MARK_HEADER, _field_value(word, reason)))
 
 
 _OUTSIDE = re.compile(r"[^ -~]")

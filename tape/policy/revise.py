@@ -8,6 +8,7 @@
 | `Unreadable`   | `decide.py`                   | REFUSE: the recorded exchange cannot be read                 |
 | `Unsearched`   | `decide.py`                   | REFUSE: the recorded answer was not kept whole               |
 | `Disagreement` | `decide.py`                   | REFUSE: another credential or run id than the recorded one   |
+| `Supposed`     | `deciding/branching.py`       | STUB with the hypothetical answer that the branch has there  |
 | `Ruled`        | `gate.py`                     | what the gate held it from, if it was approved; else REFUSE  |
 | `Injected`     | `faults/inject.py`            | the same, and its reason names the fault                     |
 | `Refused`      | see `Cause`                   | REFUSE                                                       |
@@ -20,11 +21,12 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from ...config import Answer
 from ..diff.divergence_types import UNKEPT, Dependence
 from ..exchange import Seq
 from ..matching.agreement import Drift
 from .approval_decision import ApprovalDecision, Ruling
-from .decide import CONTRACTS, LIMITS, Action, Decision
+from .decide import BRANCH, CONTRACTS, LIMITS, Action, Decision
 from .refusal import CONTRACT_BROKEN, LIMIT_REACHED, NOT_ON_TAPE, STOPPED
 
 _TAPE = "tape"
@@ -51,6 +53,8 @@ class Cause(StrEnum):
     """Somebody stopped the run while it was answered (`stop.py`, `record.py`)."""
     CRASHED = "crashed"
     """An error of ours ended its connection (`record.py`)."""
+    UNCHANGED = "unchanged"
+    """A branch has it asked otherwise, and that cannot be done (`deciding/lookup.py`)."""
     FAILED = "failed"
     """It could not be decided on (`answer/refuse.py`)."""
 
@@ -130,6 +134,18 @@ class Disagreement(NamedTuple):
         return f"on the tape as seq {self.seq}, but {'; '.join(one.what for one in self.places)}"
 
 
+class Supposed(NamedTuple):
+    """It is at the point of a branch that gives another answer there than the tape."""
+
+    seq: Seq
+    answer: Answer
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return f"hypothetical, in the place of the answer of tape seq {self.seq}"
+
+
 class Ruled(NamedTuple):
     """The gate that held it has let go of it."""
 
@@ -144,7 +160,7 @@ class Injected(NamedTuple):
 
 Unanswerable = TooEarly | Unreadable | Unsearched | Disagreement
 """Why the tape does not answer a request that it has."""
-Finding = MissedTunnel | Recognised | Unanswerable | Ruled | Injected | Refused
+Finding = MissedTunnel | Recognised | Unanswerable | Supposed | Ruled | Injected | Refused
 
 _UNDECIDED = Decision(Action.REFUSE, "", "")
 
@@ -165,7 +181,10 @@ def revise(decision: Decision | None, finding: Finding) -> Decision:
             return Decision(Action.REFUSE, finding.text, _TAPE)
         case Ruled(approval):
             then = before.then if approval.ruling is Ruling.APPROVED else None
-            return Decision(then or Action.REFUSE, f"{before.reason}; {approval.text}", before.rule)
+            text = f"{before.reason}; {approval.text}"
+            return Decision(then or Action.REFUSE, text, before.rule, route=before.route)
+        case Supposed(_, answer):
+            return Decision(Action.STUB, finding.text, BRANCH, answer=answer)
         case Injected(text):
             return replace(before, reason=f"{before.reason}; {text}")
         case Refused(_, text, rule):

@@ -7,6 +7,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               rule                          what decided that it is
               claims                        what its head says of host, method or path beside, as kind and text
               repeat                        an effect asked for before: seq, kind, whether that went unseen
+              sandbox_place                 of a branch: where it is sent to in the place of its upstream
+              asked_otherwise               of a branch: whether it is another request than the agent's
               traces                        ids of the traces that its header fields name
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
@@ -15,6 +17,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               profile                         of the client, without which it would not match: name, version, JSON paths
               unprofiled                      product of a client without a profile, whose model call is not on the tape
               answered_by                     of a stub: a key of `stubs/kinds.py`
+              in_place_of                     seq of the tape whose answer a hypothetical one replaces
               after                           seqs of the tape after whose answers a stub was made
               drifted                       how its idempotency key or a linked value differs from the tape's, in words
               headers, merged               reported fields that differ; credentials that stand for several on the tape
@@ -58,6 +61,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               determinism                     what was seen of clock and randomness, as receipts have it
               basis                           what a replay makes them from: level, seed, hash_seed, start_ns
               live                            the live rules of a playback: pattern, class or None
+              branch                          what a branch declares: at, changes, live, routes, answers
+              branched                        it has come to its point: seq, seq of the tape
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text
               rules                           the configuration's rules by their key, in the same form

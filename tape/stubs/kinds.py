@@ -33,10 +33,11 @@ def _fields(given: Answer) -> Headers:
 
 KINDS = {
     "template": StubKind("template", "effect rule", _fill_template),
+    "hypothetical": StubKind("hypothetical", "hypothetical answer", _fill_template),
     "tape": StubKind("recorded", "synthetic, as {seqs}"),
     "synthetic": StubKind("synthetic", "synthetic, after {seqs}"),
 }
-"""By `answered_by`; those with `make` are what `effects[].answer.kind` may say."""
+"""By `answered_by`; those with `make` are what `effects[].answer.kind` may say, but for `hypothetical`, which is a branch's."""
 
 
 def make_configured(given: Answer, asked: Request) -> Made:

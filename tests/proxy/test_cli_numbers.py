@@ -13,7 +13,13 @@ from playhead.store import Store
 from playhead.tests.support.recordings import ask, record_run
 
 _NUMBERS = (-1, 0, 1 << 31, (1 << 63) - 1, 1 << 63, 1 << 64, 10**30)
-_REQUIRED = {"run": "tape", "text": "a note", "file": "nowhere.playhead", "path": "$.a"}
+_REQUIRED = {
+    "run": "tape",
+    "text": "a note",
+    "file": "nowhere.playhead",
+    "path": "$.a",
+    "command": "true",
+}
 """What the other arguments of a command are."""
 
 

@@ -31,7 +31,7 @@ PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "pl
 """Its attributes that are parts of it: only their own modules, in `addons/run/exchange_parts/`, write what is in them."""
 
 INSIDE = {
-    "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load watch",
+    "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load answers_file watch",
     "tape": "exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits",
     "tape.redaction": "harmless acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
@@ -40,12 +40,12 @@ INSIDE = {
     " openai_embeddings openai_responses reader",
     "store": "paths keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting steps show state blame cache history diff cost outcomes destinations fleet",
-    "addons": "wire order run attempts answer deciding websockets websocket recording faults contract serving record playback bidirectional_streaming control"
+    "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
     "proxy": "errors garbage progress search_path standard_streams open_files processes determinism trust sandbox capture engine operations"
-    " stdio control folder docker run doctor looking_back commands cli",
+    " stdio control folder docker run run_again doctor looking_back commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"

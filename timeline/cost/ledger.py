@@ -21,7 +21,7 @@ from ..state.calls_before import Exchanges, read_answer
 from ..steps.step import StepKind
 from ..steps.tracer import Tracer
 
-_SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.HELD)
+_SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
 _CALLS = (StepKind.MODEL_CALL, StepKind.RETRIEVAL)
 _ZERO = Decimal(0)
 
@@ -139,6 +139,8 @@ def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entr
     """Read what a request to a model took."""
     answer = read_answer(exchange)
     asked = read_request(exchange.request)
+    if exchange.verdict is VerdictKind.SANDBOXED:  # a copy of the service bills nothing
+        return Entry(exchange.seq, part, exchange.started_ns, fate)
     model = _model(answer, asked.model if asked is not None else None)
     if model is None or exchange.request_class is not RequestClass.INFERENCE:
         return Entry(exchange.seq, part, exchange.started_ns, fate)

@@ -32,12 +32,13 @@ class Effect:
     """Beginning of its body."""
     answered_by: str
     """In words: `upstream`, `tape seq N`, `effect rule`, `synthetic, after tape seq N`, `live rule`,
-    `injected: NAME`, `refused`."""
+    `hypothetical answer`, `sandbox PLACE`, `injected: NAME`, `refused`."""
     outcome: str
     note: str = ""
     """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
     by: str = ""
-    """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `live`, `injected` or `refused`."""
+    """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `hypothetical`, `live`, `sandboxed`,
+    `injected` or `refused`."""
     left: bool = False
     """Whether it was sent on."""
     tape_seq: int | None = None
@@ -97,11 +98,13 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
     if intent:
         effect.by = "live" if playback else "upstream"
         effect.answered_by = "live rule" if playback else "upstream"
+        if "sandbox_place" in data:
+            effect.by, effect.answered_by = "sandboxed", f"sandbox {data['sandbox_place']}"
         effect.left = True
     elif data["verdict"] == VerdictKind.SERVED.value:
         effect.by, effect.tape_seq = "tape", data["tape_seq"]
         effect.answered_by = f"tape seq {data['tape_seq']}"
-    elif data["verdict"] == VerdictKind.STUBBED.value:
+    elif data["verdict"] in (VerdictKind.STUBBED.value, VerdictKind.HYPOTHETICAL.value):
         _stubbed(effect, data)
     else:
         effect.by = effect.answered_by = "refused"
@@ -130,7 +133,7 @@ def complete(effect: Effect, request: Request | None, exchange: Exchange | None)
         effect.summary = summarise(request)
         effect.body = body_json(request, MAX_BODY)
     if exchange is None:
-        if effect.by in ("upstream", "live"):
+        if effect.by in ("upstream", "live", "sandboxed"):
             effect.outcome = "unknown: no outcome was recorded"
         return
     if effect.by == "injected" and effect.tape_seq is not None:

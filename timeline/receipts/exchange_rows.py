@@ -14,9 +14,9 @@ def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
     for event in store.events.all(info):
         data = event.data
         if event.kind is EventKind.INTENT:
-            found[event.seq] = _row(
-                data, "live" if info.mode == "playback" else "recorded", "unknown"
-            )
+            went = "live" if info.mode == "playback" else "recorded"
+            went = "sandboxed" if "sandbox_place" in data else went
+            found[event.seq] = _row(data, went, "unknown")
         elif event.kind is EventKind.VERDICT:
             outcome = f"tape seq {data['tape_seq']}" if "tape_seq" in data else data["reason"]
             found[event.seq] = _row(data, data["verdict"], outcome)

@@ -49,6 +49,7 @@ from .attempts import (
     find_bypassed,
     find_passed,
 )
+from .branch import BranchAccount
 from .compare_files import UNKNOWN, LeftBehind, compare_files
 from .effects import Effect, Ledger
 from .file_effects import FileEffects
@@ -61,6 +62,10 @@ RECEIPT_VERSION = 1
 """The version of the receipt's JSON. A further key does not change it; a key that goes, or means something else, does."""
 _BECAME = ("recorded", "served", "live", "discarded", "refused")
 """What becomes of telemetry."""
+_COUNTED = (
+    *("recorded", "served", "stubbed", "live", "sandboxed", "hypothetical", "refused"),
+    "unused",
+)
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
 _SEQS = 100
@@ -238,6 +243,8 @@ class Receipt:
     counts: Counter[str] = field(default_factory=Counter)
     matched: Counter[str] = field(default_factory=Counter)
     """Served answers by how they matched: `exact`, `canonical`, `profile`, `unconditional`, `drifted`, `repeated`."""
+    branch: BranchAccount = field(default_factory=BranchAccount)
+    """What a branch declared and did."""
     file_effects: FileEffects = field(default_factory=FileEffects)
     """The working folder, and what the command did to it."""
     profiles: ProfileRows = field(default_factory=ProfileRows)
@@ -346,8 +353,8 @@ class Receipt:
 
     @property
     def faithful(self) -> bool | None:
-        """Whether a playback was plainly faithful; None for a recording, and while a run is open."""
-        if self.mode != "playback" or self.status == RunStatus.OPEN.value:
+        """Whether a playback was plainly faithful; None for a recording and a branch, and while a run is open."""
+        if self.mode != "playback" or self.status == RunStatus.OPEN.value or self.branch:
             return None
         return (
             exit_code(self) == 0 and not self.faithful_but_for and self.standing in ("", "sealed")
@@ -356,7 +363,9 @@ class Receipt:
     @property
     def faithful_but_for(self) -> list[str]:
         """The opt-ins without which a playback would have diverged, and what was injected; empty where it failed."""
-        if self.mode != "playback" or self.status == RunStatus.OPEN.value or exit_code(self):
+        if self.mode != "playback" or self.status == RunStatus.OPEN.value or self.branch:
+            return []
+        if exit_code(self):
             return []
         allowed = [one.allowed for one in self.model_drift if one.served]
         allowed += dict.fromkeys(f"injected: {row.rule}" for row in self.injected)
@@ -391,7 +400,7 @@ class Receipt:
     @property
     def divergence_count(self) -> int:
         """How many divergences were noted; what was unused does not count."""
-        left = self.counts["unused"]
+        left = self.counts["unused"] if not self.branch else 0
         start_up = [row["what"] for row in self.folded].count(START_UP)
         return self.followed.total() + (self.root is not None) + start_up - left
 
@@ -405,6 +414,10 @@ class Receipt:
             return "1: tools partly live"
         if RequestClass.READ.value in live or RequestClass.EFFECT.value in live:
             return "1: tools partly live"
+        if self.branch.sandboxed:
+            return "1: tools partly in a sandbox"
+        if self.branch.hypothetical:
+            return "1: partly hypothetical"
         if RequestClass.INFERENCE.value in live:
             return "3: tools and state from the tape, the model live"
         told = self.determinism
@@ -448,10 +461,8 @@ class Receipt:
             "sandbox": self.sandbox,
             "determinism": self.determinism,
             "requests": self.requests,
-            "counts": {
-                name: self.counts[name]
-                for name in ("recorded", "served", "stubbed", "live", "refused", "unused")
-            },
+            "counts": {name: self.counts[name] for name in _COUNTED},
+            "branch": self.branch.to_json(),
             "matched": dict(+self.matched),
             "model_drift": [
                 {"allowed": one.allowed, "served": one.served, "seqs": one.seqs}
@@ -525,6 +536,8 @@ def exit_code(receipt: Receipt) -> int:
         return ExitCode.LEAKED
     if receipt.lacks_answer:
         return ExitCode.UNTESTABLE
+    if receipt.branch:
+        return _exit_code_of_branch(receipt)
     if (
         receipt.divergences
         or receipt.drifted
@@ -536,6 +549,15 @@ def exit_code(receipt: Receipt) -> int:
     if receipt.tape_gone or receipt.tape_gap or receipt.gaps:
         return ExitCode.UNTESTABLE
     return ExitCode.UNUSED if receipt.counts["unused"] else 0
+
+
+def _exit_code_of_branch(receipt: Receipt) -> int:
+    """Give the code of a branch: it leaves its tape on purpose, so what it asks otherwise and leaves unasked is no fault."""
+    if receipt.refused or receipt.stopped:
+        return ExitCode.DIVERGED
+    if receipt.branch.reached is None or receipt.tape_gone or receipt.tape_gap or receipt.gaps:
+        return ExitCode.UNTESTABLE
+    return 0
 
 
 def _packets_out(receipt: Receipt) -> int:
@@ -595,6 +617,7 @@ class _Fold:
         receipt, data = self.receipt, event.data
         self.ledger.take(event)
         self.attempts.take(event)
+        receipt.branch.take(event)
         match event.kind:
             case EventKind.INTENT:
                 self._intent(data)
@@ -694,12 +717,13 @@ class _Fold:
         self.used.calls += data["request_class"] != RequestClass.TELEMETRY.value
         self.asked.append(data["seq"])
         live = self.receipt.mode == "playback"
-        became = "live" if live else "recorded"
+        sandboxed = "sandbox_place" in data
+        became = "sandboxed" if sandboxed else "live" if live else "recorded"
         self.receipt.counts[became] += 1
         if data["request_class"] == RequestClass.TELEMETRY.value:
             self.receipt.telemetry[became] += 1
             self.silent.add(data["seq"])
-        if live:
+        if live and not sandboxed:
             row = {key: data[key] for key in ("seq", "method", "url", "request_class")}
             row["reason"] = data.get("reason", "")
             _bounded(self.receipt.live, row)
@@ -835,10 +859,12 @@ class _Fold:
     def _find_root(self) -> None:
         """Find the divergence that the others follow from, and fold what is none of its own."""
         receipt = self.receipt
-        unused = [_unused(row) for row in receipt.unused]
+        left = receipt.unused if not receipt.branch else []
+        unused = [_unused(row) for row in left]
         found = fold(receipt.divergences, unused, self.calls, self.tape_calls)
         receipt.root, receipt.folded = found.root, found.rows
-        receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
+        if not receipt.branch:
+            receipt.followed[DivergenceKind.UNUSED.value] += receipt.counts["unused"]
         gone = [row for row in receipt.divergences if int(row["seq"]) in found.retries]
         receipt.divergences = [row for row in receipt.divergences if row not in gone]
         start_up = [row for row in found.rows if row["what"] == START_UP]
@@ -862,7 +888,7 @@ class _Fold:
         found = find_attempts(self.attempts, self.recorded_attempts if playing else None)
         for row in found.rows:
             _bounded(receipt.attempts, row)
-        for divergence in found.divergences:
+        for divergence in found.divergences if not receipt.branch else ():
             self._diverged(divergence)
         for row in found.egress:
             _bounded(receipt.egress, row)
@@ -892,7 +918,7 @@ class _Fold:
         """Note a command that ended otherwise than its tape says."""
         receipt = self.receipt
         now, then = receipt.ended.child_exit, receipt.recorded.child_exit
-        if receipt.stopped:
+        if receipt.stopped or receipt.branch:
             return
         if now is not None and then is not None and now != then:
             differs = Difference(_EXIT, str(then), str(now))
@@ -927,7 +953,7 @@ class _Fold:
     def _find_unused(self, tape: RunInfo) -> None:
         """List what the tape holds and the playback did not ask for."""
         unused: list[dict[str, Any]] = []
-        self.served = frozenset(self.served_as.values())
+        self.served = frozenset({*self.served_as.values(), *self.receipt.branch.replaced})
         last = 0
         begun: dict[int, Mapping[str, Any]] = {}
         gaps: list[GapRow] = []

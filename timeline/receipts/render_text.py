@@ -33,6 +33,7 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.limits import show_usd
 from ...tape.policy.retention import Sentence
 from ..reading.contract_row import ContractRow
+from .branch import BranchAccount
 from .effects import Effect, describe_outcome
 from .receipt import (
     Ended,
@@ -314,7 +315,10 @@ def render_receipt(receipt: Receipt) -> str:
     lines = [f"── receipt of {plain(receipt.run)} " + "─" * 20]
     if receipt.mode == "playback":
         verdict = _verdict(receipt)
-        lines.append(f"{verdict}: replay of {plain(receipt.parent or '?')}{_standing(receipt)}")
+        what = f"branch of {plain(receipt.parent or '?')} at {receipt.branch.at}"
+        if not receipt.branch:
+            what = f"{verdict}: replay of {plain(receipt.parent or '?')}"
+        lines.append(f"{what}{_standing(receipt)}")
         if receipt.ended.command or receipt.recorded.command:
             lines += _commands(receipt)
         matched = sorted((+receipt.matched).items())
@@ -324,6 +328,7 @@ def render_receipt(receipt: Receipt) -> str:
             f"live {counts['live']}, refused {counts['refused']}, unused {counts['unused']}, "
             f"egress attempts {len(receipt.egress)}"
         )
+        lines += render_branch(receipt.branch)
         lines += _beside(receipt)
     else:
         lines.append(f"{receipt.status}: {counts['recorded']} exchanges recorded")
@@ -373,6 +378,23 @@ def render_receipt(receipt: Receipt) -> str:
         + [_service(row) for row in _told(receipt, "services")],
     )
     lines += _rows(
+        "sandboxed",
+        [
+            f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}"
+            for row in receipt.branch.sandboxed
+        ],
+        counts["sandboxed"],
+    )
+    lines += _rows(
+        "hypothetical",
+        [
+            f"seq {row['seq']}  {row['method']} {row['url']}"
+            + (f" (in the place of tape seq {row['in_place_of']})" if row["in_place_of"] else "")
+            for row in receipt.branch.hypothetical
+        ],
+        counts["hypothetical"],
+    )
+    lines += _rows(
         "failed below HTTP",
         [
             f"seq {row['seq']}  {row['kind']} in {row['phase']}: {row['text']}"
@@ -415,11 +437,55 @@ def render_receipt(receipt: Receipt) -> str:
             lines.append(f"exit code {code}: what it rests on was changed, so nobody knows")
         elif code == ExitCode.UNTESTABLE and receipt.lacks_answer:
             lines.append(f"exit code {code}: the tape has not all of an answer, so nobody knows")
+        elif code and receipt.branch and code in (ExitCode.DIVERGED, ExitCode.UNTESTABLE):
+            lines.append(f"exit code {code}: {explain_branch(receipt)}")
         elif code == ExitCode.UNTESTABLE and (receipt.gaps or receipt.tape_gap):
             lines.append(f"exit code {code}: not all was written, so nobody knows")
         elif code:
             lines.append(f"exit code {code}: {ExitCode(code).receipt}")
     return "\n".join(lines)
+
+
+def render_branch(branch: BranchAccount) -> list[str]:
+    """Say from where the answers of a branch came, and what it declared."""
+    told = branch.declared
+    if told is None:
+        return []
+    came = (
+        f"came to its point with seq {branch.reached}"
+        if branch.reached
+        else "NEVER CAME TO ITS POINT"
+    )
+    counts = (
+        (branch.before, "from the tape before it"),
+        (branch.after, "from the tape since"),
+        (len(branch.hypothetical), "hypothetical"),
+        (len(branch.sandboxed), "sandboxed"),
+        (len(branch.asked_otherwise), "asked otherwise than the agent did"),
+    )
+    lines = [f"{came}: " + ", ".join(f"{count} {what}" for count, what in counts if count)]
+    changed = ", ".join(map(str, told["changes"]))
+    declared = [f"another {changed} at {branch.at}"] if changed else []
+    declared += [f"{row[0]} live at {row[1]} ({row[2]})" for row in told["live"]]
+    declared += [f"{row[0]} to the sandbox {row[1]} ({row[2]})" for row in told["routes"]]
+    declared += [f"a hypothetical answer to {text}" for text in told["answers"]]
+    return lines + _rows("declared", declared)
+
+
+def explain_branch(receipt: Receipt) -> str:
+    """Say why a branch came to nothing."""
+    at = receipt.branch.at
+    if receipt.limits is not None and receipt.limits.reached:
+        return "a limit was reached, and what would have used more was refused"
+    if receipt.branch.reached is None and receipt.refused:
+        return f"a request before exchange {at} is not as it was recorded"
+    if receipt.refused:
+        return "a request that is not on the tape was refused: nothing that was declared answers it"
+    if receipt.stopped:
+        return "it was stopped"
+    if receipt.branch.reached is None:
+        return f"exchange {at} was never asked for, so nothing was tried"
+    return "not all was written, so nobody knows"
 
 
 def _came_to_nothing(row: Mapping[str, Any]) -> str:
@@ -675,6 +741,10 @@ def _containment(receipt: Receipt) -> str:
     if receipt.contained_but_for:
         unread += f"; not plainly contained: {', '.join(receipt.contained_but_for)}"
     live = receipt.counts["live"]
+    if receipt.branch and (live or receipt.counts["sandboxed"]):
+        boxed = receipt.counts["sandboxed"]
+        went = f"{_times(live, 'request')} went live, {_times(boxed, 'request')} to a sandbox"
+        return f"{kind}: {count} left past the proxy, {went}, as declared{unread}"
     if live:
         sent = _times(live, "request")
         return f"{kind}: {count} left past the proxy, {sent} sent out by live rules{unread}"

@@ -17,7 +17,12 @@ from ...tape.policy.decide import Facts
 from ...tape.records.events import EventKind
 from ..reading.contract_row import ContractRow
 
-_MADE = frozenset({VerdictKind.REFUSED, VerdictKind.STUBBED, VerdictKind.DISCARDED})
+_MADE = frozenset(
+    {
+        *(VerdictKind.REFUSED, VerdictKind.STUBBED, VerdictKind.HYPOTHETICAL),
+        VerdictKind.DISCARDED,
+    }
+)
 
 
 def recheck_contracts(store: Store, run: RunInfo, config: Config) -> Iterator[ContractRow]:

@@ -39,6 +39,8 @@ _ANSWER = 64 * 1024
 Price = Callable[[Exchange, InferenceResponse, str], Decimal | None]
 """What a model call cost, of its exchange, its answer and the model, in US dollars; None where no price is known."""
 _WANTED = (VerdictKind.RECORDED, VerdictKind.SERVED, VerdictKind.LIVE)
+_DECLARED = (VerdictKind.SANDBOXED, VerdictKind.HYPOTHETICAL)
+"""What a branch has declared: no failure, and to be seen all the same."""
 
 
 class Tracer:
@@ -88,8 +90,9 @@ class Tracer:
             steps.append(Step(kind, exchange.seq, "", text, lane=steps[0].lane))
         if exchange.verdict not in _WANTED:
             text = f"{exchange.verdict.value}: {exchange.reason}"
+            failed = exchange.verdict not in _DECLARED
             steps.append(
-                Step(StepKind.POLICY, exchange.seq, "", text, lane=steps[0].lane, failed=True)
+                Step(StepKind.POLICY, exchange.seq, "", text, lane=steps[0].lane, failed=failed)
             )
         self._note_own_host(exchange, steps)
         return early + steps

@@ -31,5 +31,7 @@ class Lookup:
     """Why it is not answered by what was found."""
     recorded: Exchange | None = None
     """What is to be served, read before the cursor moved past it."""
+    asked_otherwise: bool = False
+    """Whether a branch has it asked otherwise than the agent did."""
     made: Made | None = None
     """What is answered after the pattern of the tape, where it does not hold the effect."""

@@ -15,7 +15,7 @@ from ....tape.matching.index import index_digest
 from ....tape.records.events import EventKind
 from ..effect_sinks import SinkQueue
 from ..run_state import OpenRun
-from .run_rules import list_live, note_rules
+from .run_rules import describe_branch, list_live, note_rules
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,9 @@ class RunOpener:
         # Its index may have been replaced meanwhile; from now on it stays for as long as this run is open.
         tape = self._store.runs.reload(tape)
         open_run = make(run, tape)
-        if open_run.policy.live:
+        if open_run.policy.branch is not None:
+            open_run.note(EventKind.NOTED, branch=describe_branch(open_run.policy.branch))
+        elif open_run.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
             open_run.note(EventKind.NOTED, live=list_live(open_run))
         if config.classes.telemetry:

@@ -1,8 +1,11 @@
 """Note in a run's log which rules of the configuration it began with, and which took too long."""
 
+from typing import Any
+
 from ....config import Config, Mode
 from ....tape.canonical.masks import slow
 from ....tape.exchange import RequestClass
+from ....tape.policy.branch import Branch
 from ....tape.records.events import EventKind
 from ..run_state import OpenRun
 
@@ -20,7 +23,7 @@ def note_rules(open_run: OpenRun) -> None:
     ]
     if playing:
         rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
-        rules["live"] = list_live(open_run)
+        rules["live"] = list_live(open_run) if open_run.policy.branch is None else []
     rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if open_run.mode in rule.modes
@@ -32,6 +35,22 @@ def note_rules(open_run: OpenRun) -> None:
 def list_live(open_run: OpenRun) -> list[tuple[str, str | None]]:
     """Give the pattern of each live rule, and the class it is limited to."""
     return [(rule.match.text, only and only.value) for rule, only in open_run.policy.live]
+
+
+def describe_branch(branch: Branch) -> dict[str, Any]:
+    """Give what a branch declares, as its log has it."""
+    changes = {
+        "answer": branch.answer is not None,
+        "system": branch.change is not None and branch.change.system is not None,
+        "request": branch.change is not None and branch.change.patch is not None,
+    }
+    return {
+        "at": branch.at,
+        "changes": [name for name, is_changed in changes.items() if is_changed],
+        "live": [[only.value, rule.match.host, rule.reason] for rule, only in branch.live],
+        "routes": [[route.match.text, route.place, route.reason] for route in branch.routes],
+        "answers": [one.match.text for one in branch.answers],
+    }
 
 
 def _ignored(config: Config) -> list[tuple[str, dict[str, tuple[str, ...]]]]:

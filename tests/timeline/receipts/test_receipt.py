@@ -260,6 +260,8 @@ async def test_what_was_served_is_counted_by_how_it_matched(store: Store) -> Non
         "served": 3,
         "stubbed": 1,
         "live": 1,
+        "sandboxed": 0,
+        "hypothetical": 0,
         "refused": 1,
         "unused": 1,
     }

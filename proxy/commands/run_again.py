@@ -1,0 +1,164 @@
+"""Commands that run an agent again, and otherwise: branch."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import click
+
+from ...config.sections.faults import MOST
+from ...config.values import parse_usd
+from .common import DEFAULT_FILE, options, settings
+from .record_replay import SANDBOX_FILES, find_container_host, in_docker, of_replay
+
+_FILE = click.Path(path_type=Path)
+
+
+class _Usd(click.ParamType[Decimal]):
+    """An amount of money above zero."""
+
+    name = "USD"
+
+    def convert(self, value: object, param: object, ctx: object) -> Decimal:
+        try:
+            return parse_usd(str(value))
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+
+@click.command()
+@options(
+    "config",
+    "store",
+    "ca_dir",
+    "upstream_ca",
+    "allow_model_drift",
+    "determinism",
+    "sleeps",
+    "late",
+    "json",
+    "receipt",
+    "quiet",
+)
+@click.option(
+    "--at",
+    type=int,
+    required=True,
+    metavar="SEQ",
+    help="The point: the exchange of RUN from which on it is another run.",
+)
+@click.option("--answer", type=_FILE, metavar="FILE", help="Answer that exchange with this body.")
+@click.option("--edit", is_flag=True, help="The same, with the recorded answer in your editor.")
+@click.option(
+    "--system",
+    type=_FILE,
+    metavar="FILE",
+    help="Another system prompt, there and from there on; needs --live inference.",
+)
+@click.option(
+    "--request-change",
+    type=_FILE,
+    metavar="FILE",
+    help="A JSON merge patch for that model call; needs --live inference.",
+)
+@click.option(
+    "--live",
+    metavar="CLASS[=HOST,...]",
+    multiple=True,
+    help="From there on, what the tape does not hold of inference or read goes live, at these hosts or those of the tape.",
+)
+@click.option(
+    "--route",
+    "routes",
+    metavar="MATCH=URL",
+    multiple=True,
+    help="Send what the tape does not hold of these requests to a sandbox; may be repeated.",
+)
+@click.option("--reason", metavar="TEXT", help="Why that may leave.")
+@click.option(
+    "--answers",
+    type=_FILE,
+    metavar="FILE",
+    help="YAML of hypothetical answers to what the tape does not hold.",
+)
+@click.option("--cap", type=_Usd(), metavar="USD", help="Most dollars for models, over all runs.")
+@click.option(
+    "--max-calls",
+    type=click.IntRange(1, MOST),
+    metavar="N",
+    help="Most requests that leave, over all runs; by default twice what the tape has.",
+)
+@click.option(
+    "--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Run it so often."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
+@click.option(
+    "--sandbox",
+    metavar="WORD",
+    help="contained (the default), strict (no Unix sockets either), none, or docker.",
+)
+@SANDBOX_FILES
+@click.option(
+    "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
+)
+@in_docker
+@of_replay
+@click.argument("run")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def branch(
+    config_file: Path | None,
+    run: str,
+    command: tuple[str, ...],
+    at: int,
+    answer: Path | None,
+    edit: bool,
+    system: Path | None,
+    request_change: Path | None,
+    live: tuple[str, ...],
+    routes: tuple[str, ...],
+    reason: str | None,
+    answers: Path | None,
+    cap: Decimal | None,
+    max_calls: int | None,
+    times: int,
+    yes: bool,
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    in_place: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND against the tape of RUN up to an exchange, and from there on otherwise."""
+    from ..run_again.declare import Asked
+
+    flags["sandbox"] = "none" if no_sandbox else sandbox
+    if in_place:
+        flags["files"] = "in-place"
+    asked = Asked(at, answer, edit, system, request_change, live, routes, answers, reason)
+    try:
+        asked.check()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    config, _ = settings(config_file, flags)
+    container_host = find_container_host(
+        config.sandbox, config.sandbox.replay, image, variables, volumes
+    )
+    from ..run.launcher import Output
+    from ..run_again.branch import Caps, Repeat, require_command
+    from ..run_again.branch import branch as run_branch
+
+    require_command(config, run, command)
+    return run_branch(
+        config,
+        run,
+        command,
+        Output(as_json, receipt_file, quiet),
+        asked,
+        Repeat(times, yes, Caps(cap, max_calls)),
+        container_host,
+        config_file=config_file or DEFAULT_FILE,
+    )

@@ -1,0 +1,271 @@
+"""`playhead branch`: say what is going to leave and what it may cost, ask, and run the command once or several times."""
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+
+import click
+
+from ...config import Config, Limits
+from ...store import RunInfo, Store
+from ...tape.diff.divergence_types import one_line
+from ...tape.exit_codes import ExitCode
+from ...tape.policy.branch import Branch
+from ...timeline import Receipt
+from ...timeline.cost.render import show_usd
+from ...timeline.reading.call_cost import has_prices
+from ...timeline.receipts.receipt import find_command
+from ..errors import EngineError
+from ..operations.find_tape import choose_recording, get_recording
+from ..operations.open_store import open_store
+from ..operations.restore_archived import restore_runs
+from ..run.launcher import ContainerHost, Output
+from ..run.launcher import branch as run_branch
+from ..standard_streams import print_status
+from .declare import Asked, declare
+from .price import Price, find_price, find_spent, left_of
+
+NO_PRICES = "--cap needs the prices of models, which are not installed"
+_LEAST_CALLS = 10
+"""Calls that a branch may make at least, where no cap is given."""
+_WIDTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What all runs of a branch may use up together."""
+
+    usd: Decimal | None = None
+    calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How often a branch is run, and whether somebody is asked first."""
+
+    times: int = 1
+    yes: bool = False
+    caps: Caps = Caps()
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the runs so far have used."""
+
+    usd: Decimal = Decimal(0)
+    calls: int = 0
+    unpriced: int = 0
+
+    def add(self, price: Price) -> None:
+        """Add what a run has used."""
+        self.usd += price.total.usd
+        self.calls += price.calls
+        self.unpriced += price.total.unpriced
+
+
+def find_tape(store: Store, name: str) -> RunInfo:
+    """Find the recording that a branch leaves. Raises: UnknownRun; RunOpen; StoreError."""
+    if name == "latest":
+        latest = store.runs.find_latest()
+        if latest is None:
+            raise EngineError("there is no sealed recording to branch from", "record one first")
+        return latest
+    return get_recording(store, choose_recording(store, name)[0])
+
+
+def require_command(config: Config, name: str, command: Sequence[str]) -> None:
+    """Refuse to go on without a command; the one of the tape is shown, and never run. Raises: UsageError."""
+    if command:
+        return
+    restore_runs(config, name)
+    with open_store(config, readonly=True) as store:
+        recorded = find_command(store, find_tape(store, name))
+    shown = f" (the tape was recorded with: {one_line(shlex.join(recorded))})" if recorded else ""
+    raise click.UsageError(
+        f"Missing argument '-- COMMAND...': a branch runs the command that you give, and never one of a tape{shown}"
+    )
+
+
+def branch(
+    config: Config,
+    name: str,
+    command: Sequence[str],
+    output: Output,
+    asked: Asked,
+    repeat: Repeat,
+    container_host: ContainerHost | None = None,
+    *,
+    config_file: Path | None = None,
+) -> int:
+    """Run a branch; give the exit code.
+
+    Raises: PlayheadError, before the command is started.
+    """
+    restore_runs(config, name)
+    with open_store(config, readonly=True) as store:
+        tape = find_tape(store, name)
+        declared = declare(store, tape, config, asked)
+        hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
+        price = find_price(store, tape, declared.at, hosts)
+        recorded = find_command(store, tape)
+    caps = _find_caps(repeat, declared, price)
+    for line in announce(tape, declared, price, repeat.times, caps, (command, recorded)):
+        print_status(line)
+    if declared.sends and not repeat.yes:
+        confirm()
+    spent, codes = Spent(), list[int]()
+    for number in range(1, repeat.times + 1):
+        limited = replace(config, limits=limit_run(config.limits, caps, spent))
+        code, receipt = run_branch(
+            limited,
+            tape.id,
+            command,
+            output,
+            declared,
+            container_host,
+            config_file=config_file,
+        )
+        codes.append(code)
+        with open_store(config, readonly=True) as store:
+            spent.add(find_spent(store, store.runs.get(receipt.run)))
+        if declared.sends or repeat.times > 1:
+            print_status(_sum_up(receipt, number, repeat.times, spent, caps))
+        if code in (ExitCode.LEAKED, ExitCode.INTERRUPTED) or _is_reached(receipt, caps, spent):
+            if number < repeat.times:
+                print_status(_left(number, repeat.times))
+            break
+    return _choose_code(codes)
+
+
+def announce(
+    tape: RunInfo,
+    declared: Branch,
+    price: Price,
+    times: int,
+    caps: Caps,
+    commands: tuple[Sequence[str], Sequence[str]],
+) -> Iterator[str]:
+    """Say what is going to happen, before it does.
+
+    commands: the one that is run, and the one that the tape was recorded with, which is not.
+    """
+    at, (command, recorded) = declared.at, commands
+    often = f", {times} times" if times > 1 else ""
+    yield (
+        f"playhead: branch of {tape.id!r} at {at}{often}: what comes before is answered from the tape,"
+        " and nothing of it is sent again"
+    )
+    change = declared.change
+    if declared.answer is not None:
+        yield f"  at {at}: another answer, which is hypothetical ({len(declared.answer.body):,} bytes)"
+    if change is not None and change.system is not None:
+        yield f"  at {at} and after: another system prompt ({len(change.system):,} characters)"
+    if change is not None and change.patch is not None:
+        yield f"  at {at}: another request ({', '.join(map(str, change.patch))})"
+    for rule, kind in declared.live:
+        yield f"  live: {kind.value} at {rule.match.host} ({rule.reason})"
+    for route in declared.routes:
+        yield f"  sandboxed: {one_line(route.match.text)} at {route.place}{route.path} ({route.reason})"
+    for one in declared.answers:
+        yield f"  hypothetical: {one_line(one.match.text)}"
+    if declared.sends:
+        if declared.live:
+            yield f"  price: from there on the tape has of these {price.show(times)}"
+        yield f"  cap: {_show_caps(caps)}"
+    elif not declared.answers:
+        yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
+    yield f"  command: {one_line(shlex.join(command), _WIDTH)}"
+    if recorded and tuple(recorded) != tuple(command):
+        yield f"  recorded with, and not run: {one_line(shlex.join(recorded), _WIDTH)}"
+
+
+def confirm() -> None:
+    """Ask whether to go on. Raises: EngineError, where nobody can be asked or says no."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise EngineError(
+            "something is going to leave, and there is no terminal to ask at",
+            "look at what is declared above, and say --yes",
+        )
+    if not click.confirm("playhead: go on?", err=True):
+        raise EngineError("nothing was run", "")
+
+
+def _find_caps(repeat: Repeat, declared: Branch, price: Price) -> Caps:
+    caps = repeat.caps
+    if caps.usd is not None and not has_prices():
+        raise EngineError(
+            NO_PRICES,
+            "install playhead[prices], or give --max-calls",
+        )
+    if not declared.sends:
+        if caps.usd is not None or caps.calls is not None:
+            raise EngineError(
+                "--cap and --max-calls bound what leaves, and nothing is declared that does",
+                "add --live or --route, or leave them out",
+            )
+        return caps
+    calls = caps.calls
+    if calls is None:
+        calls = max(_LEAST_CALLS, 2 * price.calls) * repeat.times
+    return Caps(caps.usd, calls)
+
+
+def limit_run(limits: Limits, caps: Caps, spent: Spent, calls: int | None = None) -> Limits:
+    """Give the limits of the next run: those of the configuration, and what is left of the caps.
+
+    calls: most that this one may make.
+    """
+    usd = left_of(caps.usd, spent.usd)
+    if caps.calls is not None:
+        calls = max(0, caps.calls - spent.calls)
+    return replace(
+        limits,
+        usd=min((one for one in (limits.usd, usd) if one is not None), default=None),
+        calls=min((one for one in (limits.calls, calls) if one is not None), default=None),
+    )
+
+
+def _is_reached(receipt: Receipt, caps: Caps, spent: Spent) -> bool:
+    if receipt.limits is not None and any(
+        row["limit"] in ("usd", "calls") for row in receipt.limits.reached
+    ):
+        return True
+    used_up = caps.usd is not None and spent.usd >= caps.usd
+    return used_up or (caps.calls is not None and spent.calls >= caps.calls)
+
+
+def _show_caps(caps: Caps) -> str:
+    told = [] if caps.usd is None else [f"{show_usd(caps.usd)} USD"]
+    if caps.calls is not None:
+        told.append(f"{caps.calls:,} calls")
+    return ", ".join(told) + " in all"
+
+
+def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps) -> str:
+    run = f"run {number} of {times}, " if times > 1 else ""
+    child = receipt.ended.child_exit
+    ended = "" if child is None else f", the command ended with {child}"
+    text = f"playhead: {run}{receipt.run!r}{ended}"
+    if caps.calls is not None:
+        left = [f"{max(0, caps.calls - spent.calls):,} calls"]
+        if caps.usd is not None:
+            left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
+        unknown = f" ({spent.unpriced} of unknown price)" if spent.unpriced else ""
+        text += f"; spent so far {spent.calls:,} calls, {show_usd(spent.usd)} USD{unknown}; left {', '.join(left)}"
+    return text
+
+
+def _left(number: int, times: int) -> str:
+    return (
+        f"playhead: stopped after {number} of {times}: a cap was reached, or something is wrong; go on with a higher one and"
+        f" --times {times - number}"
+    )
+
+
+def _choose_code(codes: Sequence[int]) -> int:
+    """Give the code of several runs: the first of ours, else the first of the command's own that is not 0."""
+    ours = next((code for code in codes if code > 120), None)
+    return ours if ours is not None else next((code for code in codes if code), 0)

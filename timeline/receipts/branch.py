@@ -1,0 +1,96 @@
+"""The account of a branch, in its receipt: what it declared, whether it came to its point, and from where each answer came."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...tape.exchange import VerdictKind
+from ...tape.records.events import Event, EventKind
+
+_LISTED = 1000
+"""Most rows of one list; the counts stay exact."""
+_ASKED = ("seq", "method", "url")
+
+
+@dataclass(slots=True)
+class BranchAccount:
+    """What a branch declared and did; empty of a run that is none."""
+
+    declared: Mapping[str, Any] | None = None
+    """None of a run that is no branch."""
+    reached: int | None = None
+    """The request with which it came to its point; None where it did not."""
+    before: int = 0
+    """Answers from the tape before that."""
+    after: int = 0
+    """Answers from the tape since then."""
+    hypothetical: list[dict[str, Any]] = field(default_factory=list)
+    sandboxed: list[dict[str, Any]] = field(default_factory=list)
+    asked_otherwise: list[int] = field(default_factory=list)
+    replaced: set[int] = field(default_factory=set)
+    """Exchanges of the tape whose answers hypothetical ones replaced."""
+
+    def __bool__(self) -> bool:
+        """Say whether the run is a branch."""
+        return self.declared is not None
+
+    @property
+    def at(self) -> int:
+        """The exchange of the tape that is its point."""
+        return 0 if self.declared is None else int(self.declared["at"])
+
+    def take(self, event: Event) -> None:
+        """Take in an event of the run's log."""
+        data = event.data
+        if event.kind is EventKind.NOTED:
+            self.declared = data.get("branch", self.declared)
+            if "branched" in data:
+                self.reached, tape_seq = data["branched"]
+                if self.declared is not None and self.declared["changes"]:
+                    self.replaced.add(tape_seq)
+        elif event.kind is EventKind.VERDICT and not data.get("again"):
+            self._take_verdict(data)
+        elif event.kind is EventKind.INTENT:
+            self._take_intent(data)
+
+    def _take_verdict(self, data: Mapping[str, Any]) -> None:
+        if data["verdict"] == VerdictKind.SERVED.value:
+            self.after += self.reached is not None
+            self.before += self.reached is None
+        elif data["verdict"] == VerdictKind.HYPOTHETICAL.value and len(self.hypothetical) < _LISTED:
+            row = {key: data[key] for key in _ASKED}
+            self.hypothetical.append({**row, "in_place_of": data.get("in_place_of")})
+
+    def _take_intent(self, data: Mapping[str, Any]) -> None:
+        if "sandbox_place" in data and len(self.sandboxed) < _LISTED:
+            row = {key: data[key] for key in (*_ASKED, "request_class", "sandbox_place")}
+            self.sandboxed.append({**row, "reason": data.get("reason", "")})
+        if data.get("asked_otherwise") and len(self.asked_otherwise) < _LISTED:
+            self.asked_otherwise.append(data["seq"])
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Give it as JSON types; None of a run that is no branch."""
+        told = self.declared
+        if told is None:
+            return None
+        return {
+            "at": told["at"],
+            "changes": list(told["changes"]),
+            "declared": {
+                "live": [
+                    dict(zip(("request_class", "host", "reason"), row, strict=True))
+                    for row in told["live"]
+                ],
+                "routes": [
+                    dict(zip(("match", "sandbox_place", "reason"), row, strict=True))
+                    for row in told["routes"]
+                ],
+                "answers": list(told["answers"]),
+            },
+            "reached": self.reached,
+            "served_before": self.before,
+            "served_after": self.after,
+            "hypothetical": self.hypothetical,
+            "sandboxed": self.sandboxed,
+            "asked_otherwise": self.asked_otherwise,
+        }
