@@ -51,7 +51,7 @@ class ExitCode(IntEnum):
             "the run diverged from the tape: a request was refused, stubbed or drifted, the command ended with another"
             " code than while it was recorded, or the run was stopped",
         ),
-        ("`branch`", "a request was refused, by a cap too, or the run was stopped"),
+        ("`ask`, `branch`", "a request was refused, by a cap too, or the run was stopped"),
     )
     UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
     LEAKED = (

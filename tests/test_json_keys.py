@@ -44,6 +44,7 @@ _FOLDERS = {
 }
 _LITERALS = {
     "receipt: rows": ("timeline/receipts/receipt.py",),
+    "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
     "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: hints": (
         "timeline/receipts/unmatched_rules.py",

@@ -14,7 +14,7 @@ from . import store_maintenance as store_care
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
-    again.branch,
+    *(again.branch, again.ask),
     *(
         inspect.runs,
         look_back.show,

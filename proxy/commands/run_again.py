@@ -1,4 +1,4 @@
-"""Commands that run an agent again, and otherwise: branch."""
+"""Commands that run an agent again, or one call of it, and otherwise: branch, ask."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -162,3 +162,38 @@ def branch(
         container_host,
         config_file=config_file or DEFAULT_FILE,
     )
+
+
+@click.command()
+@options("config", "store", "ca_dir", "upstream_ca", "json")
+@click.option("--model", metavar="NAME", help="Ask this model instead of the recorded one.")
+@click.option("--system", type=_FILE, metavar="FILE", help="Ask with this system prompt.")
+@click.option("--edit", is_flag=True, help="Ask what you make of the call in your editor.")
+@click.option("--key-env", metavar="NAME", help="Variable with the key of the provider.")
+@click.option("--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Ask so often.")
+@click.option("--cap", type=_Usd(), metavar="USD", help="Most dollars, over all times.")
+@click.option("--yes", is_flag=True, help="Do not ask you before something is sent.")
+@click.argument("run")
+@click.argument("seq", type=int)
+def ask(
+    config_file: Path | None,
+    run: str,
+    seq: int,
+    model: str | None,
+    system: Path | None,
+    edit: bool,
+    key_env: str | None,
+    times: int,
+    cap: Decimal | None,
+    yes: bool,
+    as_json: bool,
+    **flags: object,
+) -> int:
+    """Send a recorded model call again, without its agent, and show how the answers spread."""
+    config, _ = settings(config_file, flags)
+    from ..run_again.ask import Question
+    from ..run_again.ask import ask as run_ask
+    from ..run_again.branch import Caps, Repeat
+
+    question = Question(seq, model, system, edit, key_env)
+    return run_ask(config, run, question, Repeat(times, yes, Caps(cap)), as_json=as_json)

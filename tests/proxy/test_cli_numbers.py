@@ -19,6 +19,7 @@ _REQUIRED = {
     "file": "nowhere.playhead",
     "path": "$.a",
     "command": "true",
+    "seq": "9",
 }
 """What the other arguments of a command are."""
 

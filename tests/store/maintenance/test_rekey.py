@@ -491,6 +491,7 @@ COMMANDS = [
     (("serve", "--listen", "127.0.0.1:0"), 2),
     (("record", "--", "true"), 2),
     (("replay", "--no-sandbox", "r", "--", "true"), 125),
+    (("ask", "--yes", "r", "1"), 2),
     (("branch", "--no-sandbox", "--at", "1", "r", "--", "true"), 2),
 ]
 

@@ -1,0 +1,150 @@
+"""A recorded model call is sent again without its agent: to its own host, as often as asked, and nothing else is."""
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from aiohttp import web
+
+from playhead.proxy.cli import main
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead
+
+MESSAGES = "/v1/messages"
+SECRET = "sk-ant-api03-Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2"
+
+
+class Model:
+    """A model that says `no` to each third call, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self._numbers = count()
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.asked.append((request.headers.get("x-api-key", ""), body))
+        text = "no" if next(self._numbers) % 3 == 2 else "yes"
+        content = [{"type": "text", "text": text}]
+        usage = {"input_tokens": 10, "output_tokens": 1}
+        head = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"]}
+        return web.json_response(
+            {**head, "content": content, "stop_reason": "end_turn", "usage": usage}
+        )
+
+
+class World(NamedTuple):
+    """A model, and a store with a tape of one call and one read."""
+
+    model: Model
+    origin: Origin
+    store: Path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One recording for all."""
+    folder, model = tmp_path_factory.mktemp("ask"), Model()
+
+    async def read(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    with Origin({MESSAGES: model.answer, "/orders": read}) as origin:
+        agent = folder / "agent.py"
+        agent.write_text(
+            "import sys\n"
+            "from playhead.tests.support.refund_agent import send_by_urllib as send\n"
+            f"fields = {{'x-api-key': {SECRET!r}, 'anthropic-version': '2023-06-01'}}\n"
+            "body = {'model': 'claude-opus-4-5', 'max_tokens': 9, 'system': 'old',"
+            " 'messages': [{'role': 'user', 'content': 'ok?'}]}\n"
+            f"send('POST', sys.argv[1] + {MESSAGES!r}, body, fields)\n"
+            "send('GET', sys.argv[1] + '/orders', None)\n"
+        )
+        words = ("--store", folder / "store", "--run", "tape", "-q", "--")
+        done = playhead("record", *words, sys.executable, agent, origin.url)
+        assert done.returncode == 0, done.stderr
+        assert len(model.asked) == 1
+        yield World(model, origin, folder / "store")
+
+
+def ask(world: World, capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Run the command; give its code, what it printed, and what it said."""
+    world.model.asked.clear()
+    with pytest.raises(SystemExit) as ended:
+        main(["ask", "--store", str(world.store), *map(str, words)])
+    told = capfd.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, told.out, told.err
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+
+
+def test_a_call_is_sent_again_and_its_answers_are_counted(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As it was recorded, with a key of today; the agent's other requests are not sent."""
+    code, out, err = ask(world, capfd, "tape", 1, "--times", 3, "--yes", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["recorded_answer"] == '"yes"'
+    found = {row["answer"]: (row["count"], row["recorded"]) for row in document["answers"]}
+    assert found == {'"yes"': (2, True), '"no"': (1, False)}
+    assert [key for key, _ in world.model.asked] == [SECRET] * 3
+    assert {body["system"] for _, body in world.model.asked} == {"old"}
+    assert len(document["runs"]) == len(set(document["runs"])) == 3
+    assert "/orders" not in "".join(world.origin.requests[2:])
+    assert "is sent to 127.0.0.1 again, 3 times" in err
+    assert "price: as recorded 1 call" in err
+    kept = b"".join(path.read_bytes() for path in world.store.rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept
+
+
+def test_another_model_and_prompt_are_asked(
+    world: World, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """And nothing else of the call is another."""
+    (tmp_path / "new.txt").write_text("new")
+    words = ("tape", 1, "--yes", "--model", "claude-x", "--system", tmp_path / "new.txt")
+    code, out, err = ask(world, capfd, *words)
+    assert code == 0, err
+    ((_, body),) = world.model.asked
+    assert (body["model"], body["system"], body["max_tokens"]) == ("claude-x", "new", 9)
+    assert "1 of 1" in out
+    assert "another model: claude-x" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("tape", 1), "say --yes"),
+        (("tape", 2, "--yes"), "is no call of a model"),
+        (("tape", 9, "--yes"), "has no such exchange"),
+        (("nobody", 1, "--yes"), "nobody"),
+        (("tape", 1, "--yes", "--key-env", "NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
+        (("tape", 1, "--yes", "--edit", "--model", "m"), "edit the whole call"),
+        (("tape", 1, "--yes", "--system", "nowhere.txt"), "cannot be read"),
+        (("tape", 1, "--yes", "--cap", "0"), "no amount of US dollars above 0"),
+        (("tape", 1, "--yes", "--times", "0"), "--times"),
+    ],
+)
+def test_nothing_is_sent_where_something_is_wrong(
+    world: World,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    words: tuple[object, ...],
+    says: str,
+) -> None:
+    """It says what, and the model hears nothing."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = ask(world, capfd, *words)
+    assert (code, says in " ".join(err.split())) == (2, True), err
+    assert out == ""
+    assert world.model.asked == []
