@@ -85,11 +85,13 @@ class Destinations:
                 destination.personal += _personal(exchange, destination.host, bodies)
 
     def _request(self, event: Event, run: RunInfo, agent: str) -> Destination | None:
-        place = split_place(event.data["url"])
+        # What a branch sends to a sandbox is sent there, and not to the host that the agent asked.
+        sandbox = event.data.get("sandbox_place")
+        place = split_place(event.data["url"] if sandbox is None else f"{sandbox}/")
         if place is None:
             return None
         verdict = event.data.get("verdict", "recorded")
-        if verdict in ("served", "stubbed", "discarded"):
+        if verdict in ("served", "stubbed", "hypothetical", "discarded"):
             return None
         found = self._host(place[1].lower(), event, run)
         if verdict in ("refused", "held"):

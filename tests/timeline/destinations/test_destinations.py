@@ -111,3 +111,20 @@ def test_sizes_are_short() -> None:
         "1.5 kB",
         "2.5 MB",
     ]
+
+
+async def test_what_a_branch_sent_to_a_sandbox_counts_there(tmp_path: Path) -> None:
+    """And what was hypothetical was sent to nobody."""
+    found = Destinations()
+    with Store.open(tmp_path / "store") as store:
+        tape = await write_recording(store, "one", [])
+        run = await store.runs.create("one", mode="playback", at_ns=3, parent=tape)
+        refund, inbox = talk().exchanges[3:5]
+        intent = make_intent(refund)
+        place = {"sandbox_place": "http://copy.test:9000"}
+        store.events.append(run.number, Event(intent.kind, intent.at_ns, {**intent.data, **place}))
+        asked = make_intent(inbox)
+        told = {**asked.data, "verdict": "hypothetical", "reason": "given"}
+        store.events.append(run.number, Event(EventKind.VERDICT, asked.at_ns, told))
+        found.add(store, await store.runs.seal(run, reason="enough", at_ns=9))
+    assert {one.host: one.requests for one in found.all()} == {"copy.test": 1}
