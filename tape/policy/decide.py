@@ -480,11 +480,11 @@ def _decide_in_branch(
         return Decision(Action.REFUSE, text, BRANCH)
     given = policy.find_hypothetical(facts)
     if given is not None:
-        text = f"not on tape; hypothetical, as given for {given.match.text!r}"
+        text = f"not on tape; as given for {given.match.text!r}"
         return Decision(Action.STUB, text, f"{BRANCH} {given.match.text}", answer=given.answer)
     route = policy.find_route(facts)
     if route is not None:
-        text = f"not on tape; sandboxed at {route.place}: {route.reason}"
+        text = f"not on tape; sent to the sandbox {route.place}: {route.reason}"
         out = Decision(Action.LIVE, text, f"{BRANCH} {route.match.text}", route=route)
         return _let_out(out, facts, policy, constraints)
     live = policy.find_live(facts)

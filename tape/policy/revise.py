@@ -143,7 +143,7 @@ class Supposed(NamedTuple):
     @property
     def text(self) -> str:
         """In one line."""
-        return f"hypothetical, in the place of the answer of tape seq {self.seq}"
+        return f"in the place of the answer of tape seq {self.seq}"
 
 
 class Ruled(NamedTuple):

@@ -74,8 +74,8 @@ def facts(what: str, kind: RequestClass) -> Facts:
         (CHAT, INFERENCE, DRIFTED, BEHIND, "live", "a fix"),
         (CHAT, INFERENCE, EXHAUSTED, BEHIND, "live", "a fix"),
         ("GET https://docs.test/a", READ, NEVER, BEHIND, "live", "fresh docs"),
-        (REFUND, EFFECT, NEVER, BEHIND, "sandboxed", "sandboxed at http://127.0.0.1:9000: a copy"),
-        (ORDER, READ, NEVER, BEHIND, "hypothetical", "hypothetical, as given for"),
+        (REFUND, EFFECT, NEVER, BEHIND, "sandboxed", "sent to the sandbox http://127.0.0.1:9000: a copy"),
+        (ORDER, READ, NEVER, BEHIND, "hypothetical", "not on tape; as given for"),
         # What was not is refused by name, and never goes live.
         ("POST https://api.anthropic.com/v1/messages", INFERENCE, NEVER, BEHIND, "refused", "declares nothing that answers it"),
         (CHAT, EFFECT, NEVER, BEHIND, "refused", "declares nothing"),
@@ -138,7 +138,7 @@ def test_another_answer_at_the_point_is_called_hypothetical() -> None:
     served = decide(facts(CHAT, INFERENCE), Mode.PLAYBACK, Policy.of(Config(), BRANCH), HIT, BEFORE)
     made = revise(served, Supposed(Seq(7), ANSWER))
     assert (made.verdict, made.answer) == (VerdictKind.HYPOTHETICAL, ANSWER)
-    assert made.reason == "hypothetical, in the place of the answer of tape seq 7"
+    assert made.reason == "in the place of the answer of tape seq 7"
 
 
 def test_a_branch_comes_to_its_point_once() -> None:
