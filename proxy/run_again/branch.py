@@ -32,6 +32,8 @@ NO_PRICES = "--cap needs the prices of models, which are not installed"
 _LEAST_CALLS = 10
 """Calls that a branch may make at least, where no cap is given."""
 _WIDTH = 200
+_OWN = 120
+"""Highest code of a command's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def branch(
             if number < repeat.times:
                 print_status(_left(number, repeat.times))
             break
-    return _choose_code(codes)
+    return choose_code(codes)
 
 
 def announce(
@@ -265,7 +267,7 @@ def _left(number: int, times: int) -> str:
     )
 
 
-def _choose_code(codes: Sequence[int]) -> int:
+def choose_code(codes: Sequence[int]) -> int:
     """Give the code of several runs: the first of ours, else the first of the command's own that is not 0."""
-    ours = next((code for code in codes if code > 120), None)
+    ours = next((code for code in codes if code > _OWN), None)
     return ours if ours is not None else next((code for code in codes if code), 0)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from playhead.tape.policy.branch import (
 )
 from playhead.tests.support import refund_agent
 from playhead.tests.support.branch_cases import ASKED, WORDS, Asked, Request, Words
+from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead, read_json
@@ -426,3 +428,74 @@ def test_a_cap_ends_it_and_says_what_is_left(quiet: World, tmp_path: Path) -> No
     assert "spent so far 3 calls" in done.stderr
     assert "left 0 calls" in done.stderr
     assert "stopped after 2 of 3" in done.stderr
+
+
+# ---- the bars ------------------------------------------------------------------------------------------
+
+STEPS, AT, VARIANTS = (100, 92, 100) if FULL else (30, 28, 2)
+PREFIX, PREFIX_S = 27, 0.25
+
+
+@pytest.fixture(scope="module")
+def long(world: World) -> World:
+    """A tape of a hundred model calls, each with the answer to the one before."""
+    with Store.open(world.store) as store:
+        asked = [
+            ask(_step(number), _say(number), _chat_url(world)) for number in range(1, STEPS + 1)
+        ]
+        record_run(store, "long", asked)
+    return world
+
+
+def _chat_url(world: World) -> str:
+    return f"{world.shop.url}{CHAT}"
+
+
+def _step(number: int, last: str = "") -> dict[str, Any]:
+    messages = [{"role": "user", "content": f"step {number}: {last or number - 1}"}]
+    return {"model": "gpt-4o", "messages": messages}
+
+
+def _say(number: int) -> dict[str, Any]:
+    message = {"role": "assistant", "content": str(number)}
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+
+def _walk(made: Branched, steps: int = STEPS) -> None:
+    """Ask step after step, each with what was said last."""
+    last = ""
+    for number in range(1, steps + 1):
+        status, said = made.send(Request(f"POST {CHAT}", _step(number, last)))
+        assert status == 200, said
+        last = said["choices"][0]["message"]["content"] or "another"
+
+
+async def test_variants_of_one_step_send_what_comes_after_it_and_nothing_before(
+    long: World,
+) -> None:
+    """A hundred variants at step 92 of 100 make 900 calls of 10,000, counted at the upstream."""
+    long.shop.requests.clear()
+    async with branched(long, Branch(Seq(AT))) as made:
+        made.running.registry.name_sole_run("long")
+        for number in range(VARIANTS):
+            change = RequestChange(patch={"temperature": number / 100})
+            made.running.registry.branch = Branch(
+                Seq(AT), (live(RequestClass.INFERENCE),), change=change
+            )
+            await made.do(_walk, made)
+            receipt = await made.end()
+            assert receipt.to_json()["branch"]["served_before"] == AT - 1
+    assert long.shop.requests == [f"POST {CHAT}"] * ((STEPS - AT + 1) * VARIANTS)
+
+
+async def test_a_prefix_is_served_at_once(long: World) -> None:
+    """27 steps take a quarter of a second in all, of processing time: the machine may be busy."""
+    async with branched(long, Branch(Seq(PREFIX + 1))) as made:
+        made.running.registry.name_sole_run("long")
+        await made.do(_walk, made, PREFIX)  # the first run reads what it needs
+        await made.end()
+        begun = time.process_time()
+        await made.do(_walk, made, PREFIX)
+        took = time.process_time() - begun
+        await made.end()
+    assert took < PREFIX_S * (1 if FULL else 4), took
