@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import anthropic
-import httpx
 import httpx2
 import openai
 
@@ -32,9 +31,9 @@ def streamed(url: str, body: Any, recorded: Response, asked: Any = None) -> Answ
 
 def openai_client(made: Answer) -> openai.OpenAI:
     """A client that is answered so."""
-    given = httpx.Response(200, headers=dict(made.headers), content=made.body)
-    transport = httpx.MockTransport(lambda _: given)
-    return openai.OpenAI(api_key="x", http_client=httpx.Client(transport=transport))
+    given = httpx2.Response(200, headers=dict(made.headers), content=made.body)
+    transport = httpx2.MockTransport(lambda _: given)
+    return openai.OpenAI(api_key="x", http_client=httpx2.Client(transport=transport))
 
 
 def test_openai_reads_a_chat() -> None:

@@ -15,7 +15,7 @@ def run(number: int, name: str, parent: int = 0) -> RunInfo:
         id=RunId(name),
         mode=mode,
         created_ns=number,
-        parent="a" if parent else None,
+        parent=RunId("a") if parent else None,
         parent_number=parent,
         labels=("ok",) if number == 1 else (),
     )
