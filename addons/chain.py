@@ -6,6 +6,7 @@ from .assign_run import Identify, Leave
 from .attempts.own_ports import PassOwnPorts
 from .attempts.watch import Attempts
 from .bidirectional_streaming import Bidirectional
+from .branching.hold_at_break import HoldAtBreak
 from .branching.send_to_sandbox import SendToSandbox
 from .contract import Contract, ReportContractViolation
 from .control import Control
@@ -33,6 +34,7 @@ def chain(registry: RunRegistry, attempts: Attempts, stdio_servers: StdioServers
         Tunnels(registry),
         Contract(),
         Decide(registry),
+        HoldAtBreak(registry),
         ReportContractViolation(),
         Control(stdio_servers),
         Gate(registry),

@@ -36,6 +36,7 @@ from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.redaction.redactor import Redactor
+from .lifecycle.breaks import Breaks
 from .lifecycle.client_groups import ClientGroups, Group, Processes, find_address
 from .lifecycle.hooks import RunHooks
 from .lifecycle.run_opener import RunOpener
@@ -108,6 +109,8 @@ class RunRegistry:
         """Knows where the command's own programs listen; None where there is no command of ours."""
         self.branch: Branch | None = None
         """What the next playbacks declare, where they are branches."""
+        self.breaks: Breaks | None = None
+        """The breakpoints of playbacks; None without any."""
         self._store = store
         self._redactor = redactor
         self._groups = ClientGroups(processes, lambda: self.open)

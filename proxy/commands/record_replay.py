@@ -13,9 +13,11 @@ from ...tape.exit_codes import ExitCode
 from .common import DEFAULT_FILE, complain, options, reading, settings
 
 if TYPE_CHECKING:
+    from ...tape.policy.breakpoints import Breakpoint
     from ..capture.prefork import Prefork
     from ..docker.sandbox import DockerPlace
     from ..run.early import Early
+    from ..run.launcher import Breaking
 
 _OUTSIDE = ("auto", "notify", "none")
 """Words of `sandbox.record` for which there is no sandbox."""
@@ -25,6 +27,25 @@ SANDBOX_FILES = click.option(
     default=None,
     help="In the sandbox show the working folder and the system alone (bubblewrap).",
 )
+
+
+BREAKS = click.option(
+    "--break",
+    "breaks",
+    metavar="POINT",
+    multiple=True,
+    help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
+)
+
+
+def read_breaks(texts: tuple[str, ...]) -> "tuple[Breakpoint, ...]":
+    """Read breakpoints. Raises: UsageError."""
+    from ...tape.policy.breakpoints import parse_breakpoint
+
+    try:
+        return tuple(map(parse_breakpoint, texts))
+    except ValueError as error:
+        raise click.UsageError(f"--break: {error}") from None
 
 
 def of_replay[F: Callable[..., Any]](function: F) -> F:
@@ -220,6 +241,7 @@ def record(
 )
 @in_docker
 @of_replay
+@BREAKS
 @click.option(
     "--like",
     is_flag=True,
@@ -239,6 +261,7 @@ def replay(
     variables: tuple[str, ...],
     volumes: tuple[str, ...],
     in_place: bool,
+    breaks: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
@@ -250,6 +273,9 @@ def replay(
         raise click.UsageError("Missing argument 'RUN': name a recording, or give --like")
     if not command:
         raise click.UsageError("Missing argument '-- COMMAND...'.")
+    points = read_breaks(breaks)
+    if points and like:
+        raise click.UsageError("--break holds the replay of a RUN that is named; leave out --like")
     try:
         config, _ = settings(config_file, flags)
         container_host = find_container_host(
@@ -257,6 +283,7 @@ def replay(
         )
         if named:
             _restore_tape(config, named[0])  # before a mistyped store is made
+        breaking = begin_breaking(points)
         with _begun(config.sandbox.replay if named else "none", config, command) as early:
             from ..run.launcher import Output, replay_like
             from ..run.launcher import replay as run_replay
@@ -272,11 +299,23 @@ def replay(
                     container_host,
                     config_file=file,
                     early=early,
+                    breaking=breaking,
                 )
         return replay_like(config, command, output, container_host, config_file=file)
     except PlayheadError as error:
         complain(error)
         return ExitCode.UNTESTABLE
+
+
+def begin_breaking(points: "tuple[Breakpoint, ...]") -> "Breaking | None":
+    """Take standard input for the prompt at breakpoints, before anything is started; None without any."""
+    if not points:
+        return None
+    from ..run.break_prompt import take_stdin
+    from ..run.launcher import Breaking
+    from ..run_again.declare import edit_text
+
+    return Breaking(points, take_stdin(), edit_text)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Commands that run an agent again, or one call of it, and otherwise: branch, ask."""
 
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import click
@@ -8,7 +9,15 @@ import click
 from ...config.sections.faults import MOST
 from ...config.values import parse_usd
 from .common import DEFAULT_FILE, options, settings
-from .record_replay import SANDBOX_FILES, find_container_host, in_docker, of_replay
+from .record_replay import (
+    BREAKS,
+    SANDBOX_FILES,
+    begin_breaking,
+    find_container_host,
+    in_docker,
+    of_replay,
+    read_breaks,
+)
 
 _FILE = click.Path(path_type=Path)
 
@@ -102,6 +111,7 @@ class _Usd(click.ParamType[Decimal]):
 )
 @in_docker
 @of_replay
+@BREAKS
 @click.argument("run")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def branch(
@@ -130,6 +140,7 @@ def branch(
     variables: tuple[str, ...],
     volumes: tuple[str, ...],
     in_place: bool,
+    breaks: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run COMMAND against the tape of RUN up to an exchange, and from there on otherwise."""
@@ -143,6 +154,11 @@ def branch(
         asked.check()
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    points = read_breaks(breaks)
+    if points and times > 1:
+        raise click.UsageError(
+            "--break holds one run, in which somebody answers; leave out --times"
+        )
     config, _ = settings(config_file, flags)
     container_host = find_container_host(
         config.sandbox, config.sandbox.replay, image, variables, volumes
@@ -161,6 +177,7 @@ def branch(
         Repeat(times, yes, Caps(cap, max_calls)),
         container_host,
         config_file=config_file or DEFAULT_FILE,
+        begin_breaking=partial(begin_breaking, points),
     )
 
 

@@ -17,12 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ...addons.run.lifecycle.breaks import Breaks, HeldAtBreak
 from ...addons.run.run_state import OpenRun
+from ...addons.stop import stop_run
 from ...config import Config, Control, Listen, Mode, OnFull
 from ...config.profiles.command_programs import find_fitting
 from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
+from ...tape.policy.breakpoints import Breakpoint
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
@@ -141,14 +144,18 @@ def replay(
     *,
     config_file: Path | None = None,
     early: "Early | None" = None,
+    breaking: "Breaking | None" = None,
 ) -> int:
     """Run a command against a tape; give 0 to 120 of its own, or the code that says what was wrong.
 
     config_file: where the configuration stands, or would.
     early: what was begun for it already; whoever began it closes it.
+    breaking: where it is held.
     Raises: PlayheadError, before the command is started.
     """
-    wanted = _Wanted(run, command, output, container_host, config_file, early=early)
+    wanted = _Wanted(
+        run, command, output, container_host, config_file, early=early, breaking=breaking
+    )
     return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
 
 
@@ -161,6 +168,7 @@ def branch(
     container_host: ContainerHost | None = None,
     *,
     config_file: Path | None = None,
+    breaking: "Breaking | None" = None,
 ) -> tuple[int, Receipt]:
     """Run a command against a tape up to a point, and from there as is declared; give what `replay` does, and the receipt.
 
@@ -168,7 +176,14 @@ def branch(
     """
     made: list[Receipt] = []
     wanted = _Wanted(
-        run, command, output, container_host, config_file, branch=declared, told=made.append
+        run,
+        command,
+        output,
+        container_host,
+        config_file,
+        branch=declared,
+        told=made.append,
+        breaking=breaking,
     )
     code = _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
     return code, made[0]
@@ -199,6 +214,16 @@ def for_command(config: Config, command: Sequence[str]) -> Config:
     return replace(config, profiles=own, profiles_off=(*config.profiles_off, *off))
 
 
+class Breaking(NamedTuple):
+    """Where a command is held, and who is asked then."""
+
+    points: tuple[Breakpoint, ...]
+    stdin: int
+    """Descriptor of the standard input on which somebody answers."""
+    edit: Callable[[bytes, str], bytes]
+    """Has a person edit a text."""
+
+
 class _Wanted(NamedTuple):
     """What is to be run, and where."""
 
@@ -217,6 +242,8 @@ class _Wanted(NamedTuple):
     """What it declares, where it is a branch."""
     told: Callable[[Receipt], None] = lambda _: None
     """Given the receipt."""
+    breaking: Breaking | None = None
+    """Where it is held, and who is asked then."""
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
@@ -263,7 +290,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         sandboxed, job = await _prepare(
             runtime, config, wanted, preload_bundle, stack, search, work
         )
-        child = _Child(job, runtime.registry.hurry)
+        child = _Child(job, runtime.registry.hurry, is_alone=wanted.breaking is not None)
         # What was prepared in the working folder is none of the command's.
         before, folder = await asyncio.gather(for_clock, asyncio.to_thread(work.look))
         stdout = stack.enter_context(Stdout())
@@ -279,7 +306,11 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         shown = runtime.registry.redactor().redact_command(command) if is_guess else ()
         task = TaskWatch(runtime, run, shown) if is_guess else None
         try:
-            async with _keeping(runtime, config, preload_bundle), _watching_task(task, child):
+            async with (
+                _keeping(runtime, config, preload_bundle),
+                _watching_task(task, child),
+                _breaking(runtime, wanted.breaking, child),
+            ):
                 code = await child.wait()
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
@@ -365,6 +396,34 @@ async def _watching_task(task: TaskWatch | None, child: "_Child") -> AsyncIterat
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
+
+
+@contextlib.asynccontextmanager
+async def _breaking(
+    runtime: Runtime, breaking: Breaking | None, child: "_Child"
+) -> AsyncIterator[None]:
+    """Hold the command at breakpoints while it runs, and ask what becomes of it."""
+    if breaking is None:
+        yield
+        return
+    from .break_prompt import BreakPrompt
+
+    breaks, registry = Breaks(breaking.points), runtime.registry
+
+    async def quit_run(held: HeldAtBreak) -> None:
+        open_run = held.pending.open_run
+        await stop_run(registry, open_run, by="breakpoint", pid=os.getpid(), reason="quit")
+        child.send(signal.SIGTERM)
+
+    breaks.on_quit = quit_run
+    remote = runtime.config.control.listen is not None and not os.isatty(breaking.stdin)
+    prompt = BreakPrompt(breaks, breaking.stdin, breaking.edit, remote=remote)
+    registry.breaks = breaks
+    try:
+        async with prompt.asking():
+            yield
+    finally:
+        breaks.disable()
 
 
 def _find_command(child: "_Child") -> list[Process]:
@@ -755,11 +814,13 @@ class _CapturedJob:
 class _Child:
     """The command, with the signals that we get and the terminal that we have."""
 
-    def __init__(self, job: _Job, hurry: Callable[[], None]) -> None:
+    def __init__(self, job: _Job, hurry: Callable[[], None], *, is_alone: bool = False) -> None:
         """Prepare; nothing is started yet.
 
         hurry: called on signals to end that come when the command has ended already.
+        is_alone: whether it is not given the terminal, which is needed here.
         """
+        self._is_alone = is_alone
         self._job = job
         self._hurry = hurry
         self.pid: int | None = None
@@ -781,7 +842,7 @@ class _Child:
 
         A command that is stopped at a terminal takes us with it, as any shell's job stops whole.
         """
-        with _terminal_for(self.pid) as terminal:
+        with _terminal_for(None if self._is_alone else self.pid) as terminal:
             while isinstance(ended := await self._job.wait(), _Stopped):
                 if terminal is not None and ended.by in _STOPPED_AT_TERMINAL:
                     terminal.suspend()

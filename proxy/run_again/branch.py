@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..errors import EngineError
 from ..operations.find_tape import choose_recording, get_recording
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
-from ..run.launcher import ContainerHost, Output
+from ..run.launcher import Breaking, ContainerHost, Output
 from ..run.launcher import branch as run_branch
 from ..standard_streams import print_status
 from .declare import Asked, declare
@@ -101,9 +101,11 @@ def branch(
     container_host: ContainerHost | None = None,
     *,
     config_file: Path | None = None,
+    begin_breaking: Callable[[], Breaking | None] = lambda: None,
 ) -> int:
     """Run a branch; give the exit code.
 
+    begin_breaking: called once nobody is asked any more, as it takes standard input; gives where the command is held.
     Raises: PlayheadError, before the command is started.
     """
     restore_runs(config, name)
@@ -118,7 +120,7 @@ def branch(
         print_status(line)
     if declared.sends and not repeat.yes:
         confirm()
-    spent, codes = Spent(), list[int]()
+    spent, codes, breaking = Spent(), list[int](), begin_breaking()
     for number in range(1, repeat.times + 1):
         limited = replace(config, limits=limit_run(config.limits, caps, spent))
         code, receipt = run_branch(
@@ -129,6 +131,7 @@ def branch(
             declared,
             container_host,
             config_file=config_file,
+            breaking=breaking,
         )
         codes.append(code)
         with open_store(config, readonly=True) as store:

@@ -37,6 +37,11 @@ def read_plain_answer(recorded: Exchange) -> bytes:
     return json.dumps(tree, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
+def make_answer(body: bytes) -> Answer:
+    """Give an answer with this body to a request that is not on the tape."""
+    return _answer(200, _JSON if find_json(body) is not None else (), body)
+
+
 def edit_answer(recorded: Exchange, body: bytes) -> Answer:
     """Give the answer with this body in the place of the one that was recorded.
 
@@ -46,8 +51,7 @@ def edit_answer(recorded: Exchange, body: bytes) -> Answer:
         raise ValueError(f"$: the answer has {len(body)} bytes; expected at most {MAX_BYTES}")
     request, response = recorded.request, recorded.response
     if response is None or response.spilled is not None:
-        kept = _JSON if find_json(body) is not None else ()
-        return _answer(200, kept, body)
+        return make_answer(body)
     if response.status in (204, 205, 304) and body.strip():
         raise ValueError(f"$: the recorded answer has status {response.status}, which has no body")
     fields = tuple(

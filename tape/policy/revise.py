@@ -8,7 +8,7 @@
 | `Unreadable`   | `decide.py`                   | REFUSE: the recorded exchange cannot be read                 |
 | `Unsearched`   | `decide.py`                   | REFUSE: the recorded answer was not kept whole               |
 | `Disagreement` | `decide.py`                   | REFUSE: another credential or run id than the recorded one   |
-| `Supposed`     | `deciding/branching.py`       | STUB with the hypothetical answer that the branch has there  |
+| `Supposed`     | `deciding/lookup.py`, `branching/hold_at_break.py` | STUB with the hypothetical answer that was given for it |
 | `Ruled`        | `gate.py`                     | what the gate held it from, if it was approved; else REFUSE  |
 | `Injected`     | `faults/inject.py`            | the same, and its reason names the fault                     |
 | `Refused`      | see `Cause`                   | REFUSE                                                       |
@@ -135,14 +135,17 @@ class Disagreement(NamedTuple):
 
 
 class Supposed(NamedTuple):
-    """It is at the point of a branch that gives another answer there than the tape."""
+    """It is at the point of a branch, or held at a breakpoint, and is given another answer there."""
 
-    seq: Seq
+    seq: Seq | None
+    """Of the exchange whose answer it replaces; None where there is none."""
     answer: Answer
 
     @property
     def text(self) -> str:
         """In one line."""
+        if self.seq is None:
+            return "given for a request that is not on the tape"
         return f"in the place of the answer of tape seq {self.seq}"
 
 

@@ -543,6 +543,7 @@ def exit_code(receipt: Receipt) -> int:
         or receipt.drifted
         or receipt.refused
         or receipt.counts["stubbed"]
+        or receipt.counts["hypothetical"]
         or receipt.stopped
     ):
         return ExitCode.DIVERGED

@@ -41,6 +41,10 @@ class Held:
         self.delayed = asyncio.Event()
         return self.delayed
 
+    def go_on(self) -> None:
+        """Delay it no longer; it may be delayed again."""
+        self.delayed = None
+
     def ask(self, approval: PendingApproval) -> None:
         """Hold it until somebody has decided; nobody is asked where its client has left before."""
         self.approval = approval

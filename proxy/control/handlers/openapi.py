@@ -47,6 +47,20 @@ _GATE = {
     "now_ns": _COUNT,
 }
 
+_BREAK = {
+    "id": _TEXT,
+    "seq": _COUNT,
+    "tape_seq": {"type": ["integer", "null"], "description": "Of the exchange that answers it."},
+    "why": {**_TEXT, "description": "The breakpoint, or `step`."},
+    "method": _TEXT,
+    "url": _TEXT,
+    "verdict": _TEXT,
+    "reason": _TEXT,
+    "body": _TEXT,
+    "since_ns": _COUNT,
+    "now_ns": _COUNT,
+}
+
 SCHEMAS: dict[str, Any] = {
     "Run": _object(
         id=_TEXT,
@@ -65,6 +79,9 @@ SCHEMAS: dict[str, Any] = {
         gates={"type": "array", "items": {"$ref": "#/components/schemas/Gate"}}, held=_COUNT
     ),
     "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
+    "Break": _object(**_BREAK),
+    "Breaks": _object(breaks={"type": "array", "items": {"$ref": "#/components/schemas/Break"}}),
+    "Commanded": _object(**_BREAK, command={"enum": ["step", "continue", "answer", "quit"]}),
     "Health": _object(status={"const": "ok"}),
     "Ready": _object(
         status={"enum": ["ready", "not ready"]},

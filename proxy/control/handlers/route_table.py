@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from ..http.route import Route
-from . import gates, health, metrics, pages, runs
+from . import breaks, gates, health, metrics, pages, runs
 from .openapi import Describe
 
 _RUN = "/v1/runs/{id}"
 _GATE = "/v1/gates/{id}"
+_BREAK = "/v1/breaks/{id}"
 _OF_A_RUN = {404: "Problem"}
 _OF_AN_OPEN_RUN = {404: "Problem", 409: "Problem", 503: "Problem"}
 
@@ -65,6 +66,47 @@ _ROUTES = (
         gates.deny,
         {200: "Ruled", 409: "Problem"},
         body={"digest": gates.DIGEST, "reason": gates.REASON, "via": gates.VIA},
+    ),
+    Route(
+        "GET",
+        "/v1/breaks",
+        "listBreaks",
+        "What is held at breakpoints, oldest first.",
+        breaks.list_breaks,
+        {200: "Breaks"},
+    ),
+    Route(
+        "POST",
+        f"{_BREAK}/step",
+        "step",
+        "Let a request that is held go on, and hold the next one.",
+        breaks.step,
+        {200: "Commanded", 409: "Problem"},
+    ),
+    Route(
+        "POST",
+        f"{_BREAK}/continue",
+        "continue",
+        "Let a request that is held go on, up to the next breakpoint.",
+        breaks.go_on,
+        {200: "Commanded", 409: "Problem"},
+    ),
+    Route(
+        "POST",
+        f"{_BREAK}/answer",
+        "answer",
+        "Give a request that is held another answer.",
+        breaks.answer,
+        {200: "Commanded", 409: "Problem"},
+        body={"answer": breaks.ANSWER},
+    ),
+    Route(
+        "POST",
+        f"{_BREAK}/quit",
+        "quit",
+        "Stop the run of a request that is held.",
+        breaks.quit_run,
+        {200: "Commanded", 409: "Problem"},
     ),
     Route(
         "GET",
