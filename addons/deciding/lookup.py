@@ -158,7 +158,9 @@ class TapeLookup:
     def _may_leave(self) -> bool:
         """Say whether a branch, which is past its point, sends what its tape does not hold."""
         policy, facts = self._policy, self._pending.facts
-        if not self._playback.point.reached or policy.find_hypothetical(facts) is not None:
+        if policy.branch is None or self._playback.find_awaited() is not None:
+            return False
+        if policy.find_hypothetical(facts) is not None:
             return False
         return policy.find_route(facts) is not None or policy.find_live(facts) is not None
 
@@ -172,7 +174,7 @@ class TapeLookup:
         """Say whether a model call comes behind a point at which the system prompt was changed."""
         point = self._playback.point
         change = point.branch.change if point.branch is not None else None
-        if change is None or change.system is None or not point.reached:
+        if change is None or change.system is None or self._playback.find_awaited() is not None:
             return False
         return self._kind is RequestClass.INFERENCE
 
@@ -209,17 +211,17 @@ class TapeLookup:
         pending.find(Lookup(Unknown(), asked_otherwise=True))
         await _wait(let_out_live(pending, self._request, fingerprint, Unknown()))
 
-    def _leave_tape(self, branch: Branch, recorded: Exchange) -> Awaitable[None] | None:
+    async def _leave_tape(self, branch: Branch, recorded: Exchange) -> None:
         """Do what a branch declares for its point, which has just been asked for."""
-        pending = self._pending
+        pending, playback = self._pending, self._playback
         pending.open_run.note(EventKind.NOTED, branched=[pending.seq, recorded.seq])
+        first = Seq(0) if branch.alone else recorded.seq
+        playback.point.wait_for(await asyncio.to_thread(playback.find_each_time, first))
         if branch.answer is not None:
             pending.find(replace(pending.lookup, recorded=None))
             pending.revise(Supposed(recorded.seq, branch.answer))
-            return None
-        if branch.change is not None:
-            return self._ask_at_point(branch.change, recorded)
-        return None
+        elif branch.change is not None:
+            await self._ask_at_point(branch.change, recorded)
 
     async def _ask_at_point(self, change: RequestChange, recorded: Exchange) -> None:
         if change.system is not None:

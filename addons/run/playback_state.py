@@ -19,6 +19,7 @@ from ...config import Config
 from ...store import LogCorrupt, RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import DEFAULT_IGNORE, Rules, compile_rules, raw_key
 from ...tape.canonical.identify import Identifier
+from ...tape.classify.background_reads import find_background_read, is_poll
 from ...tape.diff.nearest import Endpoints
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq
 from ...tape.headers.recorded_values import RecordedValues
@@ -269,6 +270,24 @@ class PlaybackState:
             if one.fingerprint == fingerprint or (self._reindexed is not None and same):
                 return one.seq
         return None
+
+    def find_awaited(self) -> Seq | None:
+        """Find what a branch has still to be asked for before anything may leave. Loop."""
+        return self.point.find_awaited(self.cursor.served)
+
+    def find_each_time(self, before: Seq) -> frozenset[Seq]:
+        """Find the exchanges before one that are asked for each time: no telemetry, tunnels, nor what threads read by chance. Blocks."""
+        found = set()
+        for seq in self._store.exchanges.seqs(self.tape):
+            recorded = self.read_recorded(seq) if seq < before else None
+            if recorded is None or recorded.request.method == "CONNECT" or is_poll(recorded):
+                continue
+            now = reclassify(recorded, self._config.classes)
+            if now.request_class is not RequestClass.TELEMETRY and not find_background_read(
+                now.request
+            ):
+                found.add(seq)
+        return frozenset(found)
 
     async def read_values(self) -> None:
         """Have the agreement know the credentials of the whole tape. Loop."""

@@ -52,8 +52,8 @@ def decide_on(
 ) -> Decision:
     """Decide on a request; what the reason quotes of it is without its secrets."""
     open_run = pending.open_run
-    if open_run.playback is not None and open_run.playback.point.reached:
-        now = replace(now, branched=True)
+    if open_run.playback is not None and policy.branch is not None:
+        now = replace(now, awaited=open_run.playback.find_awaited())
     decision = decide(pending.facts, open_run.mode, policy, found, now)
     if pending.facts.ways.plain:
         return decision

@@ -117,7 +117,7 @@ def _prepare(store: Store, config: Config, name: str, question: Question) -> _Pr
     shown = f"[{host}]" if ":" in host else host
     rule = LiveRule(parse_match(f"* *://{shown}"), _REASON)
     at = _find_first(store, tape, recorded)
-    branch = Branch(at, ((rule, RequestClass.INFERENCE),), change=change)
+    branch = Branch(at, ((rule, RequestClass.INFERENCE),), change=change, alone=True)
     return _Prepared(tape, recorded, branch, with_credential(recorded, question.key_env))
 
 

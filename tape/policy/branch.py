@@ -1,6 +1,7 @@
 """What a branch declares: a playback that leaves its tape from one exchange on, its point.
 
-1. Until the exchange at the point has been asked for, everything is answered from the tape, and nothing is sent.
+1. Until the exchange at the point has been asked for, and all that come before it, everything is answered from the tape, and
+   nothing is sent.
 2. Then the tape still answers what it holds. What it does not hold is answered as was declared, the first of: a hypothetical
    answer, a sandbox, the upstream itself for a class that goes live. What was not declared is refused.
 3. Effects never go live. They may go to a sandbox.
@@ -81,6 +82,8 @@ class Branch:
     answer: Answer | None = None
     """What is answered at the point; None for what the tape has."""
     change: RequestChange | None = None
+    alone: bool = False
+    """Whether the exchange at the point is all that is asked: nothing that comes before it is waited for."""
 
     @property
     def sends(self) -> bool:
@@ -95,15 +98,31 @@ class BranchPoint:
         """Begin before it; None for a playback that is no branch."""
         self.branch = branch
         self.reached = False
+        """Whether it has, and it is known what comes before it."""
+        self._came = False
         self.system: str | None = None
         """The system prompt that was recorded at the point."""
+        self._left: frozenset[Seq] = frozenset()
+        """Exchanges before the point that have not been asked for, as far as is known."""
 
     def reach(self, seq: Seq) -> bool:
-        """Note that a recorded exchange answers; say whether it is the one at the point."""
-        if self.branch is None or self.branch.at != seq or self.reached:
+        """Note that a recorded exchange answers; say whether it is the one at the point, for the first time."""
+        if self.branch is None or self.branch.at != seq or self._came:
             return False
-        self.reached = True
+        self._came = True
         return True
+
+    def wait_for(self, before: frozenset[Seq]) -> None:
+        """Note which exchanges come before the point, and are asked for each time: until they were, nothing leaves."""
+        self._left, self.reached = before, True
+
+    def find_awaited(self, served: Callable[[Seq], bool]) -> Seq | None:
+        """Find what is still to be asked for before anything may leave; None where that is nothing."""
+        if self.branch is None or not self.reached:
+            return None if self.branch is None else self.branch.at
+        if self._left:
+            self._left = frozenset(seq for seq in self._left if not served(seq))
+        return min(self._left, default=None)
 
 
 def parse_route(text: str, reason: str) -> SandboxRoute:

@@ -23,7 +23,7 @@ A playback that is a branch (`branch.py`) goes another way from 4 on:
 
 1. the tape holds it, or holds it but for what may drift and a person has allowed that  -> SERVE
 2. telemetry, as 7
-3. the branch has not come to its point              -> REFUSE
+3. its point, or what comes before it, has not been asked for  -> REFUSE
 4. a hypothetical answer was given for it            -> STUB with it
 5. a route or a class of the branch names it: it is about to leave, as in 4 above  -> LIVE, HOLD or REFUSE
 6. as 8 to 10
@@ -200,8 +200,8 @@ class Constraints:
     """The earlier effect that this one may repeat, where a gate asks for that."""
     model: bool = False
     """Whether the tape shows what an answer to an effect of this endpoint looks like."""
-    branched: bool = False
-    """Whether a branch has come to its point."""
+    awaited: Seq | None = None
+    """Of a branch: the exchange that has to be asked for before anything may leave; None once it is past its point."""
 
 
 UNCONSTRAINED = Constraints()
@@ -471,12 +471,13 @@ def _decide_in_branch(
     if taken is not None:
         return taken
     refusal = _refusal(facts, found)
-    if not constraints.branched or found is None:
-        text = (
-            f"{refusal}; a branch sends nothing before exchange {branch.at}, and that has not been asked for"
-            if not constraints.branched
-            else f"{refusal}; a branch sends nothing that it cannot look for on its tape first"
-        )
+    if constraints.awaited is not None or found is None:
+        text = f"{refusal}; a branch sends nothing that it cannot look for on its tape first"
+        if constraints.awaited is not None:
+            text = (
+                f"{refusal}; a branch at {branch.at} sends nothing before exchange {constraints.awaited} has been"
+                " asked for"
+            )
         return Decision(Action.REFUSE, text, BRANCH)
     given = policy.find_hypothetical(facts)
     if given is not None:

@@ -61,8 +61,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             f"fields = {{'x-api-key': {SECRET!r}, 'anthropic-version': '2023-06-01'}}\n"
             "body = {'model': 'claude-opus-4-5', 'max_tokens': 9, 'system': 'old',"
             " 'messages': [{'role': 'user', 'content': 'ok?'}]}\n"
-            f"send('POST', sys.argv[1] + {MESSAGES!r}, body, fields)\n"
             "send('GET', sys.argv[1] + '/orders', None)\n"
+            f"send('POST', sys.argv[1] + {MESSAGES!r}, body, fields)\n"
         )
         words = ("--store", folder / "store", "--run", "tape", "-q", "--")
         done = playhead("record", *words, sys.executable, agent, origin.url)
@@ -90,7 +90,7 @@ def test_a_call_is_sent_again_and_its_answers_are_counted(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As it was recorded, with a key of today; the agent's other requests are not sent."""
-    code, out, err = ask(world, capfd, "tape", 1, "--times", 3, "--yes", "--json")
+    code, out, err = ask(world, capfd, "tape", 2, "--times", 3, "--yes", "--json")
     assert code == 0, err
     document = json.loads(out)
     assert document["recorded_answer"] == '"yes"'
@@ -111,7 +111,7 @@ def test_another_model_and_prompt_are_asked(
 ) -> None:
     """And nothing else of the call is another."""
     (tmp_path / "new.txt").write_text("new")
-    words = ("tape", 1, "--yes", "--model", "claude-x", "--system", tmp_path / "new.txt")
+    words = ("tape", 2, "--yes", "--model", "claude-x", "--system", tmp_path / "new.txt")
     code, out, err = ask(world, capfd, *words)
     assert code == 0, err
     ((_, body),) = world.model.asked
@@ -123,15 +123,15 @@ def test_another_model_and_prompt_are_asked(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("tape", 1), "say --yes"),
-        (("tape", 2, "--yes"), "is no call of a model"),
+        (("tape", 2), "say --yes"),
+        (("tape", 1, "--yes"), "is no call of a model"),
         (("tape", 9, "--yes"), "has no such exchange"),
         (("nobody", 1, "--yes"), "nobody"),
-        (("tape", 1, "--yes", "--key-env", "NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
-        (("tape", 1, "--yes", "--edit", "--model", "m"), "edit the whole call"),
-        (("tape", 1, "--yes", "--system", "nowhere.txt"), "cannot be read"),
-        (("tape", 1, "--yes", "--cap", "0"), "no amount of US dollars above 0"),
-        (("tape", 1, "--yes", "--times", "0"), "--times"),
+        (("tape", 2, "--yes", "--key-env", "NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
+        (("tape", 2, "--yes", "--edit", "--model", "m"), "edit the whole call"),
+        (("tape", 2, "--yes", "--system", "nowhere.txt"), "cannot be read"),
+        (("tape", 2, "--yes", "--cap", "0"), "no amount of US dollars above 0"),
+        (("tape", 2, "--yes", "--times", "0"), "--times"),
     ],
 )
 def test_nothing_is_sent_where_something_is_wrong(

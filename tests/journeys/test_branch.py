@@ -324,9 +324,28 @@ async def test_nothing_leaves_that_was_not_declared(quiet: World, case: Asked) -
     refused = [row["reason"] for row in told["refused"]]
     assert len(refused) == statuses.count(424)
     if case.before:
-        assert all("sends nothing before exchange 2" in reason for reason in refused)
+        assert all("sends nothing before exchange 2 has been" in reason for reason in refused)
         assert told["branch"]["reached"] is None
     assert (told["exit_code"] == 121) is bool(refused)
+
+
+async def test_nothing_leaves_before_all_that_comes_before_the_point_was_asked(
+    quiet: World,
+) -> None:
+    """An agent that begins with the exchange at the point has not repeated its prefix."""
+    kinds = (live(RequestClass.INFERENCE), live(RequestClass.READ))
+    other = Request("GET /v1/refunds?order=8")
+    async with branched(quiet, Branch(Seq(2), kinds)) as made:
+
+        def ask() -> list[int]:
+            asked = (Request("GET /orders/7"), other, Request(f"POST {CHAT}", _first()), other)
+            return [made.send(one)[0] for one in asked]
+
+        assert await made.do(ask) == [200, 424, 200, 200]
+        receipt = await made.end()
+    assert quiet.shop.requests == ["GET /v1/refunds?order=8"]
+    (row,) = receipt.refused
+    assert "a branch at 2 sends nothing before exchange 1 has been asked for" in row["reason"]
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ CHARGE = "POST https://pay.test/charges"
 ORDER = "GET https://shop.test/orders/8"
 HIT, NEVER, EXHAUSTED = Hit(Seq(7)), Unknown(), Exhausted(Seq(7), 1)
 DRIFTED = Drifted(Seq(7), "drifted: system")
-BEFORE, BEHIND = Constraints(), Constraints(branched=True)
+BEFORE, BEHIND = Constraints(awaited=Seq(5)), Constraints()
 
 
 def facts(what: str, kind: RequestClass) -> Facts:
@@ -145,7 +145,14 @@ def test_a_branch_comes_to_its_point_once() -> None:
     """And a playback that is none never does."""
     point = BranchPoint(BRANCH)
     assert [point.reach(Seq(seq)) for seq in (4, 6, 5, 5)] == [False, False, True, False]
-    assert point.reached
+    served = {Seq(1)}
+    # Nothing leaves before it is known what comes before it.
+    assert (point.reached, point.find_awaited(served.__contains__)) == (False, 5)
+    point.wait_for(frozenset({Seq(1), Seq(2), Seq(3)}))
+    assert (point.reached, point.find_awaited(served.__contains__)) == (True, 2)
+    served |= {Seq(3), Seq(2)}
+    assert point.find_awaited(served.__contains__) is None
+    assert BranchPoint(None).find_awaited(served.__contains__) is None
     assert not BranchPoint(None).reach(Seq(5))
 
 
