@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -110,6 +111,13 @@ def lists_refunds() -> bytes:
     return json.dumps(_call("list_refunds", {"order": 7})).encode()
 
 
+@cache
+def _opener(proxy: str) -> urllib.request.OpenerDirector:
+    """Make what opens URLs, once: it reads the roots of the machine."""
+    handler = urllib.request.ProxyHandler({"http": proxy} if proxy else None)
+    return urllib.request.build_opener(handler)
+
+
 def send_by_urllib(
     method: str,
     url: str,
@@ -118,12 +126,11 @@ def send_by_urllib(
     proxy: str = "",
 ) -> tuple[int, Any]:
     """Ask by way of a proxy, or of the environment's."""
-    handler = urllib.request.ProxyHandler({"http": proxy} if proxy else None)
     data = None if body is None else json.dumps(body).encode()
     fields = {"content-type": "application/json", **headers}
     request = urllib.request.Request(url, data, fields, method=method)
     try:
-        with urllib.request.build_opener(handler).open(request, timeout=30) as response:
+        with _opener(proxy).open(request, timeout=30) as response:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
