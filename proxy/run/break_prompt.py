@@ -7,6 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -57,6 +58,8 @@ class BreakPrompt:
         self._held: asyncio.Queue[HeldAtBreak] = asyncio.Queue()
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._ended = False
+        # Of its own: an editor is open for long, and the loop's threads may all be at work.
+        self._own = ThreadPoolExecutor(1, thread_name_prefix="playhead-editor")
         breaks.on_held.append(self._held.put_nowait)
 
     @asynccontextmanager
@@ -70,8 +73,11 @@ class BreakPrompt:
                     for line in iter(lambda: lines.readline(_LINE), ""):
                         loop.call_soon_threadsafe(self._lines.put_nowait, line)
                 loop.call_soon_threadsafe(self._lines.put_nowait, None)
-            except (OSError, RuntimeError):  # the loop has ended
+            except RuntimeError:  # the loop has ended
                 return
+            except OSError as error:
+                print_status(f"playhead: standard input cannot be read: {error}")
+                loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
         # A daemon: nobody waits for a line that does not come.
         threading.Thread(target=read, name="playhead-prompt", daemon=True).start()
@@ -81,12 +87,22 @@ class BreakPrompt:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            self._own.shutdown(wait=False)
 
     async def _ask(self) -> None:
+        try:
+            await self._ask_on()
+        except Exception as error:  # an agent that is held by nobody would wait for ever
+            print_status(
+                f"playhead: the prompt failed, so it goes on without breakpoints: {error!r}"
+            )
+            self._breaks.disable()
+
+    async def _ask_on(self) -> None:
         while True:
             held = await self._held.get()
             if not held.done.is_set():
-                print_status("\n".join(await asyncio.to_thread(describe, held)))
+                print_status("\n".join(describe(held)))
             while not held.done.is_set():
                 line = await self._next_line(held)
                 if line is not None and not await self._do(held, line):
@@ -124,7 +140,10 @@ class BreakPrompt:
         word, rest = _SHORT.get(word, word), rest.strip()
         try:
             if word == BreakCommand.ANSWER.value and rest:
-                await self._breaks.answer(held, await asyncio.to_thread(self._read, held, rest))
+                reading = asyncio.get_running_loop().run_in_executor(
+                    self._own, self._read, held, rest
+                )
+                self._breaks.answer(held, await reading)
             elif word in (BreakCommand.STEP, BreakCommand.CONTINUE, BreakCommand.QUIT) and not rest:
                 await self._breaks.decide(held, BreakCommand(word))
             else:
@@ -150,7 +169,7 @@ class BreakPrompt:
 
 
 def describe(held: HeldAtBreak) -> list[str]:
-    """Say what is held, and what becomes of it. Blocks."""
+    """Say what is held, and what becomes of it."""
     pending = held.pending
     decision, recorded = pending.decision, held.read_recorded()
     lines = [f"── held at {one_line(held.why)}: {held.name} " + "─" * 12, *_asked(pending)]

@@ -300,18 +300,17 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             runtime.registry.own_ports = MachinePorts(
                 lambda: watch.members() or _find_command(child)
             )
+        prompting = await stack.enter_async_context(contextlib.AsyncExitStack())
+        await prompting.enter_async_context(_breaking(runtime, wanted.breaking, child))
         await child.start()
         if watching:
             watch.start()
         shown = runtime.registry.redactor().redact_command(command) if is_guess else ()
         task = TaskWatch(runtime, run, shown) if is_guess else None
         try:
-            async with (
-                _keeping(runtime, config, preload_bundle),
-                _watching_task(task, child),
-                _breaking(runtime, wanted.breaking, child),
-            ):
+            async with _keeping(runtime, config, preload_bundle), _watching_task(task, child):
                 code = await child.wait()
+            await prompting.aclose()
         finally:
             blind = await asyncio.to_thread(_stop_watch, watch, config.mode) if watching else ""
         stdout.close()

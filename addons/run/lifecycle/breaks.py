@@ -50,7 +50,7 @@ class HeldAtBreak:
         return find_tape_seq(self.pending)
 
     def read_recorded(self) -> Exchange | None:
-        """Read that exchange. Blocks."""
+        """Read that exchange."""
         playback, seq = self.pending.open_run.playback, self.tape_seq
         return playback.read_recorded(seq) if playback is not None and seq is not None else None
 
@@ -125,14 +125,14 @@ class Breaks:
             await self.on_quit(held)
         held.let_go.set()
 
-    async def answer(self, held: HeldAtBreak, body: bytes) -> None:
+    def answer(self, held: HeldAtBreak, body: bytes) -> None:
         """Let a request go with another answer.
 
         Raises: BreakError, with the JSON path at which the answer cannot be read.
         """
         from ....tape.edits.answer import edit_answer, make_answer  # reads every dialect
 
-        recorded = await asyncio.to_thread(held.read_recorded)
+        recorded = held.read_recorded()
         try:
             made = make_answer(body) if recorded is None else edit_answer(recorded, body)
         except ValueError as error:

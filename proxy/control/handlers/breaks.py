@@ -39,7 +39,7 @@ async def answer(call: Call) -> Answer:
     breaks, held = _find(call)
     shown = _shown(held)
     try:
-        await breaks.answer(held, call.body.get("answer", "").encode())
+        breaks.answer(held, call.body.get("answer", "").encode())
     except BreakError as error:
         raise _conflict(error, call) from None
     return Answer({**shown, "command": BreakCommand.ANSWER.value})

@@ -98,7 +98,7 @@ async def test_it_is_given_another_answer() -> None:
     """Which is hypothetical, though the tape has none for it."""
     breaks, pending = Breaks([parse_breakpoint("divergence")]), asked()
     task, held = await hold(breaks, pending)
-    await breaks.answer(held, b'{"a": 1}')
+    breaks.answer(held, b'{"a": 1}')
     await task
     assert pending.decision is not None
     assert pending.decision.verdict is VerdictKind.HYPOTHETICAL
