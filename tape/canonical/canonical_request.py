@@ -236,6 +236,18 @@ class Rules:
             request.method, request.scheme, request.host, request.port, place, client
         )
 
+    def without_links(self) -> "Rules":
+        """Give these rules under which it does not count which values of linked places of a body are the same."""
+
+        def endpoint(
+            method: str, scheme: str, host: str, port: int, place: str, client: str
+        ) -> Endpoint:
+            found = self.endpoint(method, scheme, host, port, place, client)
+            placed = tuple([one._replace(linked=False) for one in found.masks.placed])
+            return found._replace(masks=found.masks._replace(placed=placed))
+
+        return replace(self, endpoint=endpoint)
+
 
 class Canonical(NamedTuple):
     """What is kept of a request for comparison."""

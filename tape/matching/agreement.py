@@ -560,6 +560,8 @@ class Agreement:
         changed = tuple(
             one._replace(kind=ANOTHER) if one in other else one for one in request.secrets
         )
+        # Where else the value of a linked place stands is compared by itself.
+        rules = rules.without_links()
         forms = (
             canonical(one, kind, rules) for one in (request, replace(request, secrets=changed))
         )

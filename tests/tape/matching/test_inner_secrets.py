@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from playhead.config import IgnoreRule, parse_match
+from playhead.config.profiles.shipped import find_profiles
 from playhead.tape.canonical.canonical_request import (
     Rules,
     canonical,
@@ -310,6 +311,24 @@ def test_one_key_of_a_message_stands_for_one_now(now: tuple[bytes, ...], refused
         play.redactor.request(_everywhere(b"", b"", *keys))[0] for keys in ((A, A), now)
     )
     found = play.agreement.compare_message(then, present, RequestClass.READ, Seq(1))
+    assert bool(found.changed) is refused
+
+
+@pytest.mark.parametrize(("now", "refused"), [((S, S), False), ((T, T), False), ((T, U), True)])
+def test_an_id_that_a_profile_links_stands_in_two_places_of_a_message(
+    now: tuple[bytes, ...], refused: bool
+) -> None:
+    """As Codex says its session and its thread, which redaction replaces in both."""
+    play = _Play(rules=compile_rules(profiles=find_profiles(())), same_key=True)
+    asked = make_request("GET https://api.openai.com/v1/responses")
+    head = (JSON, (b"User-Agent", b"codex_exec/0.171.0"))
+    body = b'{"client_metadata": {"session_id": "%s", "thread_id": "%s"}}'
+    then, present = (
+        play.redactor.request(replace(asked, headers=head, body=body % ids))[0]
+        for ids in ((S, S), now)
+    )
+    assert S not in then.body
+    found = play.agreement.compare_message(then, present, RequestClass.INFERENCE, Seq(1))
     assert bool(found.changed) is refused
 
 
