@@ -104,7 +104,8 @@ def _find_alike(
     for seq in playback.find_endpoints().get(key, ()):
         if playback.cursor.served(seq):
             continue
-        recorded = open_run.store.exchanges.find(playback.tape, seq)
+        stored = open_run.store.exchanges.find(playback.tape, seq)
+        recorded = playback.as_now(stored) if stored is not None else None
         if recorded is None or not fits(recorded, came):
             continue
         if _head_form(open_run, recorded.request, recorded.request_class) == form:

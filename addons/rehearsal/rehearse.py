@@ -25,6 +25,7 @@ from ...tape.matching.replaced_values import Changed
 from ...tape.playback.websocket import MessageCursor, explain_left, explain_stray
 from ...tape.policy.decide import Action, Facts
 from ...tape.records.events import EventKind
+from ...timeline.lookup.recorded_requests import RecordedRequests
 from ..answer.explain import explain
 from ..deciding.lookup import TapeLookup
 from ..run.exchange_parts.arrival import Arrival
@@ -127,7 +128,7 @@ async def _rehearse(
         raise TypeError("a recording is put to a tape")
     if tape.rules != index_digest(open_run.identifier.rules, config):
         playback.reindex()
-    clients = _Clients(open_run)
+    clients, asked = _Clients(open_run), RecordedRequests(open_run.make_rewriter, needed=True)
     known: dict[str, str] = {}
     for recorded in open_run.store.exchanges.all(asking):
         exchange = reclassify(recorded, config.classes)
@@ -137,12 +138,13 @@ async def _rehearse(
             continue
         if exchange.tunnel.number and exchange.request.method == "CONNECT":
             continue
-        request = put_words(open_run.redactor.recorded(exchange.request), known)
+        request = put_words(asked.find(exchange).request, known)
         pending = _begin(open_run, clients.find(exchange), exchange, request)
         deciding = TapeLookup(pending, playback, request).look_up()
         if deciding is not None:
             await deciding
-        said = _said(open_run.store.messages.all(asking, exchange.seq, -1), known)
+        messages = open_run.store.messages.all(asking, exchange.seq, -1)
+        said = _said(asked.find_messages(messages), known)
         _note(found, open_run, playback, pending, request, _hear(pending, playback, request, said))
         pending.finish()
     return found
@@ -230,7 +232,7 @@ def _hear(
         compared = compare_values(pending, playback, request, recorded, old, new)
         return compared.changed if compared is not None else ()
 
-    read = partial(open_run.store.messages.all, playback.tape, recorded.seq)
+    read = partial(playback.read_messages, recorded.seq)
     masks = open_run.identifier.rules.of(request, pending.request_class).masks
     cursor = MessageCursor(read, recorded, 0.0, masks, lambda _seqs: True, find_changed)
     for message in said:

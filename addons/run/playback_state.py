@@ -9,7 +9,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from time import thread_time
@@ -21,7 +21,15 @@ from ...tape.canonical.canonical_request import DEFAULT_IGNORE, Rules, compile_r
 from ...tape.canonical.identify import Identifier
 from ...tape.classify.background_reads import find_background_read, is_poll
 from ...tape.diff.nearest import Endpoints
-from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Response, Seq
+from ...tape.exchange import (
+    Exchange,
+    Fingerprint,
+    Message,
+    Request,
+    RequestClass,
+    Response,
+    Seq,
+)
 from ...tape.headers.recorded_values import RecordedValues
 from ...tape.matching.agreement import Agreement, without_conditions
 from ...tape.matching.cursor import Cursor, Exhausted, Hit, Rank, Unknown
@@ -32,6 +40,7 @@ from ...tape.policy.branch import BranchPoint
 from ...tape.policy.decide import Policy
 from ...tape.records.events import EventKind
 from ...timeline.lookup.endpoints import Logged, Places, find_order, find_places, read_requests
+from ...timeline.lookup.recorded_requests import RecordedRequests
 from ..order.out_of_order import Order
 
 if TYPE_CHECKING:
@@ -65,8 +74,8 @@ class Reindexed(NamedTuple):
 class RecordedSecrets(NamedTuple):
     """How the secrets of a tape are found."""
 
-    redact: Callable[[Request], Request]
-    """Takes what is a secret by now out of a recorded request."""
+    requests: RecordedRequests
+    """Takes what is a secret by now out of recorded requests."""
     list_given: Callable[[Response], Iterable[bytes]]
     """Gives the secrets of a recorded answer."""
 
@@ -175,7 +184,16 @@ class PlaybackState:
 
     def read_recorded(self, seq: Seq) -> Exchange | None:
         """Find an exchange of the tape; None where it cannot be read, which is said where it is served. Any thread."""
-        return read_recorded(self._store, self.tape, seq)
+        return read_as_now(self._store, self.tape, self._secrets.requests, seq)
+
+    def as_now(self, recorded: Exchange) -> Exchange:
+        """Give an exchange of the tape with its request as the rules of now have it. Any thread."""
+        return self._secrets.requests.find(recorded)
+
+    def read_messages(self, seq: Seq, after: int = -1) -> Iterator[Message]:
+        """Read the messages of a WebSocket of the tape behind one, those of its client as the rules of now have them."""
+        messages = self._store.messages.all(self.tape, seq, after)
+        return self._secrets.requests.find_messages(messages)
 
     def find_recorded(
         self,
@@ -246,14 +264,15 @@ class PlaybackState:
         """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
         if self._reindexed is None and not self.tape.index:
             return recorded.fingerprint
-        now = reclassify(recorded, self._config.classes)
-        return self.identifier.fingerprint(self._secrets.redact(now.request), now.request_class)
+        now = reclassify(self.as_now(recorded), self._config.classes)
+        return self.identifier.fingerprint(now.request, now.request_class)
 
     def effect_key_of(self, recorded: Exchange) -> bytes | None:
         """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
         if recorded.request_class is not RequestClass.EFFECT:
             return None
-        return self.identifier.identify(recorded.request, recorded.request_class)[1]
+        request = self.as_now(recorded).request
+        return self.identifier.identify(request, recorded.request_class)[1]
 
     def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
         """Give the seqs of the tape by method and URL without query. Blocks when first asked."""
@@ -303,7 +322,8 @@ class PlaybackState:
             LogCorrupt
         ):  # whoever is answered with what cannot be read is told
             for recorded in self._store.exchanges.all(self.tape):
-                self.agreement.add_recorded(reclassify(recorded, self._config.classes), values)
+                now = self.as_now(recorded)
+                self.agreement.add_recorded(reclassify(now, self._config.classes), values)
                 if recorded.response is not None:
                     values.give(self._secrets.list_given(recorded.response))
                 time.sleep(0)  # others want the interpreter too
@@ -348,13 +368,13 @@ class PlaybackState:
 
     def reindex(self) -> None:
         """Compute the tape's fingerprints under the rules of now. Blocks for as long as reading it takes."""
+        self._secrets.requests.needed = True
         found = Reindexed({}, {})
         for recorded in self._store.exchanges.all(self.tape):
-            exchange = reclassify(recorded, self._config.classes)
-            request = self._secrets.redact(exchange.request)
-            key = self.identifier.fingerprint(request, exchange.request_class)
+            exchange = reclassify(self.as_now(recorded), self._config.classes)
+            key = self.identifier.fingerprint(exchange.request, exchange.request_class)
             found.uses.setdefault(key, []).append(exchange.seq)
-            found.known[raw_key(request, exchange.request_class)] = key
+            found.known[raw_key(exchange.request, exchange.request_class)] = key
         self._reindexed = found
 
     @cached_property
@@ -375,6 +395,14 @@ def read_recorded(store: Store, tape: RunInfo, seq: Seq) -> Exchange | None:
         return store.exchanges.find(tape, seq)
     except LogCorrupt:
         return None
+
+
+def read_as_now(
+    store: Store, tape: RunInfo, requests: RecordedRequests, seq: Seq
+) -> Exchange | None:
+    """Find an exchange of a tape with its request as the rules of now have it; None where it cannot be read. Any thread."""
+    recorded = read_recorded(store, tape, seq)
+    return requests.find(recorded) if recorded is not None else None
 
 
 def _make_miss_search(playback: PlaybackState) -> MissSearch:

@@ -32,13 +32,14 @@ from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
+from ...timeline.lookup.recorded_requests import RecordedRequests, Redacts
 from ...timeline.reading.placeholder_key import find_key
 from ..order.lanes import Lanes
 from .effect_sinks import EffectReporter, SinkQueue
 from .exchange_parts.answer import Answer
 from .exchange_parts.phases import Held, Playing, Recording
 from .gaps import Gap
-from .playback_state import PlaybackState, RecordedSecrets, read_recorded
+from .playback_state import PlaybackState, RecordedSecrets, read_as_now
 from .process_counters import Counters
 from .repeats import Effects
 from .usage_meter import UsageMeter
@@ -255,14 +256,24 @@ class OpenRun:
         """Whether what redaction replaces in answers is kept, and given back to who plays it."""
         return self.config.secrets is Secrets.ENCRYPTED and self.store.originals.kept
 
+    def make_rewriter(self) -> Redacts:
+        """Make what redacts the requests of a recording as those of this run are redacted."""
+        # With all that says which rule found what: not for a start.
+        from ...tape.redaction.rewriting.rewriter import Rewriter
+
+        return Rewriter.of(self.redactor)
+
     def _play(self, tape: RunInfo) -> PlaybackState:
         store, redactor = self.store, self.redactor
+        same_key = redactor.make_as(find_key(store, tape))
+        # Whoever indexed it anew has left its requests as they were recorded.
+        requests = RecordedRequests(self.make_rewriter, needed=bool(tape.index))
         agreement = Agreement(
             self.identifier.rules,
-            partial(read_recorded, store, tape),
+            partial(read_as_now, store, tape, requests),
             redactor.inner_secrets,
             redactor.stands_for,
-            same_key=redactor.make_as(find_key(store, tape)),
+            same_key=same_key,
         )
         return PlaybackState(
             tape,
@@ -270,7 +281,7 @@ class OpenRun:
             self.config,
             self.identifier,
             agreement,
-            secrets=RecordedSecrets(redactor.recorded, redactor.list_given),
+            secrets=RecordedSecrets(requests, redactor.list_given),
             run=self.info,
             policy=self.policy,
         )

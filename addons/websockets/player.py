@@ -237,9 +237,7 @@ class WebSocketPlayer(WebSocket):
         """Say whether another WebSocket of the tape has the same handshake and begins with this message of the client."""
         if other.websocket is None or _handshake(other) != _handshake(self.exchange):
             return False
-        first = find_first(
-            self._pending.open_run.store.messages.all(self._playback.tape, other.seq, -1)
-        )
+        first = find_first(self._playback.read_messages(other.seq))
         return (
             first is not None
             and is_alike(first, heard, self._masks)
@@ -249,7 +247,7 @@ class WebSocketPlayer(WebSocket):
     def _set(self, exchange: Exchange) -> None:
         """Play an exchange from its beginning."""
         self.exchange = exchange
-        read = partial(self._pending.open_run.store.messages.all, self._playback.tape, exchange.seq)
+        read = partial(self._playback.read_messages, exchange.seq)
         self._cursor = MessageCursor(
             read,
             exchange,

@@ -124,6 +124,7 @@ class Redactor:
         Raises: ValueError for an empty key.
         """
         self._placeholders = Placeholders(key)
+        self._rules = rules, kept
         self._learned = Learned(later, given)
         self._heads = Heads(self._placeholders, self._learned, rules, kept)
         self._keeper = Keeper(self._placeholders)

@@ -284,3 +284,51 @@ async def test_a_pattern_that_ran_out_of_time_is_told(
     assert why in json.loads(said[0])["playhead"]["divergence"]["text"]
     assert said[1] == b"answer 2"
     assert [why in text for text in receipt.warnings] == [True]
+
+
+_AS_JSON = {"Content-Type": "application/json"}
+_AS_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_AS_TEXT = {"Content-Type": "text/plain"}
+LATER_RULES = {
+    "json": (RedactRule(json="customer"), "POST /pay", b'{"customer": "%b"}', _AS_JSON),
+    "form": (RedactRule(form="customer"), "POST /pay", b"customer=%b&n=1", _AS_FORM),
+    "header": (RedactRule(header="x-customer"), "POST /pay", b"{}", {"X-Customer": "%b"}),
+    "query": (RedactRule(query="customer"), "GET /pay?customer=%b", b"", {}),
+    "path": (RedactRule(path="^/customers/([^/]+)"), "DELETE /customers/%b", b"", {}),
+    "pattern": (RedactRule(pattern=r"[a-z]{4,8}\.[a-z]+"), "POST /pay", b"pay %b 1", _AS_TEXT),
+    "pii": (RedactRule(pii=("email",)), "POST /pay", b'{"to": "%b@example.com"}', _AS_JSON),
+    "short": (RedactRule(json="customer"), "POST /pay", b'{"customer": "%b"}', _AS_JSON),
+}
+
+
+def _of_customer(kind: str, customer: bytes) -> Call:
+    _, what, body, headers = LATER_RULES[kind]
+    text = customer.decode()
+    said = {name: value.replace("%b", text) for name, value in headers.items()}
+    return Call(what.replace("%b", text), body.replace(b"%b", customer), headers=said)
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["as it is played", "indexed anew"])
+async def test_a_value_that_a_later_rule_replaces_counts_as_if_it_had_been_there(
+    anew: bool, store_dir: Path
+) -> None:
+    """Wherever it is, the unchanged agent is served, and another customer is refused."""
+    long, other = b"alice.smith", b"mallory.jones"
+    pairs = {kind: (b"7", b"8") if kind == "short" else (long, other) for kind in LATER_RULES}
+    rules = tuple(dict.fromkeys(rule for rule, *_ in LATER_RULES.values()))
+    # A value that was learned later is not looked for in what was asked before.
+    first = Call("POST /note", b"about alice.s and alice.smith-9", headers=_AS_JSON)
+    calls = [first, *(_of_customer(kind, pair[0]) for kind, pair in pairs.items())]
+    others = [_of_customer(kind, pair[1]) for kind, pair in pairs.items()]
+    async with recorded(store_dir, calls, redact=rules, playback=REFUSE) as story:
+        if anew:
+            settings = config(store_dir, redact=rules, playback=REFUSE)
+            store = story.running.store
+            made = await asyncio.to_thread(
+                plan, store, store.runs.get("tape"), settings, Redactor(b"a test", rules)
+            )
+            await asyncio.to_thread(store.index.replace, made.run, made.index)
+        assert [one.status for one in await story.play(calls)] == [200] * len(calls)
+        receipt = await story.end()
+        assert receipt.faithful, receipt.to_json()
+        assert [one.status for one in await story.play(others)] == [424] * len(others)

@@ -104,6 +104,13 @@ class Rewriter(Redactor):
         self.texts: dict[bytes, None] = {}
         """Hashes of texts that were changed since this was emptied."""
 
+    @classmethod
+    def of(cls, redactor: Redactor) -> "Rewriter":
+        """Make one with the key and the rules of a redactor, that makes the same placeholders."""
+        made = cls(redactor._placeholders._key, *redactor._rules)
+        made.make_as(redactor.key_id)
+        return made
+
     def note(self, rewritten: Rewritten) -> None:
         """Take what the log says of an earlier rewrite."""
         self._done |= set(rewritten.texts)
@@ -114,9 +121,7 @@ class Rewriter(Redactor):
         Bodies in files are not looked at (`body`), nor messages.
         """
         self._begin()
-        told: dict[str, set[str]] = {}
-        for place, kind in exchange.redactions:
-            told.setdefault(place, set()).add(kind)
+        told = _by_place(exchange)
         self._keep_told(exchange, told)
         redactions = list[Redaction]()
         request = self._request(exchange.request, told, redactions)
@@ -148,6 +153,14 @@ class Rewriter(Redactor):
         if request.url != exchange.request.url:
             self._urls[exchange.request.url] = request.url, places[0].rule
         return replace(new, redactions=(*exchange.redactions, *found)), places
+
+    def asked(self, exchange: Exchange) -> Request:
+        """Give the request of an exchange under the rules of now; itself where nothing changes."""
+        self._begin()
+        told = _by_place(exchange)
+        self._keep_told(exchange, told)
+        request = self._request(exchange.request, told, [])
+        return request if self._end() else exchange.request
 
     def stored_message(self, message: Message, number: int) -> tuple[Message, tuple[Place, ...]]:
         """Give a message of a WebSocket under the rules of now, and what changes; see `exchange`."""
@@ -538,6 +551,14 @@ def _spans(secrets: Iterable[Secret], part: str = BODY) -> list[Span]:
 
 def _hash(data: bytes) -> bytes:
     return blake3(data).digest(_TEXT_HASH_BYTES)
+
+
+def _by_place(exchange: Exchange) -> dict[str, set[str]]:
+    """Give the kinds of what was replaced in an exchange, by place."""
+    told: dict[str, set[str]] = {}
+    for place, kind in exchange.redactions:
+        told.setdefault(place, set()).add(kind)
+    return told
 
 
 def _plain(body: bytes, headers: Headers, *, whole: bool) -> bytes:
