@@ -3,7 +3,7 @@
 import contextlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -12,6 +12,9 @@ from playhead.config import Config, Mode
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.websocket import WebsocketOrigin
 from playhead.timeline import Receipt, build
+
+if TYPE_CHECKING:
+    from websockets.asyncio.server import ServerConnection
 
 
 async def _ask(running: Running, url: str, words: list[str], *, at_once: bool) -> dict[str, Any]:
@@ -90,3 +93,46 @@ async def test_one_that_begins_as_none_did_has_changed(tmp_path: Path) -> None:
     root = receipt.root
     assert root is not None
     assert (root["kind"], root["differences"][0]["recorded"]) == ("changed", "a")
+
+
+async def _part(connection: "ServerConnection") -> None:
+    """Answer two messages, and close."""
+    for _ in range(2):
+        await connection.send(await connection.recv())
+    await connection.close(4001, "bye")
+
+
+async def _converse(running: Running, url: str, said: list[list[str]]) -> None:
+    """Say messages, those of one list at once and each after an answer to the one before; hear until it is closed."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url, proxy=running.url_for("r"), autoclose=False) as one,
+    ):
+        for texts in said:
+            for text in texts:
+                await one.send_str(text)
+            await one.receive()
+        await one.receive()
+
+
+@pytest.mark.parametrize(
+    ("said", "faithful"),
+    [([["a"], ["b"]], True), ([["a"], ["b", "pay"]], False), ([["a"], ["b"], ["pay"]], False)],
+    ids=["as recorded", "behind the last one", "across the close"],
+)
+async def test_one_message_more_is_told_where_the_server_closes_next(
+    tmp_path: Path, said: list[list[str]], *, faithful: bool
+) -> None:
+    """It came before the client's own closing frame."""
+    with WebsocketOrigin({"/part": _part}) as origin:
+        async with running_engine(Config(mode=Mode.RECORD, store=tmp_path)) as running:
+            url = f"{origin.url}/part"
+            await _converse(running, url, [["a"], ["b"]])
+            await running.end("r")
+            origin.stop()
+            running.play()
+            await _converse(running, url, said)
+            await running.end("r@1")
+            receipt = build(running.store, running.store.runs.get("r@1"))
+    assert receipt.faithful is faithful, receipt.to_json()
+    assert all("is one more" in row["text"] for row in receipt.divergences)

@@ -21,6 +21,8 @@ from .peers import BROKEN, QUIET_S, Commands, Side, end_abruptly
 
 logger = logging.getLogger(__name__)
 
+_LISTEN_S = 0.02
+"""What a client has sent by the recorded end is read before that is played: nothing is read after it, or it crossed it."""
 _DRAIN_BYTES = 256 * 1024
 """Played between two waits for the client to take what it was sent."""
 
@@ -45,6 +47,10 @@ class Player(layer.Layer):
         """When the timer ends."""
         self._undrained = 0
         self._ending = False
+        self._over_s: float | None = None
+        """When the recorded end is played, once it is due."""
+        self._hears_out = False
+        """Whether messages of the client still count: the server had closed, and heard the client out."""
 
     def _handle_event(self, event: events.Event) -> Commands:
         if isinstance(event, events.Start):
@@ -80,8 +86,19 @@ class Player(layer.Layer):
                     return
                 case Turn.LISTEN:
                     return
+                case Turn.OVER if self._listens():
+                    yield from self._wake(_LISTEN_S)
+                    return
                 case Turn.OVER:
                     yield from self._end()
+
+    def _listens(self) -> bool:
+        """Say whether to hear once more what the client has sent, before an end that nobody hears it after."""
+        if self._player.close.answer is not None:
+            return False
+        if self._over_s is None:
+            self._over_s = time.monotonic() + _LISTEN_S
+        return time.monotonic() < self._over_s
 
     def _say(self, message: WebSocketMessage) -> Commands:
         data = self._client.writer.message(message.kind, message.data, message.frames)
@@ -100,10 +117,13 @@ class Player(layer.Layer):
             yield from end_abruptly(self.context.client, self._player.ending)
             yield from self._hang_up()
         else:
-            yield from self._close(close.code, close.reason)
+            yield from self._send_close(close.code, close.reason)
             if close.answer is None:  # the server did not wait
+                yield PlayheadWebsocketEndedHook(self._pending)
                 yield PlayheadSettleHook(self.context.client)
                 yield from self._hang_up()
+            else:
+                self._hears_out = True
 
     # ---- what the client says ------------------------------------------------------------------
 
@@ -117,7 +137,9 @@ class Player(layer.Layer):
                 if isinstance(frame, Closing):
                     yield from self._answer(frame)
                 elif self._ending:
-                    continue  # it crossed our closing frame
+                    # It crossed our closing frame: on the tape such messages are behind the server's.
+                    if self._hears_out and isinstance(frame, Whole):
+                        self._hear_out(frame)
                 elif isinstance(frame, Ping):
                     yield commands.SendData(client.connection, client.writer.pong(frame.payload))
                 elif isinstance(frame, Whole):
@@ -143,6 +165,14 @@ class Player(layer.Layer):
                 frame = self._client.writer.message(MessageKind.TEXT, told, (len(told),))
                 yield commands.SendData(self._client.connection, frame)
             yield from self._close(DIVERGED, DIVERGED_REASON)
+
+    def _hear_out(self, message: Whole) -> None:
+        try:
+            self._hears_out = self._player.hear(message.kind, message.data)
+        except StoreError as error:
+            logger.error("a WebSocket is ended: %s", error)
+            self._player.broke(f"{UNREADABLE}: {error}")
+            self._hears_out = False
 
     def _answer(self, frame: Closing) -> Commands:
         """Answer the client's closing frame, as the server did where it had been the client's turn to close."""
@@ -175,13 +205,16 @@ class Player(layer.Layer):
     # ---- ending it -----------------------------------------------------------------------------
 
     def _close(self, code: int, reason: str) -> Commands:
+        yield from self._send_close(code, reason)
+        yield PlayheadWebsocketEndedHook(self._pending)
+
+    def _send_close(self, code: int, reason: str) -> Commands:
         self._ending = True
         self._client.sent_close = True
         data = self._client.writer.close(code, reason)
         yield commands.SendData(self._client.connection, data)
         self._timer = None
         yield from self._wake(QUIET_S)
-        yield PlayheadWebsocketEndedHook(self._pending)
 
     def _cannot_go_on(self, error: StoreError) -> Commands:
         logger.error("a WebSocket is ended: %s", error)
@@ -189,6 +222,7 @@ class Player(layer.Layer):
         yield from self._close(BROKEN, f"playhead: {UNREADABLE}")
 
     def _hang_up(self) -> Commands:
+        yield PlayheadWebsocketEndedHook(self._pending)
         if not self._client.gone:
             self._client.gone = True
             yield commands.CloseConnection(self._client.connection)
