@@ -32,6 +32,9 @@ from .serving.play import find_raw, play
 from .wire.http import read_request
 
 _SHOWN_BYTES = 100
+_GRPC = b"application/grpc"
+_PREFIX_BYTES = 5
+"""Of a message of gRPC: a byte that says whether it is compressed, and its length."""
 _GIVEN_UP = "its client gave up before it had ended; the tape has no such request"
 
 
@@ -118,7 +121,9 @@ def _given_up(recorded: Exchange, came: bytes) -> bool:
     if not recorded.saw_nothing:
         return False
     asked = recorded.request
-    return asked.spilled is not None or not _differs(asked, 0, came)
+    if asked.spilled is not None:
+        return True
+    return not _differs(asked, 0, came) and not (len(came) > len(asked.body) and said_all(recorded))
 
 
 def _began(recorded: Exchange, came: bytes) -> bool:
@@ -206,10 +211,13 @@ def _compare(pending: PendingExchange, request: Request, early: Early) -> None:
             came,
             "the request went on otherwise after its answer had begun",
         )
-    elif early.compared > len(asked.body) and _ended_first(early.exchange):
+    elif early.compared > len(asked.body) and said_all(early.exchange):
         more = early.compared - len(asked.body)
         text = f"the request went on for {more} bytes more than the recorded one, which ended there"
         _diverge(pending, request, early, len(asked.body), came[-more:], text)
+    elif pending.body.request_ended and was_open(early.exchange):
+        text = "the request ended, and the recorded one had not when its client gave it up"
+        _diverge(pending, request, early, early.compared, b"", text)
     elif pending.body.request_ended and early.compared < len(asked.body):
         less = len(asked.body) - early.compared
         text = f"the request ended {less} bytes before the recorded one: it has fewer messages, or a shorter one"
@@ -237,6 +245,31 @@ def _compare_values(
             return
         if compared.kind_alone:
             open_run.note(EventKind.NOTED, seq=pending.seq, kind_alone=True)
+
+
+def said_all(recorded: Exchange) -> bool:
+    """Say whether a recorded request is all that its client had to say: it ended first, or its client gave it up between two messages."""
+    asked = recorded.request
+    left = recorded.gone is not None and recorded.fault is None and asked.spilled is None
+    return _ended_first(recorded) or (left and _has_whole_messages(asked))
+
+
+def was_open(recorded: Exchange) -> bool:
+    """Say whether a client gave up a recorded request that it had not ended."""
+    answer = recorded.response
+    left = recorded.gone is not None and recorded.fault is None
+    # How much had been sent by then is known of what had not ended; tapes of earlier versions do not tell.
+    return left and answer is not None and not answer.complete and answer.end_need is not None
+
+
+def _has_whole_messages(asked: Request) -> bool:
+    """Say whether a body of gRPC ends with a message. Source: the protocol's description of length-prefixed messages."""
+    if not (asked.header(b"content-type") or b"").startswith(_GRPC):
+        return False
+    body, at = asked.body, 0
+    while at < len(body):
+        at += _PREFIX_BYTES + int.from_bytes(body[at + 1 : at + _PREFIX_BYTES])
+    return at == len(body)
 
 
 def _ended_first(recorded: Exchange) -> bool:

@@ -474,6 +474,7 @@ class PendingExchange:
         if self.progress.gone is None and not self.progress.saved:
             sent = 0 if self.held.muted or self.holds else self.answer.taken
             self.progress.leave(Gone(self.now_us(), sent, self.answer.head_sent))
+            self.answer.leave(self.need)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:
         """Note that the upstream failed.

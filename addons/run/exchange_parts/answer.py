@@ -14,7 +14,7 @@ class Answer:
     head_need: int | None = None
     """Bytes of the request that had been sent when its head came; None where that had ended."""
     end_need: int | None = None
-    """The same at its end."""
+    """The same at its end, or when its client left before that."""
     end_after: int = 0
     head_sent: bool = False
     announced: int = -1
@@ -58,6 +58,10 @@ class Answer:
     def end(self, *, ragged: bool, need: int | None, after: int) -> None:
         """Note how it ended."""
         self.ragged, self.end_need, self.end_after = ragged, need, after
+
+    def leave(self, need: int | None) -> None:
+        """Note how much of the request had been sent when the client left."""
+        self.end_need = need
 
     def send_head(self) -> None:
         """Note that the client is sent its head."""
