@@ -134,7 +134,7 @@ class Record:
             pending.progress.recording and not pending.progress.saved
         ):  # else its run was ended over it
             if pending.websocket is not None:
-                begin_websocket(pending)  # its outcome is its end
+                await begin_websocket(pending)  # its outcome is its end
                 return
             await save(pending, flow.response, complete=True)
         elif not pending.progress.recording and pending.decision.action is Action.FORWARD:

@@ -46,12 +46,12 @@ async def release(pending: PendingExchange) -> None:
             )
 
 
-def begin_websocket(pending: PendingExchange) -> None:
-    """Note how a WebSocket began; nobody waits. Should we die over it, its messages have their exchange."""
+async def begin_websocket(pending: PendingExchange) -> None:
+    """Note how a WebSocket began, before its client knows it. Should we die over it, its messages have their exchange."""
     open_run = pending.open_run
     snapshot = take_snapshot(pending, pending.flow.response, complete=True)
     try:
-        open_run.store.exchanges.save_unwaited(open_run.number, partial(make_record, snapshot))
+        await open_run.store.exchanges.save(open_run.number, partial(make_record, snapshot))
     except StoreUnwritable as error:
         open_run.miss(error)
 

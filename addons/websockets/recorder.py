@@ -1,7 +1,7 @@
 """A WebSocket that is being recorded.
 
 Messages are appended and not waited for: the log keeps their order, and whatever the agent sends out because
-of one waits for a later commit. What is not written yet is bounded all the same (`backlog`), by whoever
+of one waits for a later commit. They are written soon all the same: nothing else may be for as long as a WebSocket is open. What is not written yet is bounded all the same (`backlog`), by whoever
 reads from the two sides.
 """
 
@@ -22,6 +22,8 @@ from ..run.pending_exchange import (
 
 _FLUSH_BYTES = 1024 * 1024
 """Messages of so many bytes are written without waiting for the next commit."""
+_FLUSH_S = 0.05
+"""And any after so long."""
 _OWN_BYTES = 1024
 """What a message takes in memory beside its data, until it is written."""
 HOLED = "messages of the WebSocket could not be written"
@@ -40,6 +42,8 @@ class WebSocketRecorder(WebSocket):
         self._outages = pending.open_run.store.writer.outages
         """How often writing had stopped when it began."""
         self._writing: asyncio.Future[None] | None = None
+        self._due: asyncio.TimerHandle | None = None
+        """Writes what has been appended."""
         self.backlog = 0
         """Bytes that may not be written yet."""
         self.close: RawClose | None = None
@@ -114,7 +118,19 @@ class WebSocketRecorder(WebSocket):
             await asyncio.wait([self._writing])
 
     def _ask(self) -> None:
-        if self._writing is not None or self._unflushed < _FLUSH_BYTES:
+        if self._writing is not None or not self._unflushed:
+            return
+        if self._unflushed < _FLUSH_BYTES:
+            if self._due is None:
+                self._due = asyncio.get_running_loop().call_later(_FLUSH_S, self._write)
+            return
+        self._write()
+
+    def _write(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if self._writing is not None or not self._unflushed:
             return
         size, self._unflushed = self.backlog, 0
         # Ordered behind all that was appended before.

@@ -1,7 +1,9 @@
 """WebSockets to one URL are told apart by the first message of their client."""
 
+import asyncio
 import contextlib
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import aiohttp
 import pytest
 
 from playhead.config import Config, Mode
+from playhead.tape.exchange import Seq
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.websocket import WebsocketOrigin
 from playhead.timeline import Receipt, build
@@ -136,3 +139,23 @@ async def test_one_message_more_is_told_where_the_server_closes_next(
             receipt = build(running.store, running.store.runs.get("r@1"))
     assert receipt.faithful is faithful, receipt.to_json()
     assert all("is one more" in row["text"] for row in receipt.divergences)
+
+
+async def test_one_that_is_open_is_on_the_tape(tmp_path: Path) -> None:
+    """From the moment its client knows of it, and soon each message: whoever kills the proxy then finds it unfinished."""
+    with WebsocketOrigin() as origin:
+        async with (
+            running_engine(Config(mode=Mode.RECORD, store=tmp_path)) as running,
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{origin.url}/a", proxy=running.url_for("r")) as one,
+        ):
+            store, run = running.store, running.store.runs.get("r")
+            begun = store.exchanges.find(run, Seq(1))
+            assert begun is not None
+            assert begun.websocket is not None
+            await one.send_str("pay")
+            await one.receive()
+            async with asyncio.timeout(5):
+                messages = partial(store.messages.all, run, Seq(1), -1)
+                while [m.data for m in messages()] != 2 * [b"pay"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)

@@ -979,8 +979,10 @@ class _Fold:
         asked = {row.get("nearest_seq") for row in self.receipt.divergences if _is_unfinished(row)}
         for seq, data in begun.items():
             effect = data["request_class"] == RequestClass.EFFECT.value
-            if effect and data["method"] != "CONNECT" and seq not in asked:
-                # It may have happened, so a replay that leaves it out is another run.
+            if data["method"] == "CONNECT" or seq in asked:
+                continue
+            # It may have happened, so a replay that leaves it out is another run; so is one that leaves out what had begun to be answered.
+            if effect or self._find_kept(tape, seq) is not None:
                 self._add_unused(Seq(seq), data, unused, outcome="unknown")
         self.receipt.unused = sorted(unused, key=lambda row: row["seq"])
         self._spare_background(tape, last)

@@ -538,6 +538,21 @@ async def test_an_unused_exchange_is_the_root_if_nothing_else_diverged(store: St
     assert (faithful["root"], faithful["followed"]["count"]) == (None, 0)
 
 
+@pytest.mark.parametrize("kept", [False, True])
+async def test_what_had_begun_to_be_answered_when_the_recording_died_is_unused(
+    store: Store, kept: bool
+) -> None:
+    """As an open WebSocket, which is read by its method; of a read that nothing had come of nobody misses anything."""
+    run = await store.runs.create("tape", mode="record", at_ns=1)
+    exchange = make_exchange(1, "GET https://docs.test/ws")
+    store.events.append(run.number, make_intent(exchange))
+    if kept:
+        store.exchanges.save_unwaited(run.number, partial(make_record, exchange, final=False))
+    tape = await store.runs.seal(run, reason="x", at_ns=2)
+    receipt = build(store, await play(store, tape, "refused 2"))
+    assert receipt.counts["unused"] == kept
+
+
 async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
     """However long a run is."""
     many = 2500
