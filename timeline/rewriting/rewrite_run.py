@@ -32,6 +32,7 @@ from ...tape.records.rewritten import ReplacedEvent, Rewritten, Tombstone, read_
 from ...tape.redaction.rewriting.rewriter import BodyRewriter, Place, Rewriter
 from ...tape.redaction.stream import WINDOW_BYTES
 from ..checks.integrity import count_rewritten
+from ..reading.placeholder_key import find_key
 from ..receipts.render_text import plain
 from .rewrite_folder import FolderRewriter
 
@@ -226,6 +227,7 @@ def _rewrite(
     at_ns: int = 0,
 ) -> Change:
     change = Change(run)
+    rewriter.make_as(find_key(store, run))
     rewriter.texts.clear()
     for event in store.events.all(run):
         if event.kind is EventKind.REWRITTEN:

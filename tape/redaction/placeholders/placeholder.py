@@ -7,7 +7,8 @@ Rules:
 2. It has the form of the value (`alike.py`): its length, its prefix, everything but letters and digits.
 3. Personal data get pseudonyms, which are valid where the data are (`pseudonyms.py`), whatever redaction took them for.
 4. A value that has others in it (`records/credential_parts.py`) has their placeholders in it.
-5. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
+5. No two short values of one form have one placeholder (`short_values.py`).
+6. A secret that is written with escapes (`%2F`, `\u002f`, `\/`) gives the placeholder of what it means, written
    with the same escapes: its length stands, and what was valid stays valid.
 """
 
@@ -29,16 +30,20 @@ from ...records.credential_parts import (
 from ..acceptance import is_shaped
 from .alike import make_alike, reads_as_made
 from .pseudonyms import make_pseudonym, normal_form
+from .short_values import LONGEST, permute_short
 
 _UNIT = re.compile(
     rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u00[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.", re.DOTALL
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_MADE = b"placeholders 4"
+_MADE = b"placeholders 5"
 """Changes where a value would have another placeholder than before."""
+_MADE_SHORT = b"placeholders 4"
+"""Of tapes on which two short values may have one placeholder."""
 _MADE_WHOLE = b"placeholders 3"
 """Of tapes whose placeholders have no tokens in them but those of words and of HTTP Basic."""
+_DOCUMENTS = (b"{", b"[")
 _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
@@ -72,7 +77,7 @@ class Placeholders:
 
     def make_as(self, key_id: str) -> bool:
         """Make placeholders as those that a key id tells of, if they are made with this key; say whether they are."""
-        for way in (_MADE, _MADE_WHOLE):
+        for way in (_MADE, _MADE_SHORT, _MADE_WHOLE):
             if key_id == self._key_id(way):
                 if way != self._way:
                     self._way = way
@@ -121,8 +126,10 @@ class Placeholders:
             return write_words(value, self.of)
         if read_pair(value) is not None:
             return self.in_basic(value)
+        if self._way == _MADE and len(value) <= LONGEST and value[:1] not in _DOCUMENTS:
+            return permute_short(value, self._key)
         # Of a token that was given its placeholder comes back: with either the whole is the same.
-        whole = write_tokens(value, self.of) if self._way == _MADE else value
+        whole = write_tokens(value, self.of) if self._way != _MADE_WHOLE else value
         mac = self._mac.copy()  # faster than to begin with the key each time
         mac.update(whole)
         seed = mac.digest()
@@ -131,7 +138,7 @@ class Placeholders:
             # Some query keys are places of secrets for what has the shape of one: both have it, or neither.
             # And what is a token in it has to be found again where the agent puts it into another value.
             if is_shaped(made) == is_shaped(value) and (
-                self._way != _MADE or has_form_of(value, made)
+                self._way == _MADE_WHOLE or has_form_of(value, made)
             ):
                 break
             made = self._make_around(value, whole, hmac.digest(seed, b"%d" % turn, "sha256"))
@@ -143,7 +150,7 @@ class Placeholders:
         whole: the value with them.
         """
         made = make_alike(whole, seed)
-        for start, end in find_tokens(value) if self._way == _MADE else ():
+        for start, end in find_tokens(value) if self._way != _MADE_WHOLE else ():
             made = made[:start] + whole[start:end] + made[end:]
         return made
 
