@@ -139,6 +139,16 @@ _WORD_AND_NUMBER = re.compile(
 _VARIABLE = re.compile(rb"\$\w.*|\$[({].*|%\w+%|<.*|\{.*|\[.*|`.*|.*\$\{.*|@.*", re.DOTALL)
 _EXPRESSION = re.compile(rb"(?<!\w)[0-9]*+[A-Za-z_]\w*+[\[(].*[\])]|,\w+:\w+$", re.DOTALL)
 """A call or an item, from the beginning of its word on: from each letter on a long word would take its square."""
+_PRINTABLE = re.compile(rb"[!-~]+")
+_CODE = re.compile(
+    rb"[$#@%]\{[^{}]+\}|\{\{.*\}\}|\$\(\w[^()]*\)|%\(\w+\)|<%.*%>|\(\?[:=!<P]|\.\*|\[\^|\[[A-Za-z0-9]-[A-Za-z0-9]|\]\{\d|\][+*]\)?|"
+    rb"[A-Za-z_]{3}\(\)|\bfunction\b|\A[\w.$@-]{2,}[\[({].*[\])}]\Z|\A[\[({<].*[\])}>]\Z|\A[$@%:&*][A-Za-z_][\w.:/-]*%?\Z|"
+    rb"\A[+,;.)\]|&?:\"'`].*[+,;(\[{|&?:=\"'`]\Z",
+    re.DOTALL,
+)
+"""Of a template, a pattern, a call, an item or a variable, or code between two strings."""
+_OPEN = b"({<"
+"""Signs that begin a template; one that does not end stays for no template."""
 _JWT_ALGORITHM = re.compile(rb'"(?:alg|enc)"\s*:')
 _ENDING = re.compile(rb"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 """Of the name of a file."""
@@ -356,6 +366,30 @@ def is_strong(value: bytes) -> bool:
         or (digits >= 2 and changes >= 0.12 * size and odds < -0.25)
         or (changes >= 3 and odds < -0.9)
     )
+
+
+@_remembered
+def is_generated(value: bytes) -> bool:
+    """Say whether a value that is delimited, behind a telling name, was drawn at random from letters, digits and signs of any kind.
+
+    Brackets and signs are those of templates, calls and patterns, too: what has the form of one of these stays.
+    """
+    size = len(value)
+    if not 12 <= size <= 256 or not _PRINTABLE.fullmatch(value):
+        return False
+    marks = value.translate(_CLASSES)
+    if (
+        is_placeholder(value.translate(None, _OPEN))
+        or b"s" not in marks
+        or _CODE.search(value)
+        or _is_place(value)
+    ):
+        return False
+    if _JOINED.fullmatch(value) or not _has_entropy(value, 3.2 if size >= 20 else 2.9):
+        return False
+    changes, odds = turns(value), wordiness(value)
+    kinds = sum(mark in marks for mark in b"lUd")
+    return kinds >= 2 and changes >= max(6, 0.35 * size) and odds < (0.9 if kinds == 3 else 0.2)
 
 
 @_remembered

@@ -16,6 +16,7 @@ from urllib.parse import unquote_to_bytes
 from ..acceptance import (
     is_basic,
     is_declared,
+    is_generated,
     is_hex,
     is_key_like,
     is_loose,
@@ -38,6 +39,8 @@ _NAME = (
     "session[_-]?id|device[_-]?code|(?:recovery|backup|scratch)[_-]?code|(?:client|storage)[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
 )
 _V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
+_SIGNED_V = "[!#-&(-\\[\\]-_a-~]"
+"""Of a generated password: all but blanks, quotes and backslashes."""
 _BLANK = "(?:[ \\t]|\\\\{1,7}t|\\xc2\\xa0|\\\\{1,7}u00a0)"
 """A blank, a tab or a non-breaking space, in a string of JSON too."""
 _Q = "(?:\\\\{0,7}[\"'`\\]])"
@@ -54,7 +57,7 @@ _ASSIGN = (
     + "){0,8}"
     + _INTO
     + "(?:\\\\{0,7}[\"'`]|base64:)?"
-    + _V
+    + _SIGNED_V
     + "{8}"
 )
 _MAP = _NAME + "s?" + _Q + "{0,2}\\s{0,2}:\\s{0,4}[{\\[]"
@@ -66,7 +69,9 @@ _FORM = _NAME + "&value=" + _V + "{8}"
 _LAST_IN_OBJECT = "(?:" + _NAME + "|authorization)\\\\{0,7}[\"'](?:\\s|\\\\{1,7}n){0,24}}"
 _REVERSE = "(?:name|key)\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _LAST_IN_OBJECT
 _SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
-_SHORT = "(?:pass(?:word|wd|phrase)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?\\\\{0,7}[\"']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}[\"'][^\"'\\\\\\s<>{}]{6}"
+_SHORT = '(?:pass(?:word|wd|phrase)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?\\\\{0,7}["\']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}["\'][^"\\\\\\s]{6}'
+_ESCAPED = '(?:pass(?:word|wd|phrase)?|pwd|psk)"\\s{0,2}:\\s{0,2}"[^"\\\\\\s]{0,7}\\\\["\\\\]'
+"""A password of JSON that has a quote or a backslash among its first characters."""
 _PAIR = "(?:" + _NAME + "|authorization)s?\\\\{0,7}[\"']\\s{0,2},"
 _FLAG = "--[a-z0-9-]{0,30}" + _NAME + "[ ][\"']?" + _V + "{8}"
 _XML = (
@@ -105,6 +110,7 @@ _LISTED = (b";", b"&", b"?", b"#", b" ", b",", b'"', b":")
 """What precedes a name in a list of settings on one line."""
 _UNICODE = re.compile(rb"u[0-9a-fA-F]{4}")
 _UNICODE_ESCAPE = re.compile(rb"\\+u([0-9a-fA-F]{4})")
+_SIGN_ESCAPE = re.compile(rb"\\+([\"/]|(?<=\\\\)\\)")
 _SETTING = (b"=", b"?=", b":=", b"::=", b"+=")
 """What is between the name and the value of a setting; in a makefile it has a second sign."""
 _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
@@ -318,6 +324,10 @@ def _find_short(context: Context, end: int, strings: Strings) -> Found | None:
     return _assigned(context, end - 6, strings)
 
 
+def _find_escaped(context: Context, end: int, strings: Strings) -> Found | None:
+    return _assigned(context, context.data.rfind(b'"', 0, end - 2) + 1, strings)
+
+
 def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     data = context.data
     behind = data[max(0, start - 160) : start][::-1]
@@ -340,6 +350,12 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     strings.judged = True
     quote = (read["quote"] or b"")[::-1]
     end = _value_end(data, start, quote, strings)
+    if quote or (
+        _LINE.search(data, max(0, first - 48), first) is None and data[first - 1 : first] != b";"
+    ):
+        delimited = bool(quote)
+    else:
+        start, end, delimited = _to_the_end(data, start, end)
     value = data[start:end]
     scheme, blank, rest = value.partition(b" ")
     if blank and scheme.lower() in (b"bearer", b"basic", b"token"):
@@ -349,12 +365,13 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     one = _Assigned(
         name,
         place,
-        _UNICODE_ESCAPE.sub(_decode, value) if quote and b"\\" in value else value,
+        _plain(value) if quote and b"\\" in value else value,
         quote,
         read["sep"][::-1],
         read["close"][::-1],
         data[max(0, first - 48) : first],
         tight=read.start("sep") == len(quote),
+        delimited=delimited,
     )
     member = one.is_member()
     if _is_credential_in_place(one):
@@ -363,6 +380,11 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         return None
     declared = member and place.declared
     return Found(start, start + len(value), place.kind, learn=True, declared=declared)
+
+
+def _plain(value: bytes) -> bytes:
+    """Give what a value with escapes of JSON means, for its test."""
+    return _SIGN_ESCAPE.sub(rb"\1", _UNICODE_ESCAPE.sub(_decode, value))
 
 
 def _decode(escape: re.Match[bytes]) -> bytes:
@@ -376,7 +398,7 @@ _CALLED = re.compile(rb" {1,32}\([^()\n;]{0,200}\);")
 def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
     """Find where a value ends: at its quote, or at what cannot belong to it. `start` where there is none."""
     if quote:
-        end = data.find(quote, start, start + MAX_VALUE)
+        end = _quote_end(data, start, quote)
         if end >= 0:
             return end if data.find(b"\n", start, end) < 0 else start
     end = min(strings.run_end(start, _VALUE_FORWARD), start + MAX_VALUE)
@@ -390,6 +412,41 @@ def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
         return start
     value = data[start:end].partition(b"<")[0].partition(b">")[0]
     return start + len(value.rstrip(b".,:;?!"))
+
+
+_MOST_ESCAPED = 32
+
+
+def _quote_end(data: bytes, start: int, quote: bytes) -> int:
+    """Find the quote that ends a value, -1 where there is none; one that is escaped is a part of it."""
+    stop, depth = start + MAX_VALUE, len(quote)
+    end = data.find(quote, start, stop)
+    if quote[-1:] != b'"':
+        return end
+    for _ in range(_MOST_ESCAPED):
+        if end < 0:
+            break
+        sign = end + depth - 1
+        escapes = sign - start - len(data[start:sign].rstrip(b"\\"))
+        if escapes % (2 * depth) == depth - 1:
+            return sign - depth + 1
+        end = data.find(quote, sign + 1, stop)
+    return end
+
+
+_BRACED = re.compile(rb"\{([^{}\n\"'\\]{8,256})\}(?=[;\"'\s\\]|\Z)")
+_TO_THE_END = re.compile(rb"[^\s\"'\\`]{12,256}(?=[ \t]*(?:\r?\n|\\[nr]|[\"'\\]|\Z))")
+
+
+def _to_the_end(data: bytes, start: int, end: int) -> tuple[int, int, bool]:
+    """Give where a value begins and ends that fills its line, or braces as in a string of ODBC, and whether it does; else what was given."""
+    braced = _BRACED.match(data, start) or _BRACED.match(data, start - 1)
+    if braced is not None:
+        return braced.start(1), braced.end(1), True
+    line = _TO_THE_END.match(data, start)
+    if line is None:
+        return start, end, False
+    return (start, line.end(), True) if is_generated(line[0]) else (start, end, False)
 
 
 class _Assigned(NamedTuple):
@@ -407,6 +464,8 @@ class _Assigned(NamedTuple):
     """What precedes the name."""
     tight: bool
     """Whether no blank is between the sign and the value."""
+    delimited: bool
+    """Whether it is plain where the value ends, whatever signs it has: at a quote, a brace, or the end of the line."""
 
     def is_member(self) -> bool:
         """Say whether it is written as a member of JSON."""
@@ -418,6 +477,7 @@ def _is_credential_in_place(one: _Assigned) -> bool:
     """Say whether a value is in a place that exists for credentials, and may be one: in any text."""
     name, place, value = one.name, one.place, one.value
     bare = not one.close
+    generated = one.delimited and is_generated(value)
     line = bare and _LINE.search(one.before) is not None
     capitals = _CAPITALS.fullmatch(name) is not None
     if one.separator == b"=" and one.tight and bare and capitals:
@@ -425,11 +485,11 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         long = b"_" in name or len(name) > 7
         if long and (line or _COMMAND_ENV.search(one.before)):
             if place.password:
-                return is_loose(value)
-            return place.accepts(value) or (not place.doubtful and is_middle(value))
+                return generated or is_loose(value)
+            return generated or place.accepts(value) or (not place.doubtful and is_middle(value))
     if one.before.endswith(b"$env:") and capitals and b"_" in name:
         # A variable of PowerShell, which is set with blanks and quotes.
-        return place.test(value)
+        return generated or place.test(value)
     if _HEADER_NAME.fullmatch(name) and is_strong(value):
         return True
     if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):
@@ -438,16 +498,20 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         return False
     if line and place.plain not in _BARE:
         setting = one.separator == b"=" or (capitals and one.separator in _SETTING)
+        if generated and (setting or place.password):
+            return True
         return place.test(value) if setting else place.accepts(value)
     if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED:
         # A connection string, a query, words of libpq.
-        return place.test(value)
+        return generated or place.test(value)
     return False
 
 
 def _is_named_secret(one: _Assigned) -> bool:
     """Say whether a value in a field is a secret: its name says so, and it looks like one."""
     place, value = one.place, one.value
+    if one.delimited and place.plain not in _BARE and is_generated(value):
+        return True
     if one.is_member() and place.declared:
         return is_declared(value, password=place.password)
     if place.plain in _BARE and not one.is_member():
@@ -849,6 +913,7 @@ Confirm = Callable[[Context, int, Strings], Found | list[Found] | None]
 NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_ASSIGN, caseless=True), _find_assigned),
     (Head(_SHORT, caseless=True), _find_short),
+    (Head(_ESCAPED, caseless=True), _find_escaped),
     (Head(_MAP, caseless=True), _find_inside),
     (Head(_ATTRIBUTE, caseless=True), _find_behind(_ATTRIBUTE_NAME, member=False)),
     (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
