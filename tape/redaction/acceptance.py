@@ -147,6 +147,10 @@ _CODE = re.compile(
     re.DOTALL,
 )
 """Of a template, a pattern, a call, an item or a variable, or code between two strings."""
+_FILLED_IN = re.compile(
+    rb"[$#@%]\{[^{}]+\}|\(\?[:=!<P]|\]\{\d+,?\d*\}|\A(?:process|import\.meta|os)\.env\.\w+\Z"
+)
+"""A template, a pattern, a variable of the environment in JavaScript."""
 _OPEN = b"({<"
 """Signs that begin a template; one that does not end stays for no template."""
 _JWT_ALGORITHM = re.compile(rb'"(?:alg|enc)"\s*:')
@@ -457,6 +461,7 @@ def is_loose(value: bytes) -> bool:
         or (is_placeholder(value) and not _DUMMY.match(value))
         or _is_like(_VARIABLE, value)
         or _WORDS.fullmatch(value)
+        or (not value.isalnum() and _FILLED_IN.search(value))
     ):
         return False
     if (

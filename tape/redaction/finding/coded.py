@@ -1,4 +1,4 @@
-"""Look into base64 once: words that announce a secret, as base64 writes them at each of three offsets.
+"""Look into base64 once: words that announce a secret, and beginnings of keys, as base64 writes them at each of three offsets.
 
 A run of base64 is decoded only where such a word is in it, and only near the word, one level deep.
 """
@@ -6,52 +6,23 @@ A run of base64 is decoded only where such a word is in it, and only near the wo
 import base64
 import binascii
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
+from .format_table import FORMATS, expand
+
 _WORDS = (
-    *(
-        "password",
-        "PASSWORD",
-        "passwd",
-        "secret",
-        "SECRET",
-        "private_key",
-        "PRIVATE KEY",
-        "api_key",
-        "apikey",
-        "apiKey",
-        "token",
-    ),
-    *(
-        "TOKEN",
-        "_KEY=",
-        "_PASS=",
-        "_PWD=",
-        "AKIA",
-        "ASIA",
-        "AIza",
-        "ghp_",
-        "gho_",
-        "ghs_",
-        "github_pat_",
-        "glpat-",
-        "npm_",
-    ),
-    *(
-        "sk-ant-",
-        "sk-proj-",
-        "sk_live_",
-        "sk_test_",
-        "xoxb-",
-        "xoxp-",
-        "hf_",
-        "gsk_",
-        "://",
-        "Bearer ",
-    ),
-)
+    *("password", "PASSWORD", "passwd", "secret", "SECRET", "private_key", "PRIVATE KEY", "api_key"),
+    *("apikey", "apiKey", "token", "TOKEN", "_KEY=", "_PASS=", "_PWD=", "://", "Bearer "),
+)  # fmt: skip
+"""What announces a value; what the table of formats has announces a key by itself."""
 _LEAST = 4
 """Characters of base64 below which a word is found by chance in what is no text."""
+_LONGEST = 8
+"""Characters of one that are looked for where a key begins: a longer text is not found sooner."""
+_MOST_TEXTS = 8
+"""Ways in which a short prefix and the first bits of what follows it are written; classes would make the search ten times slower (2026-11)."""
 _MOST = 6 * 1024
 """Characters before and behind a word that are looked into."""
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
@@ -71,26 +42,116 @@ class Coded(NamedTuple):
     plain: bytes
 
 
+type Codes = tuple[frozenset[int], ...]
+"""Which bytes may be at each place of a beginning."""
+
+
 class Word(NamedTuple):
-    """A word as base64 writes it behind 0, 1 or 2 other bytes."""
+    """A word, or the beginning of a key, as base64 writes it behind 0, 1 or 2 other bytes."""
 
     text: bytes
     begins: int
     """Characters of its first group of four that precede it."""
+    keys: tuple[Codes, ...]
+    """Beginnings of keys, of which one has to be there; none of a word."""
 
 
 def words() -> tuple[Word, ...]:
-    """Give what is looked for."""
-    found: dict[bytes, Word] = {}
-    for word in _WORDS:
+    """Give what is looked for, each text once."""
+    found: dict[tuple[bytes, int], list[Codes]] = {}
+    for text in _WORDS:
+        codes = tuple(frozenset((code,)) for code in text.encode())
         for offset in range(3):
-            coded = base64.b64encode(b"\0" * offset + word.encode())
-            begins = -(-8 * offset // 6)
-            inner = coded[begins : 8 * (offset + len(word)) // 6]
-            if len(inner) >= _LEAST:
-                for text in (inner, inner.translate(_TO_URL)):
-                    found.setdefault(text, Word(text, begins))
-    return tuple(found.values())
+            for written in _write(codes, offset, len(codes) * 2):
+                found.setdefault((written, _begins(offset)), [])
+    for codes in _beginnings():
+        for offset in range(3):
+            for written in _write(codes, offset, _LONGEST):
+                keys = found.setdefault((written, _begins(offset)), [codes])
+                if keys and codes not in keys:
+                    keys.append(codes)
+    return tuple(Word(text, begins, tuple(keys)) for (text, begins), keys in found.items())
+
+
+def _begins(offset: int) -> int:
+    """Give the first character that is of what is behind some bytes alone."""
+    return -(-8 * offset // 6)
+
+
+_MOST_CODES = 24
+"""Bytes of the beginning of a key that are looked at."""
+
+
+def _beginnings() -> Iterator[Codes]:
+    """Give for each format and each of its prefixes which bytes a key begins with."""
+    for row in FORMATS:
+        if row.head:
+            yield from (_read(head) for head in expand(row.head).split())
+        for begins in row.begins:
+            codes = (*(frozenset((code,)) for code in begins.encode()), *_read(expand(row.then)))
+            yield codes[:_MOST_CODES]
+
+
+_UNIT = re.compile(r"(\\.|\[[^\]]*\]|[^\\\[(|?*+{])(?:\{(\d+)(,)?\d*\})?")
+
+
+def _read(pattern: str) -> Codes:
+    """Read which bytes a pattern begins with, as far as each is at a place of its own."""
+    found: list[frozenset[int]] = []
+    at = 0
+    while len(found) < _MOST_CODES and (unit := _UNIT.match(pattern, at)) is not None:
+        found += [_codes(unit[1])] * int(unit[2] or 1)
+        at = unit.end()
+        if unit[3]:
+            break
+    return tuple(found[:_MOST_CODES])
+
+
+@lru_cache(maxsize=64)
+def _codes(unit: str) -> frozenset[int]:
+    """Give which bytes a class of a pattern has."""
+    one = re.compile(unit.encode())
+    return frozenset(code for code in range(128) if one.fullmatch(bytes((code,))))
+
+
+def _write(codes: Codes, offset: int, longest: int) -> list[bytes]:
+    """Write bytes behind others in all ways that there are, in both alphabets of base64: the characters that are of them alone.
+
+    Nothing where that are too many ways, or too few characters.
+    """
+    texts, size = [b""], 0
+    for at in range(_begins(offset), 8 * (offset + len(codes)) // 6):
+        first, left = divmod(6 * at - 8 * offset, 8)
+        signs = _signs(left, codes[first], codes[first + 1] if left > 2 else _ANY)
+        if (
+            size == longest
+            or len(texts) * len(signs) > _MOST_TEXTS
+            or (size >= _LEAST and len(signs) > 2)
+        ):
+            break
+        texts = [text + sign for text in texts for sign in signs]
+        size += 1
+        if size >= _LEAST and len(texts) > 2:
+            break
+    return texts if size >= _LEAST else []
+
+
+_ANY = frozenset(range(256))
+
+
+@lru_cache(maxsize=4096)
+def _signs(left: int, one: frozenset[int], other: frozenset[int]) -> tuple[bytes, ...]:
+    """Give the characters that six bits of two bytes may be.
+
+    left: bits of the first byte before them.
+    """
+    if left <= 2:
+        signs = {code >> 2 - left & 63 for code in one}
+    else:
+        low = {code >> 10 - left for code in other}
+        signs = {code << left - 2 & 63 | few for code in one for few in low}
+    found = {_ALPHABET[sign : sign + 1] for sign in signs}
+    return tuple(sorted(found | {sign.translate(_TO_URL) for sign in found}))
 
 
 def decode(data: bytes, end: int, word: Word) -> Coded | None:
@@ -98,7 +159,10 @@ def decode(data: bytes, end: int, word: Word) -> Coded | None:
     first = end - len(word.text) - word.begins
     near = _OUTSIDE.search(data, end, end + _NEAR)
     last = near.start() if near else min(len(data), end + _NEAR)
-    if last - first < 8 or not _is_text(data[first : last - (last - first) % 4]):
+    if last - first < 8:
+        return None
+    text = _decode_text(data[first : last - (last - first) % 4])
+    if text is None or not _begins_key(text, word):
         return None
     start, stop = _before(data, first), last
     if near is None:
@@ -111,13 +175,21 @@ def decode(data: bytes, end: int, word: Word) -> Coded | None:
     return Coded(start, stop, plain) if len(plain) > 8 else None
 
 
-def _is_text(run: bytes) -> bool:
-    """Say whether groups of base64 mean text; most that have a word by chance mean none."""
+def _decode_text(run: bytes) -> bytes | None:
+    """Decode groups of base64 that mean text; most that have a word by chance mean none."""
     try:
         plain = binascii.a2b_base64(run.translate(_TO_STANDARD))
     except binascii.Error:
-        return False
-    return plain.isascii() and min(plain, default=0) >= 9
+        return None
+    return plain if plain.isascii() and min(plain, default=0) >= 9 else None
+
+
+def _begins_key(text: bytes, word: Word) -> bool:
+    """Say whether a key begins in a text where a word says so; short prefixes are parts of words, too."""
+    behind = text[word.begins * 6 // 8 :]
+    return not word.keys or any(
+        all(code in codes for code, codes in zip(behind, key, strict=False)) for key in word.keys
+    )
 
 
 def _before(data: bytes, first: int) -> int:

@@ -211,7 +211,7 @@ class Finder:
         """Look into a run of base64; give where it ends."""
         run = coded.decode(context.data, end, word)
         if run is None:
-            return end
+            return end - 1  # another word may end there, too
         inner = context._replace(data=run.plain, final=True, inner=True, document=None)
         found = self.find(inner).found
         if found:
