@@ -13,7 +13,7 @@ from collections.abc import Sequence
 PAGING = frozenset(
     (
         *("page", "next", "prev", "previous", "continuation", "continue", "cursor", "sync", "skip"),
-        *("starting", "resume", "position", "marker"),
+        *("starting", "resume", "position", "marker", "pagination", "delta"),
     )
 )
 """Before `token`: where a list, a stream or a transfer goes on. In the names of header fields, too."""
@@ -35,6 +35,21 @@ KEYS = frozenset(
         *("object", "storage", "content", "index", "lookup", "upload", "resume", "lock", "device"),
         *("position", "version", "change", "update", "request", "page", "next"),
         *("encrypted", "client", "output", "action", "monkey"),
+        *(
+            "file",
+            "etag",
+            "dedupe",
+            "dedup",
+            "deduplication",
+            "condition",
+            "translation",
+        ),  # what is named, told apart
+        *(
+            "host",
+            "verify",
+            "verification",
+            "site",
+        ),  # public ones: of a server, of a signature, of a page
     )
 )
 """Before `key`, in the names of fields."""
@@ -54,9 +69,11 @@ _JOINED = {
 """Names without a sign between their words, of which all are harmless: `nextpagetoken`."""
 
 
-_DOUBTFUL = re.compile(r"(?:client_token|storage[_-]?key)(?:[_-]?(?:base64|b64|value))?\Z")
+_DOUBTFUL = re.compile(
+    r"(?:client_token|(?:client|storage)[_-]?key)(?:[_-]?(?:base64|b64|value))?\Z"
+)
 """Names of a secret in some products and of something harmless in others: the token of a client of Vault, the key of an account of
-storage. `ClientToken` and `client-token` are the name of a request of AWS, `storage_key` is often the path of an object."""
+storage. `ClientToken` and `client-token` are the name of a request of AWS, `storage_key` is often the path of an object, a `client_key` what a page may know."""
 
 
 def is_doubtful(name: str) -> bool:

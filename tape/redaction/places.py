@@ -133,6 +133,19 @@ HEADERS: dict[str, str] = {
 }
 """Header fields whose value is a secret, lower case, and what kind."""
 
+
+def _plain_header(name: str) -> str:
+    """Give a name without its signs, and without the `x-` that one product writes and another does not."""
+    return name.removeprefix("x-").replace("-", "")
+
+
+_LEAST_PLAIN = 7
+_PLAIN_HEADERS = {
+    plain: kind
+    for name, kind in HEADERS.items()
+    if len(plain := _plain_header(name)) >= _LEAST_PLAIN
+}
+
 URL_HEADERS = frozenset({"referer", "location", "content-location"})
 """Header fields that are URLs, and may hold secrets as a target may."""
 
@@ -208,7 +221,10 @@ QUERY: dict[str, str] = {
 AMBIGUOUS = frozenset(("key", "token", "secret", "sig", "signature", "hmac", "auth"))
 """Query keys that are names of other things too, as of the key of an object: their values count by what they look like."""
 
-LIKE_A_SECRET = re.compile(r"(?:^|[-_])(?:api-?key|token|secret|password|credentials?)$", re.ASCII)
+LIKE_A_SECRET = re.compile(
+    r"(?:^|[-_])(?:api-?(?:key|token)|token|jwt|secret|password|credentials?|authorization)$",
+    re.ASCII,
+)
 """How further request headers that hold a secret end."""
 CREDENTIAL = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_.~+/=-]{16,}", re.ASCII)
 GOOGLE = re.compile(r"(?:^|\.)(?:googleapis|google)\.com$", re.IGNORECASE)
@@ -295,9 +311,19 @@ _NO_SECRETS = frozenset(("lock-token", "x-ms-session-token", "x-ms-documentdb-se
 """Headers that end so and hold none: a lock of WebDAV, how far a client of Cosmos DB has read."""
 
 
+def find_header(name: str) -> str | None:
+    """Find what kind of secret a field holds that the table names, with or without `x-` and signs in it.
+
+    name: in lower case.
+    """
+    if name in _NO_SECRETS:
+        return None
+    return HEADERS.get(name) or _PLAIN_HEADERS.get(_plain_header(name))
+
+
 def kind_of_header(name: str) -> str | None:
     """Find what kind of secret a field of a request holds for its lower-case name; None: it holds none."""
-    found = HEADERS.get(name)
+    found = find_header(name)
     if (
         found is not None
         or name in _NO_SECRETS
@@ -305,6 +331,8 @@ def kind_of_header(name: str) -> str | None:
         or is_paging(name.split("-"))
     ):
         return found
+    if name.endswith("authorization"):
+        return AUTHORIZATION
     return KEY if name.endswith("key") else TOKEN
 
 

@@ -20,7 +20,6 @@ from .places import (
     AUTHORIZATION,
     CONFIGURED,
     COOKIE,
-    HEADERS,
     OPEN_PARAMETERS,
     QUERY,
     SCHEMES,
@@ -29,6 +28,7 @@ from .places import (
     TOKEN,
     URL_HEADERS,
     WITH_PARAMETERS,
+    find_header,
     is_credential,
     is_query_secret,
     kind_of_header,
@@ -61,7 +61,7 @@ _URLS = re.compile(
 _IN_URLS = re.compile(rb"[?#@]")
 """What a URL with a secret in a declared place has."""
 
-_NAMED = re.compile(r"(?:key|passwd|pwd|pass|passphrase)\Z")
+_NAMED = re.compile(r"(?:key|passwd|pwd|pass|passphrase|[a-z](?:token|jwt)|sessionid)\Z")
 """How further fields are named that may hold a secret: it has to look like one."""
 _URL = "url"
 """In place of a kind: the header field is a URL."""
@@ -219,12 +219,12 @@ class Heads:
         lower = name.decode("latin-1").lower()
         if "_" in lower and lower not in self._kept:  # CGI and WSGI know no difference
             dashed = lower.replace("_", "-")
-            if dashed in HEADERS and dashed not in self._kept:
-                return HEADERS[dashed]
+            if dashed not in self._kept and (found := find_header(dashed)) is not None:
+                return found
         if lower in self._kept:
             return None
-        if lower in HEADERS:
-            return HEADERS[lower]
+        if found := find_header(lower):
+            return found
         if lower in self._headers:
             return CONFIGURED
         if lower == "sec-websocket-protocol":

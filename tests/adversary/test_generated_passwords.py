@@ -112,3 +112,12 @@ def test_a_template_stays(value: str, form: str) -> None:
 def test_code_stays(code: str) -> None:
     """Between two strings, and behind a sign of its own."""
     assert _text(code) == code
+
+
+@pytest.mark.parametrize(
+    "text", ["token={}&name=bob", "a=1;Password={};Encrypt=true;", "PASSWORD={},port=1"]
+)
+def test_what_follows_a_value_in_a_list_stays(text: str) -> None:
+    """A value to the end of its line has no other setting in it."""
+    secret = "kX9mP2vL7qT4zz8Wn3qY7zBd"
+    assert _text(text.format(secret)).endswith(text.partition("{}")[2])

@@ -35,8 +35,9 @@ from .tables import COLUMN, WEB_KEY, find_in_column, find_web_key
 
 _NAME = (
     "(?:(?:pass(?:word|wd|phrase|code)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?|secret(?:[_-]?key)?|token|jwt|credentials?|assertion|verifier|auth|bearer|"
-    "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[_-]key|key[_-]?base|keybase|"
-    "session[_-]?id|device[_-]?code|(?:recovery|backup|scratch)[_-]?code|(?:client|storage)[_-]?key|security[_-]?token|appid|digest|cookie|session|signature)"
+    "(?:api|access|private|auth|signing|encryption|account|shared|master|app|session|service)[_-]?key|[a-z0-9_-]key|key[_-]?base|keybase|"
+    "session[_-]?id|device[_-]?code|(?:recovery|backup|scratch)[_-]?code|security[_-]?token|auth(?:orization)?[_-]?code|appid|digest|cookie|session|signature)"
+    "(?:[_-]?(?:value|string|binary|b64|base64))?"
 )
 _V = "[A-Za-z0-9_./+=~!@#$%^*|?&,:-]"
 _SIGNED_V = "[!#-&(-\\[\\]-_a-~]"
@@ -115,6 +116,8 @@ _SETTING = (b"=", b"?=", b":=", b"::=", b"+=")
 """What is between the name and the value of a setting; in a makefile it has a second sign."""
 _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
 _SEPARATED = re.compile(r"[^a-z0-9]")
+_KEY_WORD = re.compile(r"[_-][Kk][Ee][Yy]|[a-z0-9]Key(?!s)")
+"""`key` as a word of its own. In a list of `conditionKeys` are names."""
 _LAST = re.compile(r"[.\s:]")
 
 _CODES = ("recoverycode", "backupcode", "scratchcode")
@@ -135,8 +138,14 @@ _ENDS = (
     *("bearer", "auth", *_KEYS, "key", "keybase", "clientkey", "securitytoken", "appid"),
     *("sharedaccesskey", "binarysecuritytoken", "sessionid"),
 )
-_OWN = {"devicecode": TOKEN, "xamzsignature": SIGNATURE, "xgoogsignature": SIGNATURE}
-"""Names that a protocol has for what is a secret: a device code of OAuth, the signature of a form for an upload."""
+_OWN = {
+    "devicecode": TOKEN,
+    "authorizationcode": TOKEN,
+    "authcode": TOKEN,
+    "xamzsignature": SIGNATURE,
+    "xgoogsignature": SIGNATURE,
+}
+"""Names that a protocol has for what is a secret: a device code of OAuth, and the code of its grant, the signature of a form for an upload."""
 _BARE = frozenset(("key", "auth", "bearer", "session", "cookie", "digest", "signature", "id"))
 _HEADER_NAME = re.compile(
     rb"(?i)(?:proxy-)?authorization|(?:x|xi|dd|ocp|api|aeg|cf|private|job|deploy)-[a-z0-9-]*(?:key|token|secret|sign|auth)[a-z0-9-]*|"
@@ -177,7 +186,7 @@ def read_name(name: bytes) -> Place | None:
     written = _LAST.split(name.decode("latin-1").rstrip("."))[-1]
     text = written.lower()
     plain = _SEPARATED.sub("", text)
-    for suffix in ("base64", "b64", "value", "1", "2"):
+    for suffix in ("base64", "b64", "value", "string", "binary", "1", "2"):
         if plain.endswith(suffix) and len(plain) > len(suffix):
             plain = plain[: -len(suffix)]
     again = plain.removesuffix("ation").removesuffix("confirm")
@@ -198,12 +207,7 @@ def read_name(name: bytes) -> Place | None:
         )
     if plain in _BARE:
         return Place(plain, KEY, password=False, declared=False)
-    if (
-        plain.endswith("key")
-        and "_key" not in text
-        and "-key" not in text
-        and not plain.endswith(_KEYS)
-    ):
+    if plain.endswith("key") and _KEY_WORD.search(written) is None and not plain.endswith(_KEYS):
         return None
     kind = TOKEN if plain.endswith(("token", "jwt", "assertion")) else KEY
     password = plain.endswith(_PASSWORDS)
@@ -350,11 +354,10 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
     strings.judged = True
     quote = (read["quote"] or b"")[::-1]
     end = _value_end(data, start, quote, strings)
-    if quote or (
-        _LINE.search(data, max(0, first - 48), first) is None and data[first - 1 : first] != b";"
-    ):
-        delimited = bool(quote)
-    else:
+    delimited = bool(quote)
+    if not quote and data[first - 1 : first] == b";":
+        start, end, delimited = _in_braces(data, start, end)
+    elif not quote and _LINE.search(data, max(0, first - 48), first) is not None:
         start, end, delimited = _to_the_end(data, start, end)
     value = data[start:end]
     scheme, blank, rest = value.partition(b" ")
@@ -435,18 +438,23 @@ def _quote_end(data: bytes, start: int, quote: bytes) -> int:
 
 
 _BRACED = re.compile(rb"\{([^{}\n\"'\\]{8,256})\}(?=[;\"'\s\\]|\Z)")
+_NEXT_SETTING = re.compile(rb"[;&,][A-Za-z][\w.-]*=")
 _TO_THE_END = re.compile(rb"[^\s\"'\\`]{12,256}(?=[ \t]*(?:\r?\n|\\[nr]|[\"'\\]|\Z))")
 
 
-def _to_the_end(data: bytes, start: int, end: int) -> tuple[int, int, bool]:
-    """Give where a value begins and ends that fills its line, or braces as in a string of ODBC, and whether it does; else what was given."""
+def _in_braces(data: bytes, start: int, end: int) -> tuple[int, int, bool]:
+    """Give where a value begins and ends that is in braces, as in a string of ODBC, and whether it is; else what was given."""
     braced = _BRACED.match(data, start) or _BRACED.match(data, start - 1)
-    if braced is not None:
-        return braced.start(1), braced.end(1), True
+    return (braced.start(1), braced.end(1), True) if braced else (start, end, False)
+
+
+def _to_the_end(data: bytes, start: int, end: int) -> tuple[int, int, bool]:
+    """Give where a value begins and ends that fills its line, and whether it does; else what was given."""
     line = _TO_THE_END.match(data, start)
-    if line is None:
+    # In a list of settings another one follows.
+    if line is None or _NEXT_SETTING.search(line[0]) or not is_generated(line[0]):
         return start, end, False
-    return (start, line.end(), True) if is_generated(line[0]) else (start, end, False)
+    return start, line.end(), True
 
 
 class _Assigned(NamedTuple):
