@@ -156,8 +156,15 @@ _OPEN = b"({<"
 _JWT_ALGORITHM = re.compile(rb'"(?:alg|enc)"\s*:')
 _ENDING = re.compile(rb"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
 """Of the name of a file."""
-_REFERENCE = re.compile(rb"[a-z][a-z0-9+.-]*://")
-"""An address: a reference to where a secret is (`op://vault/item/field`) is none."""
+_REFERENCE = re.compile(rb"[a-z][a-z0-9+.-]*://|[a-z]{2,16}:/[A-Za-z]")
+"""An address: a reference to where a secret is (`op://vault/item/field`, `ssm:/prod/db`) is none."""
+_STATE = re.compile(
+    rb"(?:expired|rotated|rotates|disabled|changed|unchanged|unset|not[-_]set|never|locked|hidden|masked|encrypted|missing|invalid|required|"
+    rb"optional|pending|revoked|reset|stored|managed|generated|deleted|removed|created|updated)(?:[-_:/.]+(?:[a-z]{1,12}|\d{1,4}))+",
+    re.IGNORECASE,
+)
+"""What became of a secret, and when: `rotated-2026-11-27`."""
+_CAPITALIZED_WORDS = re.compile(rb"(?:[A-Z][a-z]+){3,}\d{0,4}")
 _KNOWN_JWT = (
     b"SflKxwRJSMeKKF2QT4",
     b"dozjgNryP4J3jVmNHl",
@@ -461,7 +468,7 @@ def is_loose(value: bytes) -> bool:
         or (is_placeholder(value) and not _DUMMY.match(value))
         or _is_like(_VARIABLE, value)
         or _WORDS.fullmatch(value)
-        or (not value.isalnum() and _FILLED_IN.search(value))
+        or (not value.isalnum() and (_FILLED_IN.search(value) or _STATE.fullmatch(value)))
     ):
         return False
     if (
@@ -492,6 +499,8 @@ def is_declared(value: bytes, *, password: bool) -> bool:
     if b" " in value or not is_loose(value):
         return False
     digits = value.translate(_CLASSES).count(b"d")
+    if not password and _CAPITALIZED_WORDS.fullmatch(value) and wordiness(value) > 0.8:
+        return False
     if password or is_strong(value) or is_middle(value) or _DUMMY.match(value):
         return True
     return len(value) >= 16 and digits >= 4

@@ -346,6 +346,8 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         name, first = name[sign.end() :], first + sign.end()
         if not name:
             return None
+    if data[first - 1 : first] == b":" and read["sep"] == b":" and start - first == len(name) + 1:
+        return None  # the name of a resource: its parts have colons between them
     if data[first - 2 : first] == b"::" or data[max(0, first - 24) : first].rpartition(b"urn:")[1]:
         return None  # a class of a schema, a name of a namespace
     place = read_name(name)
@@ -694,6 +696,8 @@ _CURL_COOKIE = re.compile(
 )
 _WORD_END = re.compile(rb"[\s\"'\\]|\Z")
 _CURL = 400
+_LINE_END = re.compile(rb"(?<!\\)(?:\r?\n|\\n)")
+"""Of a command, if no quote is open; not where it goes on behind a backslash."""
 
 
 def _find_curl(context: Context, end: int, _strings: Strings) -> Found | list[Found] | None:
@@ -704,6 +708,11 @@ def _find_curl(context: Context, end: int, _strings: Strings) -> Found | list[Fo
     again = data.find(b"curl ", end, stop)
     if again >= 0:
         stop = again
+    for line in _LINE_END.finditer(data, end, stop):
+        before = data[end : line.start()]
+        if before.count(b"'") % 2 == 0 and before.count(b'"') % 2 == 0:
+            stop = line.start() + 1
+            break
     found = _CURL_USER.search(data, max(0, end - 9), stop)
     if found is not None:
         if found[2]:
