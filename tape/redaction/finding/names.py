@@ -114,7 +114,15 @@ _UNICODE_ESCAPE = re.compile(rb"\\+u([0-9a-fA-F]{4})")
 _SIGN_ESCAPE = re.compile(rb"\\+([\"/]|(?<=\\\\)\\)")
 _SETTING = (b"=", b"?=", b":=", b"::=", b"+=")
 """What is between the name and the value of a setting; in a makefile it has a second sign."""
-_CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*")
+_CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*|TF_VAR_\w+")
+"""The name of a variable of a command; Terraform's have the name of its own variable behind them."""
+_COMMAND_BEHIND = re.compile(rb"[.,:;?!]{0,2} [a-z./][\w./-]*")
+_CONNECTION = re.compile(
+    rb"(?i)\bjdbc:|(?<![\w.])(?:server|host|hostaddr|port|data source|addr(?:ess)?|dbname|database(?:name)?|initial catalog|"
+    rb"user ?(?:id|name)?|uid|driver|sslmode)\s?="
+)
+"""A setting beside a password in a connection string."""
+_LEAST_SETTINGS = 2
 _SEPARATED = re.compile(r"[^a-z0-9]")
 _KEY_WORD = re.compile(r"[_-][Kk][Ee][Yy]|[a-z0-9]Key(?!s)")
 """`key` as a word of its own. In a list of `conditionKeys` are names."""
@@ -377,6 +385,8 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         data[max(0, first - 48) : first],
         tight=read.start("sep") == len(quote),
         delimited=delimited,
+        runs=data[first - 1 : first] == b" " and _COMMAND_BEHIND.match(data, end) is not None,
+        connects=place.password and _connects(data, first, end),
     )
     member = one.is_member()
     if _is_credential_in_place(one):
@@ -444,6 +454,19 @@ _NEXT_SETTING = re.compile(rb"[;&,][A-Za-z][\w.-]*=")
 _TO_THE_END = re.compile(rb"[^\s\"'\\`]{12,256}(?=[ \t]*(?:\r?\n|\\[nr]|[\"'\\]|\Z))")
 
 
+_LINE_SIGNS = re.compile(rb"[\r\n]|\\[nr]")
+
+
+def _connects(data: bytes, first: int, end: int) -> bool:
+    """Say whether a name and its value are in a connection string: other settings of one are beside them, and no comma as in a call."""
+    if data[end : end + 1] in (b")", b",") or data[first - 2 : first].strip() == b",":
+        return False
+    before = _LINE_SIGNS.split(data[max(0, first - 200) : first])[-1]
+    behind = _LINE_SIGNS.split(data[end : end + 120], maxsplit=1)[0]
+    found = {one[0].lower() for part in (before, behind) for one in _CONNECTION.finditer(part)}
+    return b"jdbc:" in found or len(found) >= _LEAST_SETTINGS
+
+
 def _in_braces(data: bytes, start: int, end: int) -> tuple[int, int, bool]:
     """Give where a value begins and ends that is in braces, as in a string of ODBC, and whether it is; else what was given."""
     braced = _BRACED.match(data, start) or _BRACED.match(data, start - 1)
@@ -476,6 +499,10 @@ class _Assigned(NamedTuple):
     """Whether no blank is between the sign and the value."""
     delimited: bool
     """Whether it is plain where the value ends, whatever signs it has: at a quote, a brace, or the end of the line."""
+    runs: bool
+    """Whether a blank is before the name, and a command may be behind the value, as in a line of crontab."""
+    connects: bool
+    """Whether it is the password of a connection string."""
 
     def is_member(self) -> bool:
         """Say whether it is written as a member of JSON."""
@@ -492,8 +519,8 @@ def _is_credential_in_place(one: _Assigned) -> bool:
     capitals = _CAPITALS.fullmatch(name) is not None
     if one.separator == b"=" and one.tight and bare and capitals:
         # A line of settings, a variable of a command.
-        long = b"_" in name or len(name) > 7
-        if long and (line or _COMMAND_ENV.search(one.before)):
+        long = b"_" in name or len(name) >= len("SSHPASS")
+        if long and (line or one.runs or _COMMAND_ENV.search(one.before)):
             if place.password:
                 return generated or is_loose(value)
             return generated or place.accepts(value) or (not place.doubtful and is_middle(value))
@@ -513,7 +540,7 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         return place.test(value) if setting else place.accepts(value)
     if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED:
         # A connection string, a query, words of libpq.
-        return generated or place.test(value)
+        return generated or place.test(value) or (one.connects and is_loose(value))
     return False
 
 
@@ -691,6 +718,10 @@ def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
 _CURL_USER = re.compile(
     rb"(?:(?<![\w-])-[0-46BGIJLMNORSZafgijklnpqsv#]{1,9}[uU]|-[uU]|--user|--proxy-user|-a|--auth)(?:[ =]|\\*[\"'], ?)?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
 )
+_CURL_QUOTED = re.compile(
+    rb"(?:(?<![\w-])-[uUa]|--user|--proxy-user|--auth)(?:[ =]|\\*[\"'], ?)(\\*[\"'])[A-Za-z0-9_.@%+-]{1,128}:([^\"'\\\n]{1,256}[ :/][^\"'\\\n]{1,256})\1"
+)
+"""With a blank, a colon or a slash in the password."""
 _CURL_COOKIE = re.compile(
     rb"(?:(?:-b|--cookie) ?(\\*[\"'])(?:, ?\1)?|(?<![\w-])(?:-b|--cookie)[ =])(?=[A-Za-z0-9_.-]{1,64}=)"
 )
@@ -713,6 +744,9 @@ def _find_curl(context: Context, end: int, _strings: Strings) -> Found | list[Fo
         if before.count(b"'") % 2 == 0 and before.count(b'"') % 2 == 0:
             stop = line.start() + 1
             break
+    quoted = _CURL_QUOTED.search(data, max(0, end - 9), stop)
+    if quoted is not None and is_loose(quoted[2].replace(b" ", b"")):
+        return Found(quoted.start(2), quoted.end(2), KEY, learn=True)
     found = _CURL_USER.search(data, max(0, end - 9), stop)
     if found is not None:
         if found[2]:
@@ -735,6 +769,12 @@ _USERINFO = re.compile(
 )
 
 
+_RAW_USERINFO = re.compile(
+    rb"""://[^\s/?#"'<>@\\:]{1,64}:(?!\d{1,5}[/?#])(?P<password>[^\s"'<>@\\]{6,128})@[A-Za-z0-9]"""
+)
+"""With a sign in the password that would have to be encoded."""
+
+
 def _find_userinfo(context: Context, end: int, _strings: Strings) -> Found | None:
     """Look at the user and the password of a URL; the last `@` before the path ends them."""
     data = context.data
@@ -743,7 +783,10 @@ def _find_userinfo(context: Context, end: int, _strings: Strings) -> Found | Non
     at = data.rfind(b"://", max(0, end - 300), end)
     found = _USERINFO.match(data, at, end + 300) if at >= 0 else None
     if found is None:
-        return None
+        raw = _RAW_USERINFO.match(data, at, end + 300) if at >= 0 else None
+        if raw is None or raw.end() <= end or not is_middle(raw["password"]):
+            return None
+        return Found(*raw.span("password"), SECRET, True)
     value = unquote_to_bytes(found["password"] or b"")
     if value and b" " not in value and (is_loose(value) or is_middle(value) or is_strong(value)):
         return Found(*found.span("password"), SECRET, True)
@@ -838,7 +881,9 @@ def _find_signature(context: Context, end: int, _strings: Strings) -> Found | No
     return Found(start, found.end(), SIGNATURE, learn=False)
 
 
-_PGPASS = re.compile(rb":\d{2,5}:[^:\s]{1,64}:[^:\s]{1,64}:([^\s\"\\:]{8,256})(?=[\s\"\\]|\Z)")
+_PGPASS = re.compile(
+    rb":\d{2,5}:[^:\s]{1,64}:[^:\s]{1,64}:((?:[^\s\"\\:]|\\+[:\\]){8,256})(?=[\s\"\\]|\Z)"
+)
 
 
 def _find_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
@@ -848,7 +893,7 @@ def _find_pgpass(context: Context, end: int, _strings: Strings) -> Found | None:
 
 
 _WILD_PGPASS = re.compile(
-    rb"(?:^|[\s\"'>]|\\n)[A-Za-z0-9_.*/-]{1,255}:\*:[^:\s\"]{1,64}:[^:\s\"]{1,64}:([^\s\"\\:]{8,256})(?=[\s\"\\]|\Z)"
+    rb"(?:^|[\s\"'>]|\\n)[A-Za-z0-9_.*/-]{1,255}:\*:[^:\s\"]{1,64}:[^:\s\"]{1,64}:((?:[^\s\"\\:]|\\+[:\\]){8,256})(?=[\s\"\\]|\Z)"
 )
 
 
@@ -857,7 +902,7 @@ def _find_wild_pgpass(context: Context, end: int, _strings: Strings) -> Found | 
     data = context.data
     signs = (b"\n", b"\\n", b'"', b"'", b" ")
     at = max(data.rfind(sign, max(0, end - 260), end) for sign in signs)
-    return _first(_WILD_PGPASS.match(data, max(at, 0), end + 400), is_middle)
+    return _first(_WILD_PGPASS.match(data, max(at, 0), end + 400), is_loose)
 
 
 _SPACED = re.compile(rb"(?:ENV|set -[xgU]+|setenv) ([A-Z][A-Z0-9_]*) (?:\\*[\"'])?\Z")
@@ -943,9 +988,10 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_XML, caseless=True), _find_xml),
     (Head(r"login(?:\s|\\n|\\t){1,4}\S{1,64}(?:\s|\\n|\\t){1,6}password"), _find_netrc),
     (Head(r"""curl(?: |\\{0,3}["'],)"""), _find_curl),
-    (Head("https? -a "), _find_curl),
+    (Head("https? (?:-a|--auth)[ =]"), _find_curl),
     (COMMAND, find_in_command),
     (Head("""://[^\\s/?#"'<>@\\\\]{3,255}@"""), _find_userinfo),
+    (Head("""://[^\\s/?#"'<>@\\\\:]{1,64}:[^\\s"'<>@\\\\]{3,128}@"""), _find_userinfo),
     (Head("bearer [A-Za-z0-9._~+/=:|-]{12}", caseless=True), _find_bearer),
     (Head("basic [A-Za-z0-9+/]{12}", caseless=True), _find_basic),
     (
