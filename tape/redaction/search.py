@@ -62,7 +62,7 @@ _MOST_ESCAPES = 150_000
 """Escapes of one sort in a text: to undo one takes some 0.3 us."""
 _MOST_WINDOWS = 64
 _COLOUR = re.compile(
-    rb"(?:\x1b|\\(?<!\\\\)\\*+u001[bB]|\\(?<!\\\\)\\*+(?:x1[bB]|033))\[[0-9;]{0,12}m"
+    rb"(?:\x1b|\\(?<!\\\\)\\*+u001[bB]|\\(?<!\\\\)\\*+(?:x1[bB]|033))\[[0-9;]{0,12}[mK]"
 )
 _JSON_ESCAPE = re.compile(rb"\\(?:u00[2-7]|/)")
 _GRANTS = frozenset(

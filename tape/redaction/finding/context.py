@@ -138,7 +138,7 @@ def without_overlaps[P: _Placed](places: list[P]) -> list[P]:
 
 
 _ENDS_ESCAPE = re.compile(
-    rb"(?:\\u([0-9A-Fa-f]{4})|\\[nrtbf]|%([0-9A-Fa-f]{2})|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z])\Z"
+    rb"(?:\\u([0-9A-Fa-f]{4})|\\[nrtbf]|(?:%|\\+x)([0-9A-Fa-f]{2})|=([0-9A-F]{2})|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;?]*[A-Za-z])\Z"
 )
 _LONGEST_ESCAPE = 24
 _LEAST_COUNT = 8
@@ -162,7 +162,7 @@ def find_counts(data: bytes, start: int) -> Iterator[int]:
 
 
 def is_boundary(data: bytes, start: int) -> bool:
-    """Say whether a secret can begin at a position: no letter, digit, `_` or `-` precedes, but as the end of an escape: of JSON, of a URL, of a colour."""
+    """Say whether a secret can begin at a position: no letter, digit, `_` or `-` precedes, but as the end of an escape: of JSON, of a URL, of JavaScript, of quoted-printable, of a colour."""
     if not start:
         return True
     before = data[start - 1]
@@ -174,11 +174,11 @@ def is_boundary(data: bytes, start: int) -> bool:
 def ends_escape(data: bytes, start: int) -> bool:
     """Say whether an escape is directly before a position, and means no letter or digit."""
     before = data[max(0, start - _LONGEST_ESCAPE) : start]
-    if b"\\" not in before and b"%" not in before and b"\x1b" not in before:
+    if not any(sign in before for sign in (b"\\", b"%", b"=", b"\x1b")):
         return False
     escape = _ENDS_ESCAPE.search(before)
     if escape is None:
         return False
-    code = escape[1] or escape[2]
+    code = next(filter(None, escape.groups()), None)
     # An escape may mean a letter or digit as well.
     return code is None or not chr(int(code, 16)).isascii() or not chr(int(code, 16)).isalnum()

@@ -113,7 +113,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     _row("azure-storage", "AccountKey= SharedAccessKey=", r"C{43,86}={1,2}"),
     _middle("azure-devops", "A{76}AZDOA{4}", "AZDOA{4}", 76),
-    _row("azure-sas", "sig=", r"(?:A{1}|%2[BFbf]|[+/]){43,64}(?:%3[Dd]|=)"),
+    _row("azure-sas", "sig=", r"(?:A{1}|%2[BFbf]|[+/_-]){43,64}(?:%3[Dd]|=)?"),
     _row("azure-refresh", "0.A 1.A", "B{1,3}AAB{200,2000}"),
     _row("alibaba", "LTAI", "A{20}"),
     _row("tencent", "AKID", "A{32}"),

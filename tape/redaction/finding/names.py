@@ -870,11 +870,13 @@ def _find_jar(context: Context, end: int, _strings: Strings) -> Found | None:
     return _first(_JAR.match(context.data, end, end + 4200), is_strong, COOKIE)
 
 
+_LEAST_SIGNATURE = 27
+"""Of SHA-1 in base64, as S3 has it in version 2."""
 _SIGNED = re.compile(rb"[A-Za-z0-9%+/=_~-]+")
 
 
 def _find_signature(context: Context, end: int, _strings: Strings) -> Found | None:
-    data, start = context.data, end - 32
+    data, start = context.data, end - _LEAST_SIGNATURE
     found = _SIGNED.match(data, start, start + 4096)
     if found is None or not (is_hex(found[0]) or is_random(found[0])):
         return None
@@ -1009,7 +1011,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
         Head(r"(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)[/A-Za-z0-9]{1,40}(?:\t|\\t)(?:TRUE|FALSE)"),
         _find_jar,
     ),
-    (Head("signature=[A-Za-z0-9%+/=_~-]{32}", caseless=True), _find_signature),
+    (Head(f"signature=[A-Za-z0-9%+/=_~-]{{{_LEAST_SIGNATURE}}}", caseless=True), _find_signature),
     (Head(":5432:"), _find_pgpass),
     (Head(":[*]:"), _find_wild_pgpass),
     (
