@@ -5,6 +5,7 @@ the file was changed so short a time ago that a further change would not show in
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -18,6 +19,12 @@ from ..determinism.read_untrusted_file import open_agent_file
 from .look import entry_of
 
 _PIECE_BYTES = 1 << 20
+_SECRET_NAME = re.compile(
+    rb"(?i)/(?:run/secrets/[^/]+|[._]?(?:vault[._-]?pass(?:word)?|pgpass|netrc|git-credentials|htpasswd)(?:\.(?:txt|conf))?|"
+    rb"\.[\w-]*(?:token|password|passwd|passphrase|secret)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|"
+    rb"[^/]*\.(?:key|p12|pfx|jks|keystore|kdbx|ppk)|[^/]*key\.der|(?:[^/]*[._-])?(?:credentials|accesskeys)\.csv)\Z"
+)
+"""Files that tools keep a secret in: passwords of Ansible's vault, keys of Rails, of SSH and TLS, secrets of Docker, keys that AWS gives out."""
 _TICK_NS = 20_000_000
 """Times of files are up to a tick of the kernel behind the clock."""
 _MOST_HASHED = 256 << 20
@@ -179,9 +186,16 @@ class Saver:
         return PACK if is_in_objects(path) and path.endswith(b".pack") else ""
 
     def _is_secret(self, path: bytes, data: bytes) -> bool:
+        if data and is_named_as_secret(path):
+            return True
         if is_in_objects(path):
             inflated = inflate_object(data)
             if inflated is None:
                 return True
             data = inflated
         return bool(data) and self._redact(data) != data
+
+
+def is_named_as_secret(path: bytes) -> bool:
+    """Say whether a file holds nothing but a secret by its name, whatever the secret looks like. A `.pem` is told by its content: most are certificates."""
+    return _SECRET_NAME.search(b"/" + path) is not None
