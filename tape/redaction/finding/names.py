@@ -67,6 +67,8 @@ _ATTRIBUTE = _NAME + "\\\\{0,7}[\"']\\s{1,4}(?:value|content)=\\\\{0,7}[\"']" + 
 _PLIST = _NAME + "</key>(?:\\s|\\\\n){0,8}<string>" + _V + "{8}"
 _YAML = _NAME + "(?:\\s|\\\\n){1,12}value: [\"']?" + _V + "{8}"
 _FORM = _NAME + "&value=" + _V + "{8}"
+_ROW = _NAME + " {0,40}[|]{1,2} {1,8}" + _V + "{8}"
+_CONFIGURE = "configure set [a-z0-9_.]{0,40}" + _NAME + " " + _V + "{8}"
 _LAST_IN_OBJECT = "(?:" + _NAME + "|authorization)\\\\{0,7}[\"'](?:\\s|\\\\{1,7}n){0,24}}"
 _REVERSE = "(?:name|key)\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _LAST_IN_OBJECT
 _SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
@@ -265,6 +267,8 @@ _ATTRIBUTE_NAME = re.compile(
 _PLIST_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})</key>(?:\s|\\n)*<string>\Z")
 _YAML_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(?:\s|\\n)+value: [\"']?\Z")
 _FORM_NAME = re.compile(rb"name=([A-Za-z0-9_.-]{1,80})&value=\Z")
+_ROW_NAME = re.compile(rb"[|] {1,8}([A-Za-z0-9_.-]{1,80}) {0,40}\|{1,2} {1,8}\Z")
+_CONFIGURE_NAME = re.compile(rb"configure set ([A-Za-z0-9_.]{1,80}) \Z")
 _SQL_NAME = re.compile(rb"(password|identified by) (['\"])\Z", re.IGNORECASE)
 
 
@@ -983,6 +987,8 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
     (Head(_YAML, caseless=True), _find_behind(_YAML_NAME, member=False)),
     (Head(_FORM, caseless=True), _find_behind(_FORM_NAME, member=False)),
+    (Head(_ROW, caseless=True), _find_behind(_ROW_NAME, member=False)),
+    (Head(_CONFIGURE), _find_behind(_CONFIGURE_NAME, member=False)),
     (Head(_LAST_IN_OBJECT, caseless=True, once=True), _find_reversed),
     (Head(_SQL, caseless=True), _find_behind(_SQL_NAME, member=False, word=b"password")),
     (Head(_PAIR, caseless=True), _find_pair),

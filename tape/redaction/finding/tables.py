@@ -16,17 +16,17 @@ from .context import Context, Found, Strings
 from .heads import Head
 
 _COLUMN = (
-    "(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[ _-]?key)?|token|credential|"
+    "(?:pass(?:word|wd|phrase|code)?|pwd|(?:secret )?access[ _-]key|secret(?:[ _-]?key)?|token|credential|"
     "(?:api|access|private|auth|signing|encryption|account|master)[ _-]?key)s?"
 )
 # In source code blanks are before names; in tables of Markdown, too, but behind a bar.
-_BEFORE = '(?:(?:^|[\\n,;\\t])"?|[|] {0,4})[A-Za-z0-9_-]{0,24}'
-COLUMN = Head(_BEFORE + _COLUMN + '"?[ ]{0,8}(?:[,;\\t|]|\\r?\\n)', caseless=True)
+_BEFORE = '(?:(?:^|[\\n,;\\t])"?|[|] {0,32})[A-Za-z0-9_-]{0,24}'
+COLUMN = Head(_BEFORE + _COLUMN + '"?[ ]{0,32}(?:[,;\\t|]|\\r?\\n)', caseless=True)
 WEB_KEY = Head("kty\\\\{0,7}[\"']\\s{0,4}:\\s{0,4}\\\\{0,7}[\"'](?:RSA|EC|OKP|oct)")
 
 _NAME = re.compile(rb"[A-Za-z_][\w-]*(?: [\w-]+){0,2}")
-_RULE = re.compile(rb"[ |:-]*-[ |:-]*")
-"""Below the first line of a table of Markdown."""
+_RULE = re.compile(rb"[ |:+-]*-[ |:+-]*")
+"""Below the first line of a table of Markdown or of psql."""
 _LONGEST_LINE = 4096
 _MOST_ROWS = 2000
 _MOST_BYTES = 256 * 1024
