@@ -24,7 +24,6 @@ def _text(text: str) -> str:
         *(json.dumps({"password": state}) for state in ("expired_90_days", "changed-2026-11-27", "not_set", "rotated_on_2026")),
         *(json.dumps({"secret": state}) for state in ("rotated-2026-11-27", "TheButlerDidItIn1923", "managed-by-vault-2")),
         *(json.dumps({"db_password": where}) for where in ("ssm:/prod/db/Password2", "vault:/kv/Db7/pass", "secretref:/app/Key9")),
-        f"bucket/key-{HEX}\n",
         "curl -U\nps -u bob:Group1\n",
         json.dumps({"content": "curl https://h\nps -u bob:Group1\n"}),
     ],

@@ -57,8 +57,6 @@ class _Way(NamedTuple):
     starts: tuple[int, ...]
     behind: bool
     """Whether the prefix is a place, as of a URL, and no part of the secret."""
-    word: bool
-    """Whether the prefix is a word, too."""
 
 
 class Formats:
@@ -106,8 +104,7 @@ class Formats:
         behind: bool,
     ) -> None:
         self.heads.append(Head(head))
-        word = not row.head and row.begins[0].strip("_-").lower() in _WORDS
-        self._ways.append(_Way(row, pattern, starts[0], starts, behind, word))
+        self._ways.append(_Way(row, pattern, starts[0], starts, behind))
 
     def confirm(self, context: Context, which: int, end: int, keys: "Keys") -> Found | None:
         """Ask the full pattern where a head was found."""
@@ -131,8 +128,6 @@ class Formats:
             last = found.end()
             if row.near and not _is_near(row.near, data, start):
                 continue
-            if way.word and data[start - 1 : start] == b"/":
-                continue  # the name of a file: `bucket/key-...`
             keys.look(found[1])
             if TESTS[row.test](found[0] if row.test == "header" else found[1]):
                 return Found(found.start(1) if way.behind else start, last, SECRET, learn=True)
