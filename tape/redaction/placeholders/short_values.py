@@ -22,7 +22,9 @@ def permute_short(value: bytes, key: bytes) -> bytes:
     for at in reversed(range(len(value))):
         alphabet = _OF.get(value[at])
         if alphabet is not None:
-            told = hmac.digest(key, b"short\0%d:%b%b" % (at, value[:at], made[at + 1 :]), "sha256")
+            told = hmac.digest(
+                key, b"short\0%d:%b%b" % (at, value[:at], bytes(made[at + 1 :])), "sha256"
+            )
             step = 1 + int.from_bytes(told[:8]) % (len(alphabet) - 1)
             made[at] = alphabet[(alphabet.index(value[at]) + step) % len(alphabet)]
     return bytes(made)
