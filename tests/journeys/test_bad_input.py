@@ -105,7 +105,11 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "record": (2, "Missing argument", "record --help"),
     "replay tape": (125, "Missing argument", "replay --help"),
     "replay --no-sandbx tape -- true": (125, "No such option", "--no-sandbox"),
-    "show --store {good} tape first": (2, "'first' is not a valid integer", "show --help"),
+    "show --store {good} tape first": (
+        2,
+        "'first' is no step of a run: expected its SEQ",
+        "show --help",
+    ),
     # runs
     "runs --store {file}": (2, "no store at", "name another with --store"),
     "show --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
@@ -114,7 +118,11 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "show --store {good} tape 999": (2, "run 'tape' holds no exchange 999", "show tape"),
     "show --store {good} tape 0": (2, "run 'tape' holds no exchange 0", "show tape"),
     f"show --store {{good}} tape {10**30}": (2, "holds no exchange 1000000", "show tape"),
-    "show --store {good} -- tape -1": (2, "run 'tape' holds no exchange -1", "show tape"),
+    "show --store {good} -- tape -1": (
+        2,
+        "'-1' is no step of a run: expected its SEQ",
+        "show --help",
+    ),
     "serve --store {good} --mode playback --run tabe": (2, "unknown run 'tabe'", "nearest: tape"),
     "replay tape --store {good} --allow-model-drift gpt-5 -- true": (
         125,
