@@ -57,7 +57,7 @@ _PATHS = ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "TMUX", "VSCODE_IPC_HOOK_CLI", "VSC
 """Variables that hold a path, some with more behind it."""
 _URLS = ("DOCKER_HOST", "CONTAINER_HOST", "KITTY_LISTEN_ON")
 """Variables that hold `unix:` and a path, or something else."""
-ARCHIVED = ("steps", "exchanges", "runs", "events", "messages", "bodies")
+ARCHIVED = ("steps", "exchanges", "runs", "events", "messages", "bodies", "folders", "contents")
 """The folders of an archive (`store/archive/schema.py`, which needs pyarrow)."""
 _MOST_LOOKS = 20_000
 """Entries that are looked at for sockets in a folder that cannot be hidden."""
