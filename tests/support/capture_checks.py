@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import socket
 import ssl
 import struct
@@ -25,7 +24,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 from .capture_servers import user_name
-from .needs import has
+from .needs import has, need
 
 HOST = "api.example.test"
 PINNED = "pinned.example.test"
@@ -635,7 +634,7 @@ def _(world: World) -> str:
     if not has("playwright-core"):
         return _ask(socket.create_connection((world.address, 80)), "/playwright")
     pages = [f"{scheme}://{HOST}/playwright" for scheme in ("http", "https")]
-    return _run("node", "-e", _PLAYWRIGHT, shutil.which("chromium") or "", *pages)
+    return _run("node", "-e", _PLAYWRIGHT, need("chromium"), *pages)
 
 
 _PLAYWRIGHT = """

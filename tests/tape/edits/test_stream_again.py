@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-import anthropic
 import httpx2
-import openai
+import pytest
 
 from playhead.config import Answer
 from playhead.tape.edits.answer import edit_answer
@@ -29,10 +28,11 @@ def streamed(url: str, body: Any, recorded: Response, asked: Any = None) -> Answ
     return made
 
 
-def openai_client(made: Answer) -> openai.OpenAI:
+def openai_client(made: Answer) -> Any:
     """A client that is answered so."""
     given = httpx2.Response(200, headers=dict(made.headers), content=made.body)
     transport = httpx2.MockTransport(lambda _: given)
+    openai = pytest.importorskip("openai")
     return openai.OpenAI(api_key="x", http_client=httpx2.Client(transport=transport))
 
 
@@ -110,6 +110,7 @@ def test_anthropic_reads_a_message() -> None:
     made = streamed("https://api.anthropic.com/v1/messages", body, recorded)
     given = httpx2.Response(200, headers=dict(made.headers), content=made.body)
     transport = httpx2.MockTransport(lambda _: given)
+    anthropic = pytest.importorskip("anthropic")
     client = anthropic.Anthropic(api_key="x", http_client=httpx2.Client(transport=transport))
     with client.messages.stream(model="c", max_tokens=9, messages=[]) as stream:
         said = stream.get_final_message()
