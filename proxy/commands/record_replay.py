@@ -21,20 +21,11 @@ if TYPE_CHECKING:
 
 _OUTSIDE = ("auto", "notify", "none")
 """Words of `sandbox.record` for which there is no sandbox."""
-SANDBOX_FILES = click.option(
+_SANDBOX_FILES = click.option(
     "--sandbox-files",
     flag_value="true",
     default=None,
     help="In the sandbox show the working folder and the system alone (bubblewrap).",
-)
-
-
-BREAKS = click.option(
-    "--break",
-    "breaks",
-    metavar="POINT",
-    multiple=True,
-    help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
 )
 
 
@@ -46,28 +37,6 @@ def read_breaks(texts: tuple[str, ...]) -> "tuple[Breakpoint, ...]":
         return tuple(map(parse_breakpoint, texts))
     except ValueError as error:
         raise click.UsageError(f"--break: {error}") from None
-
-
-def of_replay[F: Callable[..., Any]](function: F) -> F:
-    """Give a command the flags of what a replay works on."""
-    for option in (
-        click.option(
-            "--keep-writes",
-            flag_value="true",
-            default=None,
-            help="Put what COMMAND has written into the working folder when it has ended.",
-        ),
-        click.option(
-            "--in-place", is_flag=True, help="Work on the folder itself; as --files in-place."
-        ),
-        click.option(
-            "--files",
-            metavar="WORD",
-            help="What COMMAND works on: auto (the default), overlay, copy or in-place.",
-        ),
-    ):
-        function = option(function)
-    return function
 
 
 _SAVE_FILES = click.option(
@@ -99,7 +68,7 @@ def serve(config_file: Path | None, **flags: object) -> int:
     return run_serve(config, watcher)
 
 
-def in_docker[F: Callable[..., Any]](function: F) -> F:
+def _in_docker[F: Callable[..., Any]](function: F) -> F:
     """Give a command the flags of --sandbox docker."""
     for option in (
         click.option(
@@ -122,6 +91,56 @@ def in_docker[F: Callable[..., Any]](function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def runs_again[F: Callable[..., Any]](function: F) -> F:
+    """Give a command the flags of where COMMAND runs again, on what, and where it is held."""
+    for option in (
+        click.option(
+            "--break",
+            "breaks",
+            metavar="POINT",
+            multiple=True,
+            help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
+        ),
+        click.option(
+            "--keep-writes",
+            flag_value="true",
+            default=None,
+            help="Put what COMMAND has written into the working folder when it has ended.",
+        ),
+        click.option(
+            "--in-place", is_flag=True, help="Work on the folder itself; as --files in-place."
+        ),
+        click.option(
+            "--files",
+            metavar="WORD",
+            help="What COMMAND works on: auto (the default), overlay, copy or in-place.",
+        ),
+        _in_docker,
+        click.option(
+            "--no-sandbox",
+            is_flag=True,
+            help="Run the command outside a sandbox; as --sandbox none.",
+        ),
+        _SANDBOX_FILES,
+        click.option(
+            "--sandbox",
+            metavar="WORD",
+            help="contained (the default), strict (no Unix sockets either), none, or docker.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def take_short_flags(
+    flags: dict[str, object], sandbox: str | None, *, no_sandbox: bool, in_place: bool
+) -> None:
+    """Put --sandbox, --no-sandbox and --in-place among the flags that stand for a key of the configuration."""
+    flags["sandbox"] = "none" if no_sandbox else sandbox
+    if in_place:
+        flags["files"] = "in-place"
 
 
 def find_container_host(
@@ -166,8 +185,8 @@ def find_container_host(
     default=None,
     help="End with 2 where something was not recorded: nothing at all, or what went past or distrusts.",
 )
-@in_docker
-@SANDBOX_FILES
+@_in_docker
+@_SANDBOX_FILES
 @_SAVE_FILES
 @_TRANSACTION
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -230,18 +249,7 @@ def record(
     "receipt",
     "quiet",
 )
-@click.option(
-    "--sandbox",
-    metavar="WORD",
-    help="contained (the default), strict (no Unix sockets either), none, or docker.",
-)
-@SANDBOX_FILES
-@click.option(
-    "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
-)
-@in_docker
-@of_replay
-@BREAKS
+@runs_again
 @click.option(
     "--like",
     is_flag=True,
@@ -265,9 +273,7 @@ def replay(
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
-    flags["sandbox"] = "none" if no_sandbox else sandbox
-    if in_place:
-        flags["files"] = "in-place"
+    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
     named, command = words[: 0 if like else 1], words[0 if like else 1 :]
     if not like and not named:
         raise click.UsageError("Missing argument 'RUN': name a recording, or give --like")

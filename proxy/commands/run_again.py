@@ -10,13 +10,11 @@ from ...config.sections.faults import MOST
 from ...config.values import parse_usd
 from .common import DEFAULT_FILE, options, settings
 from .record_replay import (
-    BREAKS,
-    SANDBOX_FILES,
     begin_breaking,
     find_container_host,
-    in_docker,
-    of_replay,
     read_breaks,
+    runs_again,
+    take_short_flags,
 )
 
 _FILE = click.Path(path_type=Path)
@@ -100,18 +98,7 @@ class _Usd(click.ParamType[Decimal]):
     "--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Run it so often."
 )
 @click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
-@click.option(
-    "--sandbox",
-    metavar="WORD",
-    help="contained (the default), strict (no Unix sockets either), none, or docker.",
-)
-@SANDBOX_FILES
-@click.option(
-    "--no-sandbox", is_flag=True, help="Run the command outside a sandbox; as --sandbox none."
-)
-@in_docker
-@of_replay
-@BREAKS
+@runs_again
 @click.argument("run")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def branch(
@@ -146,9 +133,7 @@ def branch(
     """Run COMMAND against the tape of RUN up to an exchange, and from there on otherwise."""
     from ..run_again.declare import Asked
 
-    flags["sandbox"] = "none" if no_sandbox else sandbox
-    if in_place:
-        flags["files"] = "in-place"
+    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
     asked = Asked(at, answer, edit, system, request_change, live, routes, answers, reason)
     try:
         asked.check()
