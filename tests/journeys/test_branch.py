@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from aiohttp import web
 
 from playhead.config import Answer, Config, Limits, LiveRule, Mode, parse_match
 from playhead.proxy.cli import main
@@ -24,7 +23,6 @@ from playhead.tape.policy.branch import (
     RequestChange,
     parse_route,
 )
-from playhead.tests.support import refund_agent
 from playhead.tests.support.branch_cases import ASKED, WORDS, Asked, Request, Words
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
@@ -38,15 +36,9 @@ from playhead.tests.support.refund_agent import (
     lists_refunds,
     send_by_urllib,
 )
+from playhead.tests.support.refund_service import AGENT, serve
 from playhead.timeline import Receipt, build, render_receipt
 from playhead.timeline.receipts.exchange_rows import rows
-
-AGENT = ("-m", refund_agent.__name__)
-
-
-async def _answer(request: web.Request) -> web.Response:
-    asked = json.loads(await request.read() or b"null")
-    return web.json_response(refund_agent.answer(request.method, request.path, asked))
 
 
 class World(NamedTuple):
@@ -66,7 +58,7 @@ class World(NamedTuple):
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One recording for all that follows."""
     folder = tmp_path_factory.mktemp("branch")
-    with Origin({"/{tail:.*}": _answer}) as shop, Origin({"/{tail:.*}": _answer}) as sandbox:
+    with Origin({"/{tail:.*}": serve}) as shop, Origin({"/{tail:.*}": serve}) as sandbox:
         made = World(shop, sandbox, folder / "store")
         agent = (sys.executable, *AGENT, shop.url)
         done = playhead("record", "--store", made.store, "--run", "tape", "-q", "--", *agent)

@@ -1,24 +1,16 @@
 """An agent is held at a breakpoint: what it asks is shown, and a line of standard input says what becomes of it."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from aiohttp import web
 
-from playhead.tests.support import prepared, refund_agent
+from playhead.tests.support import prepared
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import COMMAND, playhead, read_json
-
-AGENT = ("-m", refund_agent.__name__)
-
-
-async def _answer(request: web.Request) -> web.Response:
-    asked = json.loads(await request.read() or b"null")
-    return web.json_response(refund_agent.answer(request.method, request.path, asked))
+from playhead.tests.support.refund_service import AGENT, serve
 
 
 class World(NamedTuple):
@@ -46,7 +38,7 @@ class Done(NamedTuple):
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One recording for all."""
     folder = tmp_path_factory.mktemp("break")
-    with Origin({"/{tail:.*}": _answer}) as shop:
+    with Origin({"/{tail:.*}": serve}) as shop:
         words = ("--store", folder / "store", "--run", "tape", "-q", "--")
         done = playhead("record", *words, sys.executable, *AGENT, shop.url)
         assert done.returncode == 0, done.stderr
