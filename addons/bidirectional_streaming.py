@@ -17,6 +17,7 @@ from ..tape.diff.difference import common_prefix, show_difference
 from ..tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
 from ..tape.exchange import Exchange, RawAnswer, Request, RequestClass
 from ..tape.matching.cursor import Hit
+from ..tape.policy.refusal import is_grpc
 from ..tape.policy.revise import Cause, Recognised, Refused, revise
 from ..tape.records.events import EventKind
 from ..tape.redaction.compare_placeholders import blank
@@ -32,7 +33,6 @@ from .serving.play import find_raw, play
 from .wire.http import read_request
 
 _SHOWN_BYTES = 100
-_GRPC = b"application/grpc"
 _PREFIX_BYTES = 5
 """Of a message of gRPC: a byte that says whether it is compressed, and its length."""
 _GIVEN_UP = "its client gave up before it had ended; the tape has no such request"
@@ -264,7 +264,7 @@ def was_open(recorded: Exchange) -> bool:
 
 def _has_whole_messages(asked: Request) -> bool:
     """Say whether a body of gRPC ends with a message. Source: the protocol's description of length-prefixed messages."""
-    if not (asked.header(b"content-type") or b"").startswith(_GRPC):
+    if not is_grpc(asked):
         return False
     body, at = asked.body, 0
     while at < len(body):

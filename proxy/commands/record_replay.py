@@ -319,9 +319,8 @@ def begin_breaking(points: "tuple[Breakpoint, ...]") -> "Breaking | None":
         return None
     from ..run.break_prompt import take_stdin
     from ..run.launcher import Breaking
-    from ..run_again.declare import edit_text
 
-    return Breaking(points, take_stdin(), edit_text)
+    return Breaking(points, take_stdin())
 
 
 @contextlib.contextmanager

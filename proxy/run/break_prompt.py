@@ -6,7 +6,7 @@ The command that runs has no standard input then, and not the terminal: both are
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +17,7 @@ from ...addons.run.pending_exchange import PendingExchange
 from ...tape.diff.divergence_types import one_line
 from ...tape.policy.breakpoints import BreakCommand
 from ...timeline.receipts.render_text import show_text
+from ..given_texts import edit_text, read_file
 from ..standard_streams import print_status
 
 HELP = "step (s), continue (c), answer FILE, answer --edit, quit (q)"
@@ -42,18 +43,15 @@ class BreakPrompt:
         self,
         breaks: Breaks,
         stdin: int,
-        edit: Callable[[bytes, str], bytes],
         *,
         remote: bool,
     ) -> None:
         """Ask by lines of a descriptor.
 
-        edit: has a person edit a text; blocks. Raises: PlayheadError.
         remote: whether somebody may decide by the control API where nobody is here.
         """
         self._breaks = breaks
         self._stdin = stdin
-        self._edit = edit
         self._remote = remote
         self._held: asyncio.Queue[HeldAtBreak] = asyncio.Queue()
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -156,16 +154,12 @@ class BreakPrompt:
     def _read(self, held: HeldAtBreak, what: str) -> bytes:
         """Read an answer from a file, or from the editor. Blocks. Raises: PlayheadError."""
         if what != "--edit":
-            try:
-                return Path(what).read_bytes()
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise BreakError(f"{what} cannot be read: {reason}", "it is still held") from error
+            return read_file(Path(what))
         from ...tape.edits.answer import read_plain_answer
 
         recorded = held.read_recorded()
         text = read_plain_answer(recorded) if recorded is not None else b"{}\n"
-        return self._edit(text, f"answer-{held.pending.seq}")
+        return edit_text(text, f"answer-{held.pending.seq}")
 
 
 def describe(held: HeldAtBreak) -> list[str]:

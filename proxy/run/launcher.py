@@ -220,8 +220,6 @@ class Breaking(NamedTuple):
     points: tuple[Breakpoint, ...]
     stdin: int
     """Descriptor of the standard input on which somebody answers."""
-    edit: Callable[[bytes, str], bytes]
-    """Has a person edit a text."""
 
 
 class _Wanted(NamedTuple):
@@ -416,7 +414,7 @@ async def _breaking(
 
     breaks.on_quit = quit_run
     remote = runtime.config.control.listen is not None and not os.isatty(breaking.stdin)
-    prompt = BreakPrompt(breaks, breaking.stdin, breaking.edit, remote=remote)
+    prompt = BreakPrompt(breaks, breaking.stdin, remote=remote)
     registry.breaks = breaks
     try:
         async with prompt.asking():

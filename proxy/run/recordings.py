@@ -12,6 +12,7 @@ from ...tape.exchange import Exchange
 from ...tape.records.events import Event, EventKind, decode_event
 from ...timeline.outcomes.outcome import find_outcome, read_outcome
 from ...timeline.outcomes.task import Task, find_task
+from ...timeline.receipts.receipt import find_command
 from ..operations.restore_archived import open_place
 from ..standard_streams import print_status
 
@@ -36,13 +37,9 @@ class Recording:
     _is_read: bool = False
 
     @property
-    def command(self) -> list[str] | None:
-        """The command that was recorded; None where no launcher did it."""
-        for event in self._source.events():
-            words = event.data.get("command") if event.kind is EventKind.NOTED else None
-            if isinstance(words, list | tuple):
-                return list(words)
-        return None
+    def command(self) -> tuple[str, ...]:
+        """The command that was recorded; empty where no launcher did it."""
+        return find_command(self._source.events())
 
     @property
     def task(self) -> Task | None:

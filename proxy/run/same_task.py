@@ -46,7 +46,7 @@ def guess_tape(store: Store, command: Sequence[str]) -> str:
     newest: str | None = None
     for list_some in (list_stored, list_archived):
         for recording in list_some(store):
-            if recording.command == list(command):
+            if recording.command == tuple(command):
                 return recording.info.id
             newest = newest or recording.info.id
         told = _find_told(islice(list_some(store), _READ), command)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from ...config import Config, Listen, LiveRule, Mode, parse_match
+from ...config import Config, Listen, Mode
 from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import one_line
 from ...tape.edits.request import change_request
@@ -26,6 +26,7 @@ from ...timeline.reading.call_cost import has_prices
 from ...timeline.state.calls_before import read_answer
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
+from ..given_texts import edit_text, read_file
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import own_control
@@ -33,8 +34,8 @@ from ..run.runtime import Runtime
 from ..standard_streams import print_status
 from .branch import NO_PRICES, Repeat, Spent, confirm, find_tape, limit_run
 from .credentials import with_credential, without_framing
-from .declare import edit_text, find_point, read_file
-from .price import find_price, find_spent
+from .declare import find_point, live_rule
+from .price import find_price, find_spent, show_unpriced
 from .spread import describe, render, spread, to_json
 
 _REASON = "asked again"
@@ -113,9 +114,7 @@ def _prepare(store: Store, config: Config, name: str, question: Question) -> _Pr
         change_request(recorded.request, change)
     except ValueError as error:
         raise EngineError(one_line(str(error), 400), "nothing was sent") from error
-    host = recorded.request.host.lower()
-    shown = f"[{host}]" if ":" in host else host
-    rule = LiveRule(parse_match(f"* *://{shown}"), _REASON)
+    rule = live_rule(recorded.request.host.lower(), _REASON)
     at = _find_first(store, tape, recorded)
     branch = Branch(at, ((rule, RequestClass.INFERENCE),), change=change, alone=True)
     return _Prepared(tape, recorded, branch, with_credential(recorded, question.key_env))
@@ -253,8 +252,7 @@ def _show(
             click.echo(line)
         for text in dict.fromkeys(refused):
             click.echo(f"refused {refused.count(text)}: {one_line(text)}")
-        unknown = f" ({spent.unpriced} of unknown price)" if spent.unpriced else ""
         print_status(
-            f"playhead: {spent.calls} calls, {usd} USD{unknown}; runs {', '.join(runs[:3])}{' …' * (len(runs) > 3)}"
+            f"playhead: {spent.calls} calls, {usd} USD{show_unpriced(spent.unpriced)}; runs {', '.join(runs[:3])}{' …' * (len(runs) > 3)}"
         )
     return ExitCode.DIVERGED if refused else 0

@@ -26,7 +26,7 @@ from ..run.launcher import Breaking, ContainerHost, Output
 from ..run.launcher import branch as run_branch
 from ..standard_streams import print_status
 from .declare import Asked, declare
-from .price import Price, find_price, find_spent, left_of
+from .price import Price, find_price, find_spent, left_of, show_unpriced
 
 NO_PRICES = "--cap needs the prices of models, which are not installed"
 _LEAST_CALLS = 10
@@ -84,7 +84,7 @@ def require_command(config: Config, name: str, command: Sequence[str]) -> None:
         return
     restore_runs(config, name)
     with open_store(config, readonly=True) as store:
-        recorded = find_command(store, find_tape(store, name))
+        recorded = find_command(store.events.all(find_tape(store, name)))
     shown = f" (the tape was recorded with: {one_line(shlex.join(recorded))})" if recorded else ""
     raise click.UsageError(
         f"Missing argument '-- COMMAND...': a branch runs the command that you give, and never one of a tape{shown}"
@@ -114,7 +114,7 @@ def branch(
         declared = declare(store, tape, config, asked)
         hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
         price = find_price(store, tape, declared.at, hosts)
-        recorded = find_command(store, tape)
+        recorded = find_command(store.events.all(tape))
     caps = _find_caps(repeat, declared, price)
     for line in announce(tape, declared, price, repeat.times, caps, (command, recorded)):
         print_status(line)
@@ -258,8 +258,7 @@ def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps)
         left = [f"{max(0, caps.calls - spent.calls):,} calls"]
         if caps.usd is not None:
             left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
-        unknown = f" ({spent.unpriced} of unknown price)" if spent.unpriced else ""
-        text += f"; spent so far {spent.calls:,} calls, {show_usd(spent.usd)} USD{unknown}; left {', '.join(left)}"
+        text += f"; spent so far {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)}; left {', '.join(left)}"
     return text
 
 

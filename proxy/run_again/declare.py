@@ -1,10 +1,5 @@
 """Make what a branch declares out of the words of its command line, and check all of it before anything runs."""
 
-import json
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +20,11 @@ from ...tape.policy.branch import (
     parse_live_class,
     parse_route,
 )
+from ...tape.policy.refusal import is_grpc
 from ...tape.records.events import EventKind
 from ...timeline.receipts.unmatched_rules import split_place
 from ..errors import EngineError
-
-_MOST_BYTES = 8 << 20
-"""Of a file that is given."""
+from ..given_texts import edit_text, read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +117,7 @@ def find_point(store: Store, tape: RunInfo, config: Config, at: int) -> Exchange
         what = "is telemetry, on which nothing depends"
     elif exchange.websocket is not None:
         what = "is a WebSocket, which is one exchange from its beginning to its end"
-    elif (request.header(b"content-type") or b"").lower().startswith(b"application/grpc"):
+    elif is_grpc(request):
         what = "is gRPC, which streams both ways"
     if what:
         raise ValueError(f"--at {at}: exchange {at} {what}, and no point; choose another")
@@ -153,11 +147,13 @@ def _read_live(
                 f" name it, as --live {kind.value}=api.example.com"
             )
         for host in hosts:
-            yield LiveRule(parse_match(f"* *://{_bracketed(host)}"), reason), kind
+            yield live_rule(host, reason), kind
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+def live_rule(host: str, reason: str) -> LiveRule:
+    """Give the rule under which all of a host goes live."""
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return LiveRule(parse_match(f"* *://{shown}"), reason)
 
 
 def _read_routes(texts: Iterable[str], reason: str) -> Iterable[SandboxRoute]:
@@ -230,52 +226,3 @@ def _read_change(
             f"{file} cannot change exchange {at}: {one_line(str(error))}", "nothing was run"
         ) from error
     return change
-
-
-def read_file(path: Path) -> bytes:
-    """Read a file that is named on a command line. Raises: EngineError."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise EngineError(
-            f"{path} cannot be read: {reason}", "name a file with the text"
-        ) from error
-    if len(data) > _MOST_BYTES:
-        raise EngineError(f"{path} is longer than {_MOST_BYTES >> 20} MiB", "give a shorter file")
-    return data
-
-
-def edit_text(text: bytes, name: str) -> bytes:
-    """Have a person edit a text in their editor. Raises: EngineError, where that cannot be done or changes nothing."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not editor:
-        raise EngineError(
-            "no editor is known for --edit", "set EDITOR, or give a file with --answer FILE"
-        )
-    suffix = ".json" if _is_json(text) else ".txt"
-    with tempfile.TemporaryDirectory(prefix="playhead-edit-") as folder:
-        path = Path(folder, f"{name}{suffix}")
-        path.write_bytes(text)
-        try:
-            code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise EngineError(
-                f"the editor {editor!r} cannot be started: {reason}", "set EDITOR"
-            ) from error
-        if code:
-            raise EngineError(f"the editor {editor!r} ended with {code}", "nothing was run")
-        edited = read_file(path)
-    if edited == text:
-        raise EngineError("the text was not changed", "nothing was run")
-    return edited
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...store import RunInfo, Store
 from ...tape.exchange import RequestClass
-from ...timeline.cost.ledger import Entry, Fate, read_entry, read_ledger
+from ...timeline.cost.ledger import Fate, read_entry, read_ledger
 from ...timeline.cost.render import show_money, show_usd
 from ...timeline.cost.sums import Sum
 from ...timeline.state.calls_before import Exchanges
@@ -31,9 +31,7 @@ class Price(NamedTuple):
         text = f"{calls}, {show_money(self.total)} USD"
         if times > 1:
             text += f"; {times} times: {show_usd(self.total.usd * times)} USD"
-        if self.total.unpriced:
-            text += f" ({self.total.unpriced} of unknown price)"
-        return text
+        return text + show_unpriced(self.total.unpriced)
 
 
 def find_price(
@@ -70,12 +68,16 @@ def find_price(
 def find_spent(store: Store, run: RunInfo) -> Price:
     """Give what a run has sent, and what of it cost. Blocking. Raises: LogCorrupt."""
     total, calls = Sum(), 0
-    entries: list[Entry] = list(read_ledger(Exchanges(store, run), lanes=False))
-    for entry in entries:
+    for entry in read_ledger(Exchanges(store, run), lanes=False):
         calls += entry.fate is Fate.SENT
         if entry.fate is Fate.SENT and entry.is_call:
             total.add(entry)
     return Price(total, calls)
+
+
+def show_unpriced(calls: int) -> str:
+    """Say of how many calls the price is not known; nothing where that are none."""
+    return f" ({calls} of unknown price)" if calls else ""
 
 
 def left_of(cap: Decimal | None, spent: Decimal) -> Decimal | None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,14 +59,10 @@ def interval(count: int, total: int) -> tuple[float, float]:
 
 def spread(recorded: str, answers: Sequence[str]) -> list[Row]:
     """Count answers, the most frequent first; of as many, in the order in which they came."""
-    counts: dict[str, int] = {}
-    for text in answers:
-        counts[text] = counts.get(text, 0) + 1
-    rows = [
+    return [
         Row(text, count, *interval(count, len(answers)), text == recorded)
-        for text, count in counts.items()
+        for text, count in Counter(answers).most_common()
     ]
-    return sorted(rows, key=lambda row: -row.count)
 
 
 def render(rows: Iterable[Row], total: int, recorded: str) -> Iterator[str]:

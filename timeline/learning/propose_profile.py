@@ -110,7 +110,9 @@ def propose_profile(
             if not patterns:
                 told = " | ".join(place.values)
                 left.append(f"#   {place.match}  {place.place}: {told}")
-    process = find_program(find_command(store, second)) if product in SDK_PRODUCTS else ""
+    process = (
+        find_program(find_command(store.events.all(second))) if product in SDK_PRODUCTS else ""
+    )
     text = _head(name, product.decode("ascii", "replace"), process)
     text += "places:\n" + "".join(entries) if entries else ""
     if left:

@@ -12,7 +12,7 @@ injected, or in which a contract kept an answer of the tape from the agent. Exit
 
 import contextlib
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -223,9 +223,9 @@ def find_files(store: Store, tape: RunInfo) -> tuple[str, ...]:
     return ()
 
 
-def find_command(store: Store, run: RunInfo) -> tuple[str, ...]:
-    """Give the command that a run was made with, as stored; empty where there was none. Blocking."""
-    for event in store.events.all(run):
+def find_command(events: Iterable[Event]) -> tuple[str, ...]:
+    """Give the command that the run of a log was made with, as stored; empty where no launcher made it."""
+    for event in events:
         if event.kind is EventKind.NOTED and event.data.get("command"):
             return tuple(event.data["command"])
     return ()
