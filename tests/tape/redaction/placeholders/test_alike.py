@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from playhead.tape.redaction.finding.format_table import FORMATS, expand
@@ -137,6 +137,8 @@ def test_a_value_keeps_its_form(value: str, form: str) -> None:
 @given(st.from_regex(r"[A-Za-z0-9]{14,80}", fullmatch=True), st.sampled_from(PREFIXES))
 def test_what_is_long_has_few_characters(value: str, prefix: bytes) -> None:
     """Below the entropy from which scanners report a value; 28 bits are left to tell secrets apart."""
+    # Behind `$7$` parameters of the hash come, which stay: that is a longer prefix.
+    assume(prefix_size(prefix + value.encode()) == len(prefix))
     made = make_alike(prefix + value.encode(), SEEDS[0])
     assert made.startswith(prefix)
     behind = made[len(prefix) :]
