@@ -114,7 +114,7 @@ _TRAPS = {
     "a slow upstream holds nobody else up": """
 slow = threading.Thread(target=lambda: socket.socket().connect_ex(("127.0.0.1", full)), daemon=True)
 slow.start()
-print(*[say(echo) for _ in range(3)], slow.is_alive())
+print(*[say(echo) for _ in range(3)], slow.is_alive(), flush=True)
 os._exit(0)
 """,
     "who waits for so long alone": """
