@@ -17,7 +17,6 @@ from .lmdb.free_space import put_ballast, without_ballast
 from .lmdb.lock import StoreLock, hold_alone
 from .maintenance.compact import compact
 from .maintenance.ingest import Ingest
-from .spill.spool import Spool
 from .store import Store
 from .tables.exchanges import Record
 from .tables.run_info import Archived, Owner, RunInfo, RunStatus
@@ -31,7 +30,6 @@ __all__ = [
     "RunInfo",
     "RunOpen",
     "RunStatus",
-    "Spool",
     "Store",
     "StoreError",
     "StoreKey",

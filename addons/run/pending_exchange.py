@@ -13,7 +13,8 @@ from typing import Any, cast
 from mitmproxy import connection, http
 
 from ...config import Mode
-from ...store import Spool, StoreUnwritable
+from ...store import StoreUnwritable
+from ...store.spill.spool import Spool
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_method_and_url import Kind
 from ...tape.exchange import (

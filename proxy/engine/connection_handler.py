@@ -38,7 +38,8 @@ from mitmproxy.proxy import commands, events, layer, mode_servers, server
 from mitmproxy.proxy.layers import http as http_layer
 
 from ...addons.wire.client_disconnect import heard, is_readable
-from ...store import Spool, StoreError
+from ...store import StoreError
+from ...store.spill.spool import Spool
 from ...tape.exchange import Ending
 from .hooks.dispatch import TableAddonManager
 from .hooks.own_hooks import Errand, PlayheadResetHook

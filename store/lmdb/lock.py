@@ -1,8 +1,6 @@
 """The lock of a store: a file that every open store holds shared, and that exclusive work holds alone.
 
 The lock is the kernel's (flock): it is released when its process ends, for whatever reason.
-
-The lock is the kernel's (flock), so it ends with its process, however that ends.
 """
 
 import contextlib
@@ -10,8 +8,6 @@ import fcntl
 import os
 import time
 from pathlib import Path
-
-import psutil
 
 from ..errors import StoreError, StoreUnwritable
 from ..paths import LOCK
@@ -112,6 +108,8 @@ def _holders(descriptor: int) -> str:
 def _named(pid: int) -> str:
     if pid == os.getpid():
         return f"this process ({pid})"
+    import psutil  # late: it is needed for a refusal alone
+
     with contextlib.suppress(psutil.Error, ValueError):
         return f"process {pid} ({psutil.Process(pid).name()})"
     return f"process {pid}"

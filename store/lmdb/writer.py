@@ -12,20 +12,22 @@ If the disk is full, or nearly full, operations are refused until there is free 
 Meanwhile `failed` says why, and `lost` counts by run the operations that were not written.
 """
 
-import asyncio
 import concurrent.futures
 import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lmdb
 
 from ..errors import StoreError, StoreUnwritable
 from ..keys import PROBE_ROW
 from .free_space import FreeSpace
+
+if TYPE_CHECKING:
+    import asyncio
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ _RETRY_EVERY_S = 1.0
 
 class _Entry(NamedTuple):
     make: Maker
-    waiter: asyncio.Future[Any] | concurrent.futures.Future[Any] | None
+    waiter: "asyncio.Future[Any] | concurrent.futures.Future[Any] | None"
     run: int = 0
     vital: bool = False
     """Tried also while other operations are refused."""
@@ -131,13 +133,15 @@ class Writer:
                 self._wanted = True
                 self._condition.notify()
 
-    def submit(self, make: Maker, run: int = 0, *, vital: bool = False) -> asyncio.Future[Any]:
+    def submit(self, make: Maker, run: int = 0, *, vital: bool = False) -> "asyncio.Future[Any]":
         """Hand over an operation; the future is done after its commit. Call on a running loop.
 
         run: that it belongs to.
         vital: try it also when little space is free: it is small, and says how a run stands.
         Raises: StoreUnwritable, at once or in the future.
         """
+        import asyncio  # late: who only reads has no loop
+
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._hand_over(_Entry(make, future, run, vital), wake=False)
@@ -338,7 +342,7 @@ def _tell(batch: list[_Entry], results: list[tuple[Any, BaseException | None]]) 
             logger.debug("a waiting loop was closed")
 
 
-def _resolve(waiting: list[tuple[asyncio.Future[Any], Any, Any]]) -> None:
+def _resolve(waiting: "list[tuple[asyncio.Future[Any], Any, Any]]") -> None:
     for future, value, error in waiting:
         if future.done():  # its caller was cancelled
             continue

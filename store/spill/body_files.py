@@ -15,8 +15,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from ...tape.canonical.spilled_digest import Digest
 from ...tape.exchange import Chunk, Spilled
 from ...tape.records.codec import PIECE_BYTES, BadRecord, unpack_pieces
@@ -24,10 +22,10 @@ from ..encryption.cipher import ReadableFile, StoreCipher
 from ..errors import LogCorrupt, StoreUnwritable
 from ..lmdb.liveness import is_locked
 from .partial_file import PIECE_BATCH, BodyFolder, Partial, unwritable
-from .spool import Spool
 
 if TYPE_CHECKING:
     from ...tape.redaction.stream import Stream
+    from .spool import Spool
 
 _READ_BYTES = 256 * 1024
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -48,7 +46,7 @@ class BodyFiles(BodyFolder):
         pieces: bool = True,
         redact: "Callable[[], Stream | None]" = lambda: None,
         aside: bool = False,
-    ) -> Spool:
+    ) -> "Spool":
         """Begin a body that is too large to be held, or is set aside while others are. On a running loop.
 
         boundary: of a multipart body, so that it can be compared without.
@@ -57,6 +55,8 @@ class BodyFiles(BodyFolder):
         aside: only set it aside; see `Spool`.
         Raises: StoreUnwritable.
         """
+        from .spool import Spool  # late: it needs a loop
+
         return Spool(self, boundary, pieces=pieces, redact=redact, aside=aside)
 
     def open(self, digest: bytes) -> ReadableFile:
@@ -244,5 +244,7 @@ class BodyFiles(BodyFolder):
 
     def _is_alive(self, owner: str) -> bool:
         if owner.isdigit():  # of one that has no file
+            import psutil  # late: hardly any is
+
             return int(owner) == os.getpid() or psutil.pid_exists(int(owner))
         return is_locked(self._store, owner)

@@ -4,7 +4,11 @@ A body may be held in memory up to a limit of its own. If many are held at once,
 should take, so bodies are set aside in files while the sum is above a limit. Belongs to the event loop.
 """
 
-import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 MOST_HELD_BYTES = 16 * 1024 * 1024
 """Bytes of all bodies that are held before further ones are set aside."""
@@ -21,8 +25,13 @@ class BodyMemory:
         """Bytes in memory of exchanges that have not ended."""
         self.backlog = 0
         """Bytes that are not in their file yet."""
-        self.turn = asyncio.Lock()
+
+    @cached_property
+    def turn(self) -> "asyncio.Lock":
         """Held by the one exchange whose body is in memory again after it was set aside."""
+        import asyncio  # late: who only reads has no loop
+
+        return asyncio.Lock()
 
     @property
     def is_short(self) -> bool:

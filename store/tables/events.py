@@ -1,8 +1,7 @@
 """The event log of each run: append-only, and each event chained to the one before it."""
 
-import asyncio
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
 
@@ -20,6 +19,9 @@ from ..keys import number_key, pair_key
 from ..lmdb.database import Database, Row
 from ..lmdb.writer import Operation
 from .run_info import RunInfo
+
+if TYPE_CHECKING:
+    import asyncio
 
 _PAGE = 1000
 """Events that `log` reads at a time."""

@@ -1,10 +1,9 @@
 """The exchanges of runs: each is written once its outcome is known, with all its rows or not at all."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import batched
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
 
@@ -32,6 +31,9 @@ from .events import EventLog
 from .originals import Originals
 from .run_info import RunInfo
 from .websocket_messages import Messages
+
+if TYPE_CHECKING:
+    import asyncio
 
 _BLOCK = 16
 """Exchanges that are read in one transaction where many are."""

@@ -1,16 +1,15 @@
 """The run list: create, find, label, seal and remove runs."""
 
-import asyncio
 import contextlib
 import difflib
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import lmdb
-import psutil
 
 from ...tape.exchange import NO_TEXT, RedactedText, RunId, Seq
 from ...tape.records.codec import BadRecord
@@ -21,6 +20,9 @@ from ..lmdb.database import Database
 from ..lmdb.liveness import is_locked
 from .events import EventLog
 from .run_info import Owner, RunInfo, RunStatus
+
+if TYPE_CHECKING:
+    import asyncio
 
 _KEY_BYTES = 511
 DIED = "its process died"
@@ -38,8 +40,14 @@ class RunList:
         self._log = log
         self.ended: list[Callable[[int], None]] = [log.forget]
         """Called with its number on the writer's thread when a run ends, to drop what is remembered of it."""
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Who writes runs here: our own process."""
+        import psutil  # late: who only reads owns nothing
+
         started = round(psutil.Process().create_time(), 2)
-        self.owner = Owner(os.getpid(), started, database.owner_file)
+        return Owner(os.getpid(), started, self._database.owner_file)
 
     def create(
         self,
@@ -389,6 +397,8 @@ def is_alive(path: Path, owner: Owner | None) -> bool:
         return False
     if owner.file:
         return is_locked(path, owner.file)
+    import psutil  # late: owners of now have a file
+
     with contextlib.suppress(psutil.Error):
         return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
     return False

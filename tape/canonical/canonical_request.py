@@ -67,8 +67,7 @@ from ..headers.shipped_lists import HOSTS_OF_MEMBERS, NEW_CONDITIONS
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.header_places import is_marked, mark_header_places
-from ..redaction.places import SECRET, is_credential, kind_of_header
-from ..redaction.redactor import query_kind
+from ..redaction.places import SECRET, is_credential, kind_of_header, query_kind
 from . import graphql
 from . import masks as patterns
 from .block_names import find_block_names, without_block_names

@@ -8,7 +8,6 @@ Source: Model Context Protocol, "Transports", "Tools", "Sampling"; JSON-RPC 2.0.
 
 from collections.abc import Mapping
 
-from ..canonical.canonical_request import open_body
 from ..canonical.json_rpc import STDIO_HOST
 from ..exchange import HttpRequest, HttpResponse
 from .common.dialect import Claim, Dialect, Heard, find_finish, is_post
@@ -134,6 +133,9 @@ def read_answer(
 
 
 def _asked(request: HttpRequest) -> _Asked:
+    # Late: it brings redaction along, which a look at a run of other dialects does without.
+    from ..canonical.canonical_request import open_body
+
     found: dict[_Id, JsonObject] = {}
     for item in as_objects(find_json(open_body(request)[0]) if request.body else None):
         number = _id(item)

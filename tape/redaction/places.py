@@ -321,6 +321,11 @@ def find_header(name: str) -> str | None:
     return HEADERS.get(name) or _PLAIN_HEADERS.get(_plain_header(name))
 
 
+def query_kind(name: str) -> str:
+    """Give the kind of secret a query key holds; `configured` where the shipped table does not know it."""
+    return QUERY.get(name.lower(), CONFIGURED)
+
+
 def kind_of_header(name: str) -> str | None:
     """Find what kind of secret a field of a request holds for its lower-case name; None: it holds none."""
     found = find_header(name)

@@ -62,10 +62,8 @@ from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
 from .placeholders.unloadable import has_unloadable_key
 from .places import (
-    CONFIGURED,
     GOOGLE,
     HEADERS,
-    QUERY,
     SECRET,
     is_query_secret,
     kind_of_header,
@@ -75,8 +73,6 @@ from .replaced_places import find_inner_secrets, find_own_fields
 from .search import Kind, Search, Searched
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
-
-__all__ = ["HEADERS", "QUERY", "Redactor", "query_kind"]
 
 InnerSecret = tuple[str, bytes, bytes, bool]
 """Place, placeholder and known prefix of a value, and whether it counts."""
@@ -98,11 +94,6 @@ _CODING = b"content-encoding"
 _PLAIN = Kind()
 _PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
 """Reason phrases that nobody looks for secrets in."""
-
-
-def query_kind(name: str) -> str:
-    """Give the kind of secret a query key holds; `configured` where the shipped table does not know it."""
-    return QUERY.get(name.lower(), CONFIGURED)
 
 
 class Redactor:

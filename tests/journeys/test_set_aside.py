@@ -13,8 +13,8 @@ from aiohttp import web
 
 from playhead.addons.run import pending_exchange as pending
 from playhead.config import Config, Mode
-from playhead.store import Spool
 from playhead.store.spill import body_memory
+from playhead.store.spill.spool import Spool
 from playhead.tape.exchange import Chunk, Exchange
 from playhead.tests.support.deck import Deck
 from playhead.tests.support.origins import Origin

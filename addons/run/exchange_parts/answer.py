@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ....store import Spool
+from ....store.spill.spool import Spool
 from ....tape.exchange import Chunk, RawInterim, Spilled
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ....store import Spool
+from ....store.spill.spool import Spool
 from ....tape.exchange import BODY, Exchange, Spilled
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from playhead.config import RedactRule
 from playhead.tape.exchange import Headers, Redaction, Request
-from playhead.tape.redaction.places import AMBIGUOUS
-from playhead.tape.redaction.redactor import HEADERS, QUERY, Redactor
+from playhead.tape.redaction.places import AMBIGUOUS, HEADERS, QUERY
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.counts import tries
 
 REDACTOR = Redactor(b"k" * 32)
