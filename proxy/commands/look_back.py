@@ -38,7 +38,6 @@ def show(
 ) -> int:
     """Show the steps of a run, or one exchange of it."""
     from ..looking_back.show import ShowOptions, parse_pattern, show_exchange, show_run
-    from ..looking_back.show_raw import show_raw
 
     words = {"--grep": grep is not None, "--follow": follow, "--graph": graph is not None}
     words |= {"--all": everything, "--cost": cost}
@@ -50,6 +49,8 @@ def show(
         raise click.UsageError("--graph draws the whole run; leave out --json, --all and --follow")
     config = reading(config_file, store)
     if raw or (seq is not None and as_json):
+        from ..looking_back.show_raw import show_raw
+
         return show_raw(config, run, seq, as_json=as_json)
     if seq is not None:
         return show_exchange(config, run, seq)

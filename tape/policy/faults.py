@@ -9,11 +9,13 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...config import FaultRule, Inject, Mode
 from ..exchange import Ending
-from .decide import Facts
+
+if TYPE_CHECKING:
+    from .decide import Facts
 
 
 class Injection(NamedTuple):
@@ -48,7 +50,7 @@ class Faults:
         self._rules = [rule for rule in rules if mode in rule.modes]
         self._counts = [0] * len(self._rules)
 
-    def take(self, facts: Facts, *, upgrade: bool = False) -> Injection | None:
+    def take(self, facts: "Facts", *, upgrade: bool = False) -> Injection | None:
         """Count a request that has arrived; give what is injected into it.
 
         upgrade: it asks for a WebSocket, which is hit by what needs no answer alone.

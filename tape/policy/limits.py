@@ -11,14 +11,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...config import Limits
 from ...config.targets.host_interpretations import normal_host
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ..exchange import RequestClass
 from .alike_effects import list_ways
-from .decide import Facts
+
+if TYPE_CHECKING:
+    from .decide import Facts
 
 NANO = 1_000_000_000
 """Money is counted in billionths of a dollar, so that no sum depends on its order."""
@@ -162,7 +164,7 @@ class Row:
 
     _last: "OrderedDict[Place, _Last]" = field(default_factory=OrderedDict)
 
-    def note(self, facts: Facts, forms: Forms) -> int:
+    def note(self, facts: "Facts", forms: Forms) -> int:
         """Note a request; give how often it has come, this time among them."""
         places = _places(facts)
         found = self._find(places, forms)
@@ -176,7 +178,7 @@ class Row:
             self._last.popitem(last=False)
         return last.times
 
-    def heard(self, facts: Facts, forms: Forms, answer: bytes) -> None:
+    def heard(self, facts: "Facts", forms: Forms, answer: bytes) -> None:
         """Note what a read was answered: something new begins the row anew, since who polls makes no loop."""
         for last in self._find(_places(facts), forms):
             if last.answer not in (None, answer):
@@ -188,7 +190,7 @@ class Row:
         return [last for last in found.values() if not last.forms.isdisjoint(forms)]
 
 
-def _places(facts: Facts) -> list[Place]:
+def _places(facts: "Facts") -> list[Place]:
     """Give the endpoint of a request, once for each way in which it can be taken if these can be listed."""
     ways = facts.ways
     found = list_ways(ways)

@@ -11,7 +11,6 @@ from typing import Any
 from ...config import Inject
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
-from ...tape.faults.kinds import KINDS as KINDS_OF_FAULTS
 from ...tape.records.events import Event, EventKind
 from ..reading.exchange_json import body_json
 
@@ -223,6 +222,8 @@ def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iter
 
 def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> None:
     """Name a fault on purpose as what answered, where its client was given nothing of upstream or tape."""
+    from ...tape.faults.kinds import KINDS as KINDS_OF_FAULTS  # late: few runs have any
+
     short_circuits = Inject(inject).short_circuits
     if short_circuits or (playback and KINDS_OF_FAULTS[Inject(inject)].muted):
         effect.by, effect.answered_by, effect.outcome = "injected", f"injected: {rule}", inject
