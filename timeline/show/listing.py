@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import chain
-from urllib.parse import urlsplit
 
 from ...tape.dialects import Usage
 from ...tape.exchange import Seq
@@ -249,9 +248,9 @@ def _request_line(step: Step, error: str) -> Line:
         text = f"{mark}{sign}MCP {step.name}: {error or step.text}"
         return Line(str(step.seq), step.lane, text, right)
     method, _, url = step.name.partition(" ")
-    host = urlsplit(url).netloc if len(url) < 4096 else ""
     status = step.text.partition(",")[0]
     short = url.partition("://")[2]
+    host = short.partition("/")[0]
     text = f"{mark}{sign}{method} {_short_url(short)} {error or status}"
     key: tuple[object, ...] | None = None
     if not step.marks:

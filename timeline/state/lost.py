@@ -246,7 +246,7 @@ def look_at(
         state = find_state(exchanges, seq, part)  # says what there is where the seq is outside
         hint = f"the last model call before it is {state.call.seq}"
         if state.call.seq == seq:
-            hint = f"it is one beside the conversation ({state.call.aside})"
+            hint = f"it is one beside the conversation ({state.call.aside or 'retrieval'})"
         raise StoreError(
             f"exchange {seq} of run {exchanges.info.id!r} is no model call of an agent", hint
         )

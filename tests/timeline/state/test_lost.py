@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from playhead.store import Store
+from playhead.store import Store, StoreError
+from playhead.tape.exchange import RequestClass
 from playhead.tests.support.agent_tapes import TAPES, Tape
-from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.dialects import make_request, make_response
+from playhead.tests.support.exchanges import make_exchange, write_run
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.lost import Looked, look_at
 from playhead.timeline.state.parts import ContextPart
@@ -51,3 +53,15 @@ async def test_what_nothing_explains_is_listed(tmp_path: Path, tape: Tape, seq: 
     """Answers that nobody recorded, results nobody asked for, and what was put among what had been sent."""
     found = await looked_at(tmp_path, tape, seq)
     assert [in_words(one, ids=True) for one in found.orphans] == tape.orphans[seq]
+
+
+async def test_a_look_up_is_said_to_be_none_of_an_agent(tmp_path: Path) -> None:
+    """Embeddings are asked for beside the conversation."""
+    asked = make_request("https://api.openai.com/v1/embeddings", {"model": "m", "input": "hi"})
+    given = make_response({"data": [{"index": 0, "embedding": [0.5]}], "model": "m"})
+    exchange = make_exchange(kind=RequestClass.INFERENCE, request=asked, response=given)
+    with Store.open(tmp_path / "store") as store:
+        info = await write_run(store, "tape", [exchange])
+        with pytest.raises(StoreError) as refused:
+            look_at(Exchanges(store, info), 1)
+    assert "retrieval" in refused.value.hint
