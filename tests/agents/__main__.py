@@ -1,7 +1,7 @@
 """`just agents [NAME...]`: install, record and replay real agents one after another, and write the table of docs/agents.md.
 
 NAME may be NAME@RELEASE; without names it is the whole catalog. Options: --newest has newer releases installed,
---replays N, and --keep FOLDER keeps the tapes there.
+--replays N, --keep FOLDER keeps the tapes there, and --record FLAG gives `playhead record` a flag: the table stays as it is then.
 """
 
 import datetime
@@ -30,22 +30,29 @@ _RUNS = 4
 @click.option("--newest", is_flag=True, help="Install newer releases.")
 @click.option("--replays", default=3, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Where tapes and folders are kept.")
-def main(names: tuple[str, ...], newest: bool, replays: int, keep: Path | None) -> None:
+@click.option("--record", multiple=True, help="A flag of `playhead record`.")
+def main(
+    names: tuple[str, ...], newest: bool, replays: int, keep: Path | None, record: tuple[str, ...]
+) -> None:
     """Try agents, and say what came of each."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     agents = [load_agent(name) for name in names] or load_agents()
     for agent in agents:
-        trial = _try(agent, newest=newest, replays=replays, keep=keep)
+        trial = _try(agent, newest=newest, replays=replays, keep=keep, record=record)
         trial.date = datetime.datetime.now(datetime.UTC).date().isoformat()
         print(f"{agent.name} {trial.version}: {_say(trial)}", flush=True)
-        if not agent.release:
+        if not agent.release and not record:
             (RESULTS / f"{agent.name}.json").write_bytes(msgspec.json.encode(trial))
+    if record:
+        return
     write_table(
         [msgspec.json.decode(path.read_bytes(), type=Trial) for path in RESULTS.glob("*.json")]
     )
 
 
-def _try(agent: Agent, *, newest: bool, replays: int, keep: Path | None) -> Trial:
+def _try(
+    agent: Agent, *, newest: bool, replays: int, keep: Path | None, record: tuple[str, ...]
+) -> Trial:
     trial = Trial(agent.name, agent.title, problem=agent.missing)
     if agent.missing:
         return trial
@@ -61,7 +68,15 @@ def _try(agent: Agent, *, newest: bool, replays: int, keep: Path | None) -> Tria
     place.mkdir(parents=True)
     result = place / "result.json"
     words = [f"{agent.name}@{agent.release}" if agent.release else agent.name, str(place)]
-    command = [sys.executable, "-m", f"{__package__}.trial", *words, str(replays), str(result)]
+    command = [
+        sys.executable,
+        "-m",
+        f"{__package__}.trial",
+        *words,
+        str(replays),
+        str(result),
+        *record,
+    ]
     try:
         subprocess.run(command, timeout=(replays + _RUNS) * (agent.timeout_s + 40), check=False)
         if result.exists():

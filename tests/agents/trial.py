@@ -1,6 +1,6 @@
 """What is asked of an agent: recorded whole, replayed faithfully with nothing up, and each planted change told.
 
-`python -m playhead.tests.agents.trial NAME FOLDER REPLAYS RESULT` leaves the network, and writes a `Trial` to RESULT.
+`python -m playhead.tests.agents.trial NAME FOLDER REPLAYS RESULT [FLAG...]` leaves the network, and writes a `Trial` to RESULT.
 """
 
 import sys
@@ -134,8 +134,9 @@ def _last(done: Ended) -> str:
 
 
 if __name__ == "__main__":
-    name, folder, replays, result = sys.argv[1:]
+    name, folder, replays, result, *flags = sys.argv[1:]
     agent = load_agent(name)
+    agent = msgspec.structs.replace(agent, record=[*agent.record, *flags])
     enter()
     trial = try_agent(Stage(agent, Path(folder)), int(replays))
     Path(result).write_bytes(msgspec.json.encode(trial))
