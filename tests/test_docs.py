@@ -84,10 +84,10 @@ from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.exchange_json import body_json, exchange_json
 from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts import receipt
+from playhead.timeline.receipts.answers.profile_rows import ProfileRow
 from playhead.timeline.receipts.branch import BranchAccount
 from playhead.timeline.receipts.effects import Effect
 from playhead.timeline.receipts.exchange_rows import _row
-from playhead.timeline.receipts.profile_rows import ProfileRow
 from playhead.timeline.receipts.receipt import Ended, GateRow, InjectedRow, LimitsRow, OptIn
 
 ROOT = Path(playhead.__file__).resolve().parent

@@ -25,9 +25,9 @@ from playhead.tape.exchange import FaultKind, Phase, RequestClass, VerdictKind
 from playhead.tape.policy.approval_decision import Ruling
 from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.inference import Inference
+from playhead.timeline.receipts.answers.profile_rows import ProfileRow, ProfileRows
 from playhead.timeline.receipts.branch import BranchAccount
 from playhead.timeline.receipts.effects import Effect
-from playhead.timeline.receipts.profile_rows import ProfileRow, ProfileRows
 from playhead.timeline.receipts.receipt import (
     GapRow,
     GateRow,

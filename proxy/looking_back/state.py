@@ -10,7 +10,7 @@ from ...config.values import show
 from ...store import RunStatus, StoreError
 from ...timeline.state.calls_before import Exchanges
 from ...timeline.state.find_state import find_seq_at, find_state
-from ...timeline.state.lost import look_at
+from ...timeline.state.lost_context import look_at
 from ...timeline.state.render import (
     looked_json,
     render_lost,

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from ...tape.folders.changes import Change
 from ...tape.folders.manifest import Kind
-from ...timeline.receipts.compare_files import LEFT_OUT, UNWRITTEN
+from ...timeline.receipts.command.compare_files import LEFT_OUT, UNWRITTEN
 from ..folder.execution import Execution
 from ..standard_streams import write_all
 

@@ -39,7 +39,11 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.limits import NANO, CountedUsage, Used
 from ...tape.records.events import Event, EventKind
 from ..reading.contract_row import ContractRow
-from .attempts import (
+from .answers.profile_rows import ProfileRows
+from .answers.root_divergence import START_UP, Calls, fold
+from .branch import BranchAccount
+from .command.compare_files import UNKNOWN, LeftBehind, compare_files
+from .command.failed_attempts import (
     NOTHING,
     NOTHING_REMEDY,
     Findings,
@@ -49,13 +53,9 @@ from .attempts import (
     find_bypassed,
     find_passed,
 )
-from .branch import BranchAccount
-from .compare_files import UNKNOWN, LeftBehind, compare_files
+from .command.file_effects import FileEffects
+from .command.remedies import bypass_remedy
 from .effects import Effect, Ledger
-from .file_effects import FileEffects
-from .profile_rows import ProfileRows
-from .remedies import bypass_remedy
-from .root import START_UP, Calls, fold
 from .unmatched_rules import Hints, split_place, ways_of
 
 RECEIPT_VERSION = 1

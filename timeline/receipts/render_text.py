@@ -33,6 +33,7 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.limits import show_usd
 from ...tape.policy.retention import Sentence
 from ..reading.contract_row import ContractRow
+from .answers.root_divergence import START_UP
 from .branch import BranchAccount
 from .effects import Effect, describe_outcome
 from .receipt import (
@@ -45,7 +46,6 @@ from .receipt import (
     Receipt,
     exit_code,
 )
-from .root import START_UP
 
 _WIDTH = 160
 _BODY_CHARS = 20_000

@@ -12,7 +12,7 @@ from ..show.fit import fit
 from ..show.listing import WIDTH, input_tokens, show_time
 from ..steps.context import Context
 from .find_state import Origin, State
-from .lost import Looked
+from .lost_context import Looked
 from .parts import ContextPart
 
 _MOST = 600

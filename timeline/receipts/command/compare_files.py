@@ -9,8 +9,8 @@ on whether the bytes of before were known.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...tape.diff.divergence_types import ABSENT, Difference, one_line
-from ...tape.folders.manifest import show_path
+from ....tape.diff.divergence_types import ABSENT, Difference, one_line
+from ....tape.folders.manifest import show_path
 from .file_effects import FileEffects
 
 UNWRITTEN = "unwritten"

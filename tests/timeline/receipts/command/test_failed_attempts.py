@@ -6,14 +6,14 @@ import pytest
 
 from playhead.tape.records.attempt import Attempt, AttemptKind
 from playhead.tape.records.events import Event, EventKind
-from playhead.timeline.receipts.attempts import (
+from playhead.timeline.receipts.command.failed_attempts import (
     Findings,
     Side,
     find_attempts,
     find_bypassed,
     origin_of,
 )
-from playhead.timeline.receipts.remedies import bypass_remedy, distrust_remedy
+from playhead.timeline.receipts.command.remedies import bypass_remedy, distrust_remedy
 
 HOST = "api.test"
 

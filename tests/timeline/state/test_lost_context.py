@@ -10,7 +10,7 @@ from playhead.tests.support.agent_tapes import TAPES, Tape
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange, write_run
 from playhead.timeline.state.calls_before import Exchanges
-from playhead.timeline.state.lost import Looked, look_at
+from playhead.timeline.state.lost_context import Looked, look_at
 from playhead.timeline.state.parts import ContextPart
 
 _MADE = [make() for make in TAPES]

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from playhead.timeline.receipts.compare_files import UNWRITTEN, LeftBehind, compare_files
-from playhead.timeline.receipts.file_effects import FileEffects
+from playhead.timeline.receipts.command.compare_files import UNWRITTEN, LeftBehind, compare_files
+from playhead.timeline.receipts.command.file_effects import FileEffects
 
 Row = tuple[str, str, str, int, str, str]
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...tape.diff.attempts import AttemptCounts, Compared, add, compare, summarize
-from ...tape.diff.divergence_types import Divergence, DivergenceKind
-from ...tape.exchange import RequestClass, Seq
-from ...tape.records.attempt import NOTHING_SAID, Attempt, AttemptKind
-from ...tape.records.events import Event, EventKind
+from ....tape.diff.attempts import AttemptCounts, Compared, add, compare, summarize
+from ....tape.diff.divergence_types import Divergence, DivergenceKind
+from ....tape.exchange import RequestClass, Seq
+from ....tape.records.attempt import NOTHING_SAID, Attempt, AttemptKind
+from ....tape.records.events import Event, EventKind
 from .remedies import bypass_remedy, distrust_remedy, is_chromium, may_distrust_silently
 
 _CONNECT = "CONNECT"

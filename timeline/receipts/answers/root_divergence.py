@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...tape.diff.divergence_types import DivergenceKind
-from ...tape.exchange import RequestClass, VerdictKind
+from ....tape.diff.divergence_types import DivergenceKind
+from ....tape.exchange import RequestClass, VerdictKind
 
 Row = Mapping[str, Any]
 

@@ -1,0 +1,1 @@
+"""How the answers of a run matched its tape, and where it diverged."""

@@ -1,0 +1,1 @@
+"""What the command of a run did besides what it asked the proxy, and where it ran."""
