@@ -84,11 +84,16 @@ from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.exchange_json import body_json, exchange_json
 from playhead.timeline.reading.inference import Inference
 from playhead.timeline.receipts import receipt
+from playhead.timeline.receipts.answers.matches import OptIn
 from playhead.timeline.receipts.answers.profile_rows import ProfileRow
 from playhead.timeline.receipts.branch import BranchAccount
+from playhead.timeline.receipts.command.command_end import CommandAccount, CommandEnd
+from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.effects import Effect
 from playhead.timeline.receipts.exchange_rows import _row
-from playhead.timeline.receipts.receipt import Ended, GateRow, InjectedRow, LimitsRow, OptIn
+from playhead.timeline.receipts.interventions.gates import GateRow
+from playhead.timeline.receipts.interventions.injected import InjectedRow
+from playhead.timeline.receipts.interventions.limits import LimitsRow
 
 ROOT = Path(playhead.__file__).resolve().parent
 PAGES = {
@@ -188,7 +193,7 @@ def test_the_order_of_exit_codes_is_the_one_that_holds() -> None:
     made = Receipt("r@1", "r", "playback", "sealed")
     made.counts["unused"] = 1
     found = [receipt.exit_code(made)]
-    made.requests = 1
+    made.parts.requests.total = 1
     made.egress.append({})
     found.append(receipt.exit_code(made))
     made.egress.clear()
@@ -271,7 +276,9 @@ BRANCHED = BranchAccount(
 
 
 def _receipt() -> Receipt:
-    made = Receipt("r@1", "r", "playback", "sealed", requests=1)
+    made = Receipt("r@1", "r", "playback", "sealed")
+    parts = made.parts
+    parts.requests.total = 1
     made.effects.append(Effect(1, "POST", "https://api.example.com/", "", "upstream", "200"))
     difference = Difference("method", "POST", "GET")
     origin = Origin(Seq(1), Seq(1), "body")
@@ -286,11 +293,12 @@ def _receipt() -> Receipt:
         Dependence(Seq(1), "path", "body", "x"),
         Cause("path", origin, origin),
     )
-    made.root = differing.to_json()
-    made.divergences.append(made.root)
+    parts.divergences.root = differing.to_json()
+    made.divergences.append(parts.divergences.root)
     # Rows that come out of events as they were written.
-    made.foreign.append({field.name: 0 for field in fields(ForeignSocket)} | {"first_seen": 0})
-    del made.foreign[0]["first_seen"]
+    foreign = parts.past_proxy.foreign
+    foreign.append({field.name: 0 for field in fields(ForeignSocket)} | {"first_seen": 0})
+    del foreign[0]["first_seen"]
     row = {"seq": 1, "method": "GET", "url": "http://h/"}
     made.unused.append(row)
     made.live.append({**row, "request_class": "read"})
@@ -304,16 +312,17 @@ def _receipt() -> Receipt:
     assert told is not None
     made.gates.append(GateRow(1, "POST", "https://a.test/", "0", "held"))
     made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
-    made.contracts.append(CONTRACT)
-    made.branch = BRANCHED
+    parts.contracts.rows.append(CONTRACT)
+    parts.branch = BRANCHED
     made.model_drift.append(OptIn("m=n", 1, [1]))
-    made.profiles.rows["a"] = ProfileRow("a", 1)
-    made.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
-    made.limits = LimitsRow(dict.fromkeys(("calls", "tokens", "usd", "repeats")))
-    made.limits.reached.append({"limit": "calls", "seq": 1, "reason": "x", "at_ns": 1})
+    parts.matches.profiles.rows["a"] = ProfileRow("a", 1)
+    parts.limits.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}
+    limits = LimitsRow(dict.fromkeys(("calls", "tokens", "usd", "repeats")))
+    parts.limits.row = limits
+    limits.reached.append({"limit": "calls", "seq": 1, "reason": "x", "at_ns": 1})
     made.drifted.append({"kind": "drifted", "seq": 1, "tape_seq": 1, "what": "no key"})
     made.egress.append(dict.fromkeys(told[1].split(", "), ""))
-    made.sandbox = {
+    parts.surroundings.sandbox = {
         "strict": False,
         "files": asdict(Files((), (), (), "/")),
         "image": "",
@@ -338,7 +347,7 @@ def _receipt() -> Receipt:
         "sockets_used": [{"path": "/x", "process": "x", "count": 1}],
     }
     made.changed.append({"path": "/x", "what": "x"})
-    made.determinism = {
+    parts.surroundings.determinism = {
         "level": "full",
         "missing": "",
         "libc": "",
@@ -573,12 +582,15 @@ def test_each_key_of_a_signed_url_that_is_not_compared_is_named() -> None:
 
 def test_receipts_in_the_pages_have_the_shape_of_todays() -> None:
     """Their head, their counts and their last line are what is printed now."""
-    made = Receipt("refund@1", "refund", "playback", "sealed", requests=7)
+    made = Receipt("refund@1", "refund", "playback", "sealed")
+    made.parts.requests.total = 7
     made.counts["served"] = made.matched["exact"] = 7
-    made.standing = "sealed"
-    made.ended = Ended(0, ("python", "-m", "playhead.examples.double_refund.agent"))
-    made.recorded = made.ended
-    made.contained, made.sandbox = True, {"strict": False, "counters": {"packets_out": 0}}
+    made.parts.tape.standing = "sealed"
+    ended = CommandEnd(0, ("python", "-m", "playhead.examples.double_refund.agent"))
+    made.parts.command = CommandAccount(ended, ended)
+    made.parts.surroundings = Surroundings(
+        contained=True, sandbox={"strict": False, "counters": {"packets_out": 0}}
+    )
     printed = render_receipt(made).splitlines()
     for page in ("README.md", "docs/receipt.md"):
         shown = next(text for _, text in _FENCE.findall(PAGES[page]) if "receipt of" in text)

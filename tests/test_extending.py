@@ -145,7 +145,9 @@ print(Path("urls.txt").read_text().splitlines()[0])
 from playhead.tape.exit_codes import ExitCode
 from playhead.tests.support import reference
 from playhead.timeline import Receipt, exit_code, render_receipt
-made = Receipt("r@1", "r", "playback", "sealed", requests=1, hints=[{"text": "slow"}])
+made = Receipt("r@1", "r", "playback", "sealed")
+made.parts.requests.total = 1
+made.hints.append({"text": "slow"})
 print(exit_code(made), render_receipt(made).splitlines()[-1])
 print("| 124 | `replay` | a request was slow |" in reference.commands((reference.ROOT / "docs/commands.md").read_text()))
 """,

@@ -25,17 +25,18 @@ from playhead.tape.exchange import FaultKind, Phase, RequestClass, VerdictKind
 from playhead.tape.policy.approval_decision import Ruling
 from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.inference import Inference
+from playhead.timeline.receipts.answers.divergences import Divergences
+from playhead.timeline.receipts.answers.matches import Matches, OptIn
 from playhead.timeline.receipts.answers.profile_rows import ProfileRow, ProfileRows
 from playhead.timeline.receipts.branch import BranchAccount
 from playhead.timeline.receipts.effects import Effect
-from playhead.timeline.receipts.receipt import (
-    GapRow,
-    GateRow,
-    InjectedRow,
-    LimitsRow,
-    OptIn,
-    Receipt,
-)
+from playhead.timeline.receipts.gaps import GapRow, Gaps
+from playhead.timeline.receipts.interventions.contracts import ContractViolations
+from playhead.timeline.receipts.interventions.gates import GateRow, Gates
+from playhead.timeline.receipts.interventions.injected import InjectedFaults, InjectedRow
+from playhead.timeline.receipts.interventions.limits import LimitsAccount, LimitsRow
+from playhead.timeline.receipts.parts import Parts
+from playhead.timeline.receipts.receipt import Receipt
 
 _GOLDEN = json.loads((Path(__file__).parent / "golden" / "json_keys.json").read_bytes())
 _FOLDERS = {
@@ -43,7 +44,25 @@ _FOLDERS = {
     for package in (addons, proxy, timeline)
 }
 _LITERALS = {
-    "receipt: rows": ("timeline/receipts/receipt.py",),
+    "receipt: rows": (
+        "timeline/receipts/receipt.py",
+        "timeline/receipts/advice.py",
+        "timeline/receipts/gaps.py",
+        "timeline/receipts/tape.py",
+        "timeline/receipts/answers/background_reads.py",
+        "timeline/receipts/answers/divergences.py",
+        "timeline/receipts/answers/left_on_tape.py",
+        "timeline/receipts/answers/matches.py",
+        "timeline/receipts/answers/replaced_secrets.py",
+        "timeline/receipts/answers/requests.py",
+        "timeline/receipts/command/command_end.py",
+        "timeline/receipts/command/past_proxy.py",
+        "timeline/receipts/command/surroundings.py",
+        "timeline/receipts/interventions/contracts.py",
+        "timeline/receipts/interventions/gates.py",
+        "timeline/receipts/interventions/injected.py",
+        "timeline/receipts/interventions/limits.py",
+    ),
     "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
     "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: hints": (
@@ -112,18 +131,15 @@ def _nested_keys(value: Any) -> set[str]:
 def _receipt() -> set[str]:
     """The keys of a receipt that has a row of each kind."""
     limits = {"calls": 1, "tokens": 1, "usd": 1.0, "repeats": 1}
-    made = Receipt(
-        "r",
-        "t",
-        "playback",
-        "sealed",
+    parts = Parts(
         effects=[Effect(1, "POST", "https://a.test/", "", "", "")],
-        gates=[GateRow(1, "POST", "https://a.test/", "", "")],
-        injected=[InjectedRow(1, "rule", "cut", 1, 0)],
-        contracts=[ContractRow(1, "request", "", True, False, 1, [], [])],
-        gaps=[GapRow(0, 1, "")],
-        model_drift=[OptIn("a=b")],
-        profiles=ProfileRows({"a": ProfileRow("a", 1)}),
+        gates=Gates([GateRow(1, "POST", "https://a.test/", "", "")]),
+        injected=InjectedFaults([InjectedRow(1, "rule", "cut", 1, 0)]),
+        contracts=ContractViolations([ContractRow(1, "request", "", True, False, 1, [], [])]),
+        gaps=Gaps([GapRow(0, 1, "")]),
+        matches=Matches(
+            model_drift=[OptIn("a=b")], profiles=ProfileRows({"a": ProfileRow("a", 1)})
+        ),
         branch=BranchAccount(
             {
                 "at": 1,
@@ -133,9 +149,10 @@ def _receipt() -> set[str]:
                 "answers": [],
             }
         ),
-        root={"kind": "changed", "seq": 2},
-        limits=LimitsRow(dict(limits)),
+        divergences=Divergences(root={"kind": "changed", "seq": 2}),
+        limits=LimitsAccount(LimitsRow(dict(limits))),
     )
+    made = Receipt("r", "t", "playback", "sealed", parts=parts)
     return _nested_keys(made.to_json())
 
 

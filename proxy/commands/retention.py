@@ -37,7 +37,7 @@ def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool
 @click.argument("run")
 def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool, run: str) -> int:
     """Delete a run for good, with what plays it: no byte of it is left in the store."""
-    from ...timeline.receipts.render_text import plain
+    from ...timeline.receipts.plain_text import plain
     from ..operations.retention import erase as erase_run
     from ..operations.retention import find_erased
 

@@ -52,7 +52,7 @@ def verify(
 
 
 def _verify_receipt(config: Config, file: Path, *, as_json: bool) -> int:
-    from ...timeline.receipts.render_text import plain
+    from ...timeline.receipts.plain_text import plain
     from ..trust.receipt_signature import BadReceipt, check, read_receipt_file
     from ..trust.secret_files import find_receipt_key
 

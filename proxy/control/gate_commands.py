@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...config import Config
-from ...timeline.receipts.render_text import plain, plain_lines
+from ...timeline.receipts.plain_text import plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
 from .address import Address, find_addresses, read_token, token_path

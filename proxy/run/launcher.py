@@ -29,7 +29,7 @@ from ...tape.policy.breakpoints import Breakpoint
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
-from ...timeline.receipts.receipt import find_files
+from ...timeline.receipts.command.command_end import find_files
 from ..capture.prefork import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop

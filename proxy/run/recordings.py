@@ -12,7 +12,7 @@ from ...tape.exchange import Exchange
 from ...tape.records.events import Event, EventKind, decode_event
 from ...timeline.outcomes.outcome import find_outcome, read_outcome
 from ...timeline.outcomes.task import Task, find_task
-from ...timeline.receipts.receipt import find_command
+from ...timeline.receipts.command.command_end import find_command
 from ..operations.restore_archived import open_place
 from ..standard_streams import print_status
 

@@ -17,7 +17,7 @@ from ...tape.policy.branch import Branch
 from ...timeline import Receipt
 from ...timeline.cost.render import show_usd
 from ...timeline.reading.call_cost import has_prices
-from ...timeline.receipts.receipt import find_command
+from ...timeline.receipts.command.command_end import find_command
 from ..errors import EngineError
 from ..operations.find_tape import choose_recording, get_recording
 from ..operations.open_store import open_store
@@ -251,7 +251,7 @@ def _show_caps(caps: Caps) -> str:
 
 def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps) -> str:
     run = f"run {number} of {times}, " if times > 1 else ""
-    child = receipt.ended.child_exit
+    child = receipt.parts.command.ended.child_exit
     ended = "" if child is None else f", the command ended with {child}"
     text = f"playhead: {run}{receipt.run!r}{ended}"
     if caps.calls is not None:

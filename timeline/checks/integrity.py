@@ -23,7 +23,7 @@ from ...tape.records.codec import BadRecord, encode_exchange, encode_message
 from ...tape.records.event_shape import check_event
 from ...tape.records.events import HASH_BYTES, Event, EventKind, content_hash, decode_event
 from ...tape.records.rewritten import Rewritten, join_rewrites, read_rewritten, replace_hashes
-from ..receipts.render_text import plain
+from ..receipts.plain_text import plain
 
 _LISTED = 10
 Find = Callable[[Exchange], Entry]

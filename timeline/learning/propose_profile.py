@@ -25,7 +25,7 @@ from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import Pattern, Placed, find_placed
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass
-from ..receipts.receipt import find_command
+from ..receipts.command.command_end import find_command
 from .id_links import tie_requests
 from .learn import FLOWS, Lesson, Place, with_indexes
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..receipts.render_text import plain, table
+from ..receipts.plain_text import plain, table
 from .learn import CONTENT, PARTY, Lesson, Partnerless, Place, render_rules, render_telemetry
 
 _PLACES = 60

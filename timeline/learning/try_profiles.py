@@ -22,7 +22,7 @@ from ...tape.canonical.masks import find_placed, what_is_left
 from ...tape.exchange import Exchange, Message, Request, RequestClass, Seq
 from ...tape.matching.index import reclassify
 from ...tape.matching.profile_use import ProfileUse, find_message_use, find_profile_use
-from ..receipts.render_text import plain, table
+from ..receipts.plain_text import plain, table
 from .learn import FLOWS, Lesson
 
 _ROWS = 30

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...tape.exchange import VerdictKind
 from ...tape.records.events import Event, EventKind
+from .plain_text import titled_rows
 
 _LISTED = 1000
 """Most rows of one list; the counts stay exact."""
@@ -94,3 +95,47 @@ class BranchAccount:
             "sandboxed": self.sandboxed,
             "asked_otherwise": self.asked_otherwise,
         }
+
+    def lines(self) -> list[str]:
+        """Say from where the answers came, and what it declared."""
+        told = self.declared
+        if told is None:
+            return []
+        came = (
+            f"came to its point with seq {self.reached}"
+            if self.reached
+            else "NEVER CAME TO ITS POINT"
+        )
+        counts = (
+            (self.before, "from the tape before it"),
+            (self.after, "from the tape since"),
+            (len(self.hypothetical), "hypothetical"),
+            (len(self.sandboxed), "sandboxed"),
+            (len(self.asked_otherwise), "asked otherwise than the agent did"),
+        )
+        lines = [f"{came}: " + ", ".join(f"{count} {what}" for count, what in counts if count)]
+        changed = ", ".join(map(str, told["changes"]))
+        declared = [f"another {changed} at {self.at}"] if changed else []
+        declared += [f"{row[0]} live at {row[1]} ({row[2]})" for row in told["live"]]
+        declared += [f"{row[0]} to the sandbox {row[1]} ({row[2]})" for row in told["routes"]]
+        declared += [f"a hypothetical answer to {text}" for text in told["answers"]]
+        return lines + titled_rows("declared", declared)
+
+    def answer_lines(self, counts: Mapping[str, int]) -> list[str]:
+        """List what was answered by a sandbox, and what by hypothetical answers.
+
+        counts: of the receipt.
+        """
+        sandboxed = [
+            f"seq {row['seq']}  {row['method']} {row['url']}: {row['reason']}"
+            for row in self.sandboxed
+        ]
+        hypothetical = [
+            f"seq {row['seq']}  {row['method']} {row['url']}"
+            + (f" (in the place of tape seq {row['in_place_of']})" if row["in_place_of"] else "")
+            for row in self.hypothetical
+        ]
+        return [
+            *titled_rows("sandboxed", sandboxed, counts["sandboxed"]),
+            *titled_rows("hypothetical", hypothetical, counts["hypothetical"]),
+        ]

@@ -4,7 +4,7 @@ Each effect with what answered it, what came of it, whether it repeats another, 
 the tape. The receipt shows the short form of the same rows. `docs/effects.md` describes both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
 from ...tape.records.events import Event, EventKind
 from ..reading.exchange_json import body_json
+from .plain_text import ROWS, plain
 
 MAX_ROWS = 100_000
 """Most effects of a run that are listed."""
@@ -271,3 +272,35 @@ def describe_close(code: int, *, by_client: bool) -> str:
             return f"cut by {who}"
         case _:
             return f"closed by {who} with {code}"
+
+
+def effect_lines(effects: Sequence[Effect], *, recording: bool) -> list[str]:
+    """Show the effects of a receipt: those of a recording, or of a playback those that left before those that did not."""
+    if recording:
+        return _titled("effects", effects)
+    left = [effect for effect in effects if effect.left]
+    answered = [effect for effect in effects if not effect.left]
+    return [
+        *_titled("effects, executed by a live rule", left),
+        *_titled("effects, answered instead of executed", answered),
+    ]
+
+
+def _titled(title: str, effects: Sequence[Effect]) -> list[str]:
+    if not effects:
+        return []
+    lines = [f"{title}:"]
+    for effect in effects[:ROWS]:
+        lines += effect_text(effect)
+    if len(effects) > ROWS:
+        lines.append(f"  … and {len(effects) - ROWS} more")
+    return lines
+
+
+def effect_text(effect: Effect) -> list[str]:
+    """Show an effect, in two lines or three."""
+    note = f"  ← {plain(effect.note.upper())}" if effect.note else ""
+    lines = [f"  seq {effect.seq}  {plain(f'{effect.method} {effect.url}', 90)}{note}"]
+    if effect.summary:
+        lines.append(f"         {plain(effect.summary, 120)}")
+    return [*lines, f"         {plain(effect.answered_by)}: {plain(effect.outcome, 120)}"]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ...store import RunInfo, Store, StoreError
 from ...tape.records.events import Event, EventKind
-from .render_text import plain
+from .plain_text import plain
 
 MAX_CHARS = 10_000
 

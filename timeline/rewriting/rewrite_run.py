@@ -33,7 +33,7 @@ from ...tape.redaction.rewriting.rewriter import BodyRewriter, Place, Rewriter
 from ...tape.redaction.stream import WINDOW_BYTES
 from ..checks.integrity import count_rewritten
 from ..reading.placeholder_key import find_key
-from ..receipts.render_text import plain
+from ..receipts.plain_text import plain
 from .rewrite_folder import FolderRewriter
 
 Progress = Callable[[int, int], None]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ...store import RunInfo, Store
 from ...tape.records.events import EventKind
 from ..reading.contract_row import ContractRow
-from ..receipts.render_text import plain
+from ..receipts.plain_text import plain
 
 _ROWS = 200
 

@@ -25,7 +25,7 @@ from ...tape.matching.index import (
 )
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import Redactor
-from ..receipts.render_text import plain
+from ..receipts.plain_text import plain
 
 _LISTED = 1000
 """Most groups of one list; the counts stay exact."""

@@ -11,6 +11,8 @@ from playhead.proxy.processes.fixed_addresses import fixed_addresses
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.needs import need
 from playhead.tests.support.preload_bundles import again, new_kit, run
+from playhead.timeline.receipts.command.surroundings import Surroundings
+from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.receipt import Receipt
 
 SAME = ""
@@ -128,7 +130,8 @@ ROWS = [
 def level_of(told: dict[str, Any]) -> str:
     """Give the fidelity level of a replay of which this was seen."""
     whole = {"level": "full", "missing": "", **told}
-    return Receipt(run="a", parent="b", mode="playback", status="sealed", determinism=whole).level
+    parts = Parts(surroundings=Surroundings(determinism=whole))
+    return Receipt("a", "b", "playback", "sealed", parts=parts).level
 
 
 class Told(NamedTuple):

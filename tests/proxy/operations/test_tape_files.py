@@ -120,7 +120,7 @@ def test_another_run_of_its_name_is_not_taken_for_its_tape(recorded: Path, tmp_p
         assert asyncio.run(record_all(store)).id == "night"
         played = store.runs.get("night@1")
         assert store.runs.find_tape(played) is None
-        assert receipts.build(store, played).tape_gone
+        assert receipts.build(store, played).parts.tape.gone
         parts: list[bytes] = []
         runs = export_tape(store, played, parts.append, lambda _done, _of: None)
         assert [one.id for one in runs] == ["night@1"]

@@ -42,8 +42,11 @@ from playhead.timeline import (
     render_divergences,
     render_receipt,
 )
+from playhead.timeline.receipts.answers.matches import Matches, OptIn
+from playhead.timeline.receipts.answers.requests import Requests
+from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.exchange_rows import rows
-from playhead.timeline.receipts.receipt import OptIn
+from playhead.timeline.receipts.parts import Parts
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -585,19 +588,23 @@ def test_receipts_of_nothing() -> None:
     assert Receipt("r", None, "record", "sealed").to_json()["requests"] == 0
 
 
+def contained(sandbox: dict[str, Any]) -> Receipt:
+    """The receipt of a playback of one request in a sandbox."""
+    parts = Parts(Requests(1), surroundings=Surroundings(True, sandbox))
+    return Receipt("r", None, "playback", "sealed", parts=parts)
+
+
 @pytest.mark.parametrize(("packets", "code"), [(0, 0), (1, 123)])
 def test_a_packet_that_left_a_sandbox_is_an_attempt_to_leave(packets: int, code: int) -> None:
     """By whatever device; the kernel has counted it, where nothing else was seen."""
-    receipt = Receipt("r", None, "playback", "sealed", requests=1, contained=True)
-    receipt.sandbox = {"strict": False, "counters": {"packets_out": packets}}
+    receipt = contained({"strict": False, "counters": {"packets_out": packets}})
     assert exit_code(receipt) == code
 
 
 @pytest.mark.parametrize("tapped", [True, False])
 def test_attempts_to_leave_that_could_not_be_read_are_told(tapped: bool) -> None:
     """A receipt without any is faithful, and says that there may have been some."""
-    receipt = Receipt("r", None, "playback", "sealed", requests=1, contained=True)
-    receipt.sandbox = {"strict": False, "counters": {"packets_out": 0}, "tapped": tapped}
+    receipt = contained({"strict": False, "counters": {"packets_out": 0}, "tapped": tapped})
     shown = "could not be read from packets here" in render_receipt(receipt)
     assert (exit_code(receipt), shown) == (0, not tapped)
 
@@ -612,8 +619,7 @@ def test_attempts_to_leave_that_could_not_be_read_are_told(tapped: bool) -> None
 )
 def test_no_receipt_with_live_requests_says_that_nothing_left(live: int, text: str) -> None:
     """What went out by a live rule left the machine, though no packet got past the proxy."""
-    receipt = Receipt("r", None, "playback", "sealed", requests=1, contained=True)
-    receipt.sandbox = {"strict": False, "counters": {"packets_out": 0}}
+    receipt = contained({"strict": False, "counters": {"packets_out": 0}})
     receipt.counts["live"] = live
     shown = render_receipt(receipt)
     assert text in shown
@@ -666,8 +672,9 @@ def test_what_is_no_drift_is_not_called_drift(
     drift: list[str], late: list[int], verdict: str
 ) -> None:
     """The first line names each by what it is."""
-    receipt = Receipt("r", "tape", "playback", "sealed", requests=1, late=late)
-    receipt.model_drift = [OptIn(one, 1) for one in drift]
+    matches = Matches(model_drift=[OptIn(one, 1) for one in drift])
+    parts = Parts(Requests(1, late=late), matches)
+    receipt = Receipt("r", "tape", "playback", "sealed", parts=parts)
     assert verdict in render_receipt(receipt)
 
 

@@ -1,6 +1,7 @@
 """What a person sees: hostile text never reaches the terminal raw, and everything is bounded."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +23,17 @@ from playhead.timeline import (
     render_runs,
 )
 from playhead.timeline.reading.exchange_json import exchange_json
+from playhead.timeline.receipts.advice import Advice
+from playhead.timeline.receipts.answers.divergences import Divergences
+from playhead.timeline.receipts.answers.left_on_tape import LeftOnTape
+from playhead.timeline.receipts.answers.matches import Matches, OptIn
+from playhead.timeline.receipts.answers.requests import Requests
+from playhead.timeline.receipts.command.past_proxy import PastProxy
+from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.effects import Effect, summarise
-from playhead.timeline.receipts.receipt import OptIn
-from playhead.timeline.receipts.render_text import plain, plain_lines
+from playhead.timeline.receipts.parts import Parts
+from playhead.timeline.receipts.plain_text import plain, plain_lines
+from playhead.timeline.receipts.tape import TapeAccount
 
 HOSTILE = {
     "clear the screen": "\x1b[2J\x1b[H",
@@ -137,21 +146,32 @@ def test_runs_are_listed_safely(text: str) -> None:
 
 def hostile_receipt(text: str, many: int = 1) -> Receipt:
     row: dict[str, Any] = {"seq": 1, "method": text, "url": text, "reason": text}
-    receipt = Receipt(text, text, "playback", "sealed", requests=1, end=text)
-    receipt.counts.update(refused=many, unused=many, served=1)
-    receipt.matched[text] = 1
-    receipt.model_drift = [OptIn(text, 1, [1] * 100)] * many
-    receipt.drifted = [{"kind": text, "seq": 1, "tape_seq": 1, "what": text}] * many
-    receipt.effects = [Effect(1, text, text, text, text, text, text)] * many
-    receipt.refused = [row] * many
-    receipt.unused = [row] * many
-    receipt.live = [row | {"request_class": text}] * many
-    receipt.faults = [{"seq": 1, "kind": text, "phase": text, "text": text}] * many
-    receipt.egress = [{"target": text, "by": text, "reason": text}] * many
-    receipt.foreign = [{"protocol": text, "address": text, "port": 1, "process": text}] * many
-    receipt.warnings = [text] * many
-    receipt.unfinished = [1] * many
-    return receipt
+    requests = Requests(
+        1,
+        Counter(refused=many, unused=many, served=1),
+        live=[row | {"request_class": text}] * many,
+        refused=[row] * many,
+        faults=[{"seq": 1, "kind": text, "phase": text, "text": text}] * many,
+        unfinished=[1] * many,
+    )
+    matches = Matches(
+        Counter({text: 1}),
+        model_drift=[OptIn(text, 1, [1] * 100)] * many,
+        drifted=[{"kind": text, "seq": 1, "tape_seq": 1, "what": text}] * many,
+    )
+    past_proxy = PastProxy(
+        egress=[{"target": text, "by": text, "reason": text}] * many,
+        foreign=[{"protocol": text, "address": text, "port": 1, "process": text}] * many,
+    )
+    parts = Parts(
+        requests,
+        matches,
+        left_on_tape=LeftOnTape([row] * many),
+        effects=[Effect(1, text, text, text, text, text, text)] * many,
+        past_proxy=past_proxy,
+        advice=Advice([text] * many),
+    )
+    return Receipt(text, text, "playback", "sealed", text, parts)
 
 
 def divergence(text: str) -> dict[str, Any]:
@@ -167,7 +187,7 @@ def test_a_receipt_is_shown_safely(text: str) -> None:
     lines = render_receipt(receipt)
     check_safe(lines)
     assert sum(line.startswith("FAITHFUL") for line in lines.splitlines()) == 0
-    receipt.divergences = [divergence(text)] * 30
+    receipt.parts.divergences = Divergences([divergence(text)] * 30)
     check_safe(render_receipt(receipt))
     check_safe(render_receipt(replace(receipt, mode="record")))
 
@@ -186,9 +206,9 @@ def test_only_a_sealed_tape_is_played_plainly_faithful(
     standing: str, rules: tuple[str, ...], head: str
 ) -> None:
     """The first line names what a tape is; the exit code is the command's own."""
-    made = Receipt("t@1", "t", "playback", "sealed", requests=1)
+    made = Receipt("t@1", "t", "playback", "sealed", parts=Parts(Requests(1)))
     made.counts["served"] = made.matched["exact"] = 1
-    made.standing, made.rewritten = standing, dict.fromkeys(rules)
+    made.parts.tape = TapeAccount(standing=standing, rewritten=dict.fromkeys(rules))
     assert render_receipt(made).splitlines()[1] == head
     assert (made.faithful, exit_code(made)) == (standing == "sealed", 0)
     assert made.to_json()["tape"]["standing"] == standing
@@ -197,7 +217,7 @@ def test_only_a_sealed_tape_is_played_plainly_faithful(
 def test_a_receipt_is_bounded() -> None:
     """A dozen rows of each list, and how many more there are."""
     receipt = hostile_receipt("\x1b[31m" * 1000, many=1000)
-    receipt.divergences = [divergence("\x1b[31m" * 1000)] * 1000
+    receipt.parts.divergences = Divergences([divergence("\x1b[31m" * 1000)] * 1000)
     shown = render_receipt(receipt)
     check_safe(shown, 50_000)
     assert len(shown.splitlines()) < 250
@@ -278,6 +298,7 @@ def test_placeholders_are_marked() -> None:
 def test_folders_that_were_empty_to_a_command_are_named() -> None:
     """What it wrote there is gone."""
     seen = {"files": {"empty": ["/home/u", "/tmp"]}}
-    receipt = Receipt("r@1", "r", "playback", "sealed", sandbox=seen)
+    parts = Parts(surroundings=Surroundings(sandbox=seen))
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
     told = "empty to the command, and what it wrote there is gone: /home/u, /tmp"
     assert told in render_receipt(receipt)

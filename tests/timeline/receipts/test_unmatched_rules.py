@@ -6,6 +6,9 @@ import pytest
 
 from playhead.tape.exchange import RequestClass
 from playhead.timeline import Receipt, render_receipt
+from playhead.timeline.receipts.advice import Advice
+from playhead.timeline.receipts.answers.requests import Requests
+from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.unmatched_rules import Hints, split_place
 
 RULES: dict[str, Any] = {
@@ -58,7 +61,8 @@ def test_a_hint_says_which_rule_it_is() -> None:
     rows = hints.to_json()
     text = "live rule 'GET https://clock.test' matched no request of this run"
     assert rows == [{"key": "live", "rule": "GET https://clock.test", "text": text}]
-    receipt = Receipt("r@1", "r", "playback", "sealed", requests=1, hints=rows)
+    parts = Parts(Requests(1), advice=Advice(hints=rows))
+    receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
     assert f"hints:\n  {text}" in render_receipt(receipt)
 
 

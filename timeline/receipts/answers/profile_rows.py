@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..plain_text import plain
+
 _MOST = 20
 """Clients without a profile that are listed."""
 
@@ -52,6 +54,14 @@ class ProfileRows:
         """Take in what was noted of a WebSocket; give how its handshake matched, where its messages needed a profile."""
         self._take(data)
         return self._matched.pop(data["seq"], "") if "profile" in data and "seq" in data else ""
+
+    def lines(self) -> list[str]:
+        """Give them as text."""
+        return [plain(str(row)) for row in self.rows.values()] + [
+            f"no profile for the client {plain(product, 60)}: record it twice, then `playhead learn FIRST SECOND --profile NAME`"
+            " proposes one"
+            for product in self.unprofiled
+        ]
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if "profile" in data:

@@ -1,0 +1,174 @@
+"""The parts of a receipt, and the one pass over a run's log, and its tape's, that fills them."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...config import Mode
+from ...store import LogCorrupt, RunInfo, RunStatus, Store
+from ...tape.exchange import Exchange, Seq
+from ...tape.records.events import Event
+from .advice import Advice
+from .answers.background_reads import BackgroundReads
+from .answers.divergences import Divergences
+from .answers.left_on_tape import UNUSED, LeftOnTape
+from .answers.matches import Matches
+from .answers.replaced_secrets import ReplacedSecrets
+from .answers.requests import Requests
+from .bounded_rows import LISTED
+from .branch import BranchAccount
+from .command.command_end import CommandAccount
+from .command.past_proxy import PastProxy
+from .command.surroundings import Surroundings
+from .effects import Effect, Ledger
+from .gaps import Gaps
+from .interventions.contracts import ContractViolations
+from .interventions.gates import Gates
+from .interventions.injected import InjectedFaults
+from .interventions.limits import LimitsAccount
+from .tape import TapeAccount
+
+
+@dataclass(slots=True)
+class Parts:
+    """All parts of one receipt; each knows its keys of the JSON, and its lines of the text."""
+
+    requests: Requests = field(default_factory=Requests)
+    matches: Matches = field(default_factory=Matches)
+    secrets: ReplacedSecrets = field(default_factory=ReplacedSecrets)
+    divergences: Divergences = field(default_factory=Divergences)
+    left_on_tape: LeftOnTape = field(default_factory=LeftOnTape)
+    background_reads: BackgroundReads = field(default_factory=BackgroundReads)
+    effects: list[Effect] = field(default_factory=list)
+    branch: BranchAccount = field(default_factory=BranchAccount)
+    gates: Gates = field(default_factory=Gates)
+    injected: InjectedFaults = field(default_factory=InjectedFaults)
+    contracts: ContractViolations = field(default_factory=ContractViolations)
+    limits: LimitsAccount = field(default_factory=LimitsAccount)
+    command: CommandAccount = field(default_factory=CommandAccount)
+    surroundings: Surroundings = field(default_factory=Surroundings)
+    past_proxy: PastProxy = field(default_factory=PastProxy)
+    tape: TapeAccount = field(default_factory=TapeAccount)
+    gaps: Gaps = field(default_factory=Gaps)
+    advice: Advice = field(default_factory=Advice)
+
+    def take(self, event: Event, *, playing: bool) -> None:
+        """Take in an event of the run's log."""
+        self.advice.take(event)
+        self.requests.take(event, self.advice, playing=playing)
+        self.matches.take(event)
+        self.secrets.take(event, playing=playing)
+        self.divergences.take(event)
+        self.left_on_tape.take(event)
+        self.branch.take(event)
+        self.gates.take(event)
+        self.injected.take(event)
+        self.contracts.take(event)
+        self.limits.take(event)
+        self.command.take(event)
+        self.surroundings.take(event)
+        self.past_proxy.take(event)
+        self.gaps.take(event)
+
+    def take_recorded(self, event: Event, before_ns: int) -> None:
+        """Take in an event of the tape's log.
+
+        before_ns: when the run began.
+        """
+        self.divergences.take_recorded(event)
+        self.left_on_tape.take_recorded(event, self.requests.counts)
+        self.command.take_recorded(event)
+        self.past_proxy.take_recorded(event)
+        self.tape.take(event, before_ns)
+
+
+def read_parts(store: Store, info: RunInfo) -> Parts:
+    """Fold the log of a run into the parts of its receipt. Blocking; reads the parent's log too for a playback.
+
+    Raises: LogCorrupt.
+    """
+    parts = Parts()
+    playing = info.mode == Mode.PLAYBACK.value
+    tape = store.runs.find_tape(info) if info.parent is not None else None
+    if info.parent is not None and tape is None:
+        parts.tape.gone = True
+        parts.advice.warnings.append(f"its tape {info.parent!r} is not in this store any more")
+    ledger = Ledger(info.mode, LISTED)
+    for event in store.events.all(info):
+        ledger.take(event)
+        parts.take(event, playing=playing)
+    parts.effects = list(ledger.effects(store, info, tape))
+    if tape is not None:
+        _compare_with_tape(parts, store, info, tape)
+    if tape is not None or not playing:  # else nobody knows what was attempted while recording
+        _close_attempts(parts, info, playing=playing)
+    _find_root(parts)
+    if parts.requests.total:
+        parts.advice.find_hints(_find_told(store, info, tape))
+    return parts
+
+
+def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo) -> None:
+    """Find what was left on the tape, and how the command ended otherwise."""
+    requests, left, background = parts.requests, parts.left_on_tape, parts.background_reads
+    find, find_recorded = _find_in(store, info), _find_in(store, tape)
+    left.begin({*parts.matches.served_as.values(), *parts.branch.replaced})
+    for event in store.events.all(tape):
+        parts.take_recorded(event, info.created_ns)
+    left.close(parts.divergences.find_unfinished(), find_recorded, requests.counts)
+    background.spare_unasked(left, requests, find_recorded)
+    parts.tape.close(tape)
+    if parts.tape.gap:
+        text = f"its tape {tape.id!r} has a gap: not all that was done then is on it"
+        parts.advice.warnings.append(text)
+    background.spare_extra(
+        requests, parts.divergences, find, lambda: store.events.all(tape), find_recorded
+    )
+    if not (parts.limits.stopped or parts.branch):
+        for row in parts.command.differences(requests.total):
+            parts.divergences.add(row)
+
+
+def _close_attempts(parts: Parts, info: RunInfo, *, playing: bool) -> None:
+    """List what came to nothing, compare it with the tape, and say what a recording has missed."""
+    found = parts.past_proxy.close(playing=playing)
+    for row in found.divergences if not parts.branch else ():
+        parts.divergences.add(row)
+    if playing:
+        for text in found.warnings:
+            parts.advice.warn(text)
+    elif info.mode == Mode.RECORD.value and info.status is not RunStatus.OPEN:
+        parts.past_proxy.find_unrecorded(found, parts.requests.total, parts.advice)
+
+
+def _find_root(parts: Parts) -> None:
+    """Find the root divergence; a branch leaves its tape on purpose, so what it did not ask for is none."""
+    unused = [] if parts.branch else parts.left_on_tape.divergences()
+    count = 0 if parts.branch else parts.requests.counts[UNUSED]
+    retries = parts.divergences.find_root(unused, count)
+    parts.requests.fold_retries(retries)
+
+
+def _find_in(store: Store, run: RunInfo) -> Callable[[int], Exchange | None]:
+    """Give what finds an exchange of a run; None too where nobody knows any more what it was."""
+
+    def find(seq: int) -> Exchange | None:
+        with contextlib.suppress(LogCorrupt):
+            return store.exchanges.find(run, Seq(seq))
+        return None
+
+    return find
+
+
+def _find_told(
+    store: Store, info: RunInfo, tape: RunInfo | None
+) -> Callable[[Mapping[str, Any]], Exchange | None]:
+    """Give what finds the exchange of an intent or a verdict; of what was served the tape's, which is the same under the rules."""
+
+    def find(data: Mapping[str, Any]) -> Exchange | None:
+        if "tape_seq" in data:
+            return None if tape is None else store.exchanges.find(tape, data["tape_seq"])
+        return store.exchanges.find(info, data["seq"])
+
+    return find
