@@ -162,7 +162,22 @@ class _WebSocket(msgspec.Struct, forbid_unknown_fields=True):
     size: int = 0
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class _Derived(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What `show` prints of an exchange and follows from the rest: it is read over."""
+
+    verdict: Any = None
+    reason: Any = None
+    fingerprint: Any = None
+    client_gone_at: Any = None
+    late_response: Any = None
+    repeat: Any = None
+    tunnel: Any = None
+    lane: Any = None
+    inference: Any = None
+    contracts: Any = None
+
+
+class _Line(_Derived, forbid_unknown_fields=True, kw_only=True):
     request: _Request
     response: _Response | None = None
     fault: _Fault | None = None
@@ -178,17 +193,6 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     interim: list[_Interim] = []
     redactions: list[str] = []
     note: Any = None
-    # Follows from the rest.
-    verdict: Any = None
-    reason: Any = None
-    fingerprint: Any = None
-    client_gone_at: Any = None
-    late_response: Any = None
-    repeat: Any = None
-    tunnel: Any = None
-    lane: Any = None
-    inference: Any = None
-    contracts: Any = None
 
 
 _DECODER = msgspec.json.Decoder(_Line)
