@@ -51,6 +51,8 @@ class Player(layer.Layer):
         """When the recorded end is played, once it is due."""
         self._hears_out = False
         """Whether messages of the client still count: the server had closed, and heard the client out."""
+        self._reported = False
+        """Whether the addons know of its end."""
 
     def _handle_event(self, event: events.Event) -> Commands:
         if isinstance(event, events.Start):
@@ -113,13 +115,13 @@ class Player(layer.Layer):
         close = self._player.close
         if close.code == ABRUPT:
             self._ending = True
-            yield PlayheadWebsocketEndedHook(self._pending)
+            yield from self._report_end()
             yield from end_abruptly(self.context.client, self._player.ending)
             yield from self._hang_up()
         else:
             yield from self._send_close(close.code, close.reason)
             if close.answer is None:  # the server did not wait
-                yield PlayheadWebsocketEndedHook(self._pending)
+                yield from self._report_end()
                 yield PlayheadSettleHook(self.context.client)
                 yield from self._hang_up()
             else:
@@ -190,7 +192,6 @@ class Player(layer.Layer):
             if code != ABRUPT:
                 data = self._client.writer.close(code, reason)
                 yield commands.SendData(self._client.connection, data)
-            yield PlayheadWebsocketEndedHook(self._pending)
         yield from self._hang_up()
 
     def _left(self) -> Commands:
@@ -199,14 +200,14 @@ class Player(layer.Layer):
             self._player.closed(ABRUPT, "")
         self._client.gone = True
         self._ending = True
-        yield PlayheadWebsocketEndedHook(self._pending)
+        yield from self._report_end()
         yield commands.CloseConnection(self._client.connection)
 
     # ---- ending it -----------------------------------------------------------------------------
 
     def _close(self, code: int, reason: str) -> Commands:
         yield from self._send_close(code, reason)
-        yield PlayheadWebsocketEndedHook(self._pending)
+        yield from self._report_end()
 
     def _send_close(self, code: int, reason: str) -> Commands:
         self._ending = True
@@ -222,10 +223,15 @@ class Player(layer.Layer):
         yield from self._close(BROKEN, f"playhead: {UNREADABLE}")
 
     def _hang_up(self) -> Commands:
-        yield PlayheadWebsocketEndedHook(self._pending)
+        yield from self._report_end()
         if not self._client.gone:
             self._client.gone = True
             yield commands.CloseConnection(self._client.connection)
+
+    def _report_end(self) -> Commands:
+        if not self._reported:
+            self._reported = True
+            yield PlayheadWebsocketEndedHook(self._pending)
 
     def _wake(self, wait_s: float) -> Commands:
         due_s = time.monotonic() + wait_s

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from playhead.addons.run.pending_exchange import on_their_way
+from playhead.addons.run.pending_exchange import PendingExchange, on_their_way
+from playhead.addons.websocket import Websocket
 from playhead.addons.websockets.player import DIVERGED_REASON
 from playhead.addons.websockets.recorder import WebSocketRecorder
 from playhead.config import Config, IgnoreRule, Mode, parse_match
@@ -298,6 +299,26 @@ async def test_a_server_ends_again_as_it_ended(
         kind = FaultKind.RESET if name == "reset" else FaultKind.CUT
         assert (fault.kind, fault.phase) == (kind, Phase.BODY)
         assert (fault.ending is Ending.RST) is (name == "reset")
+
+
+@pytest.mark.parametrize("name", ENDS)
+async def test_addons_hear_once_that_a_played_websocket_has_ended(
+    name: str, store_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ends it, and however."""
+    script, client, _, _ = ENDS[name]
+    heard: list[str] = []
+    end = Websocket.playhead_websocket_ended
+
+    async def hear(self: Websocket, pending: PendingExchange) -> None:
+        heard.append(pending.open_run.mode.value)
+        await end(self, pending)
+
+    monkeypatch.setattr(Websocket, "playhead_websocket_ended", hear)
+    with origin_of(script) as origin:
+        async with recording(store_dir) as running:
+            await twice(running, origin, client)
+    assert heard == ["record", "playback"]
 
 
 async def _wait(server: RawServer) -> None:
