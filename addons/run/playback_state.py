@@ -261,18 +261,23 @@ class PlaybackState:
         return self._reindexed.known.get(raw)
 
     def fingerprint_of(self, recorded: Exchange) -> Fingerprint:
-        """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread."""
+        """Give the fingerprint under which the cursor has an exchange of the tape. May run on any thread.
+
+        recorded: as `as_now` gives it.
+        """
         if self._reindexed is None and not self.tape.index:
             return recorded.fingerprint
-        now = reclassify(self.as_now(recorded), self._config.classes)
+        now = reclassify(recorded, self._config.classes)
         return self.identifier.fingerprint(now.request, now.request_class)
 
     def effect_key_of(self, recorded: Exchange) -> bytes | None:
-        """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread."""
+        """Give the effect key of an exchange of the tape; None where it is no effect. May run on any thread.
+
+        recorded: as `as_now` gives it.
+        """
         if recorded.request_class is not RequestClass.EFFECT:
             return None
-        request = self.as_now(recorded).request
-        return self.identifier.identify(request, recorded.request_class)[1]
+        return self.identifier.identify(recorded.request, recorded.request_class)[1]
 
     def find_endpoints(self) -> dict[tuple[str, str], list[Seq]]:
         """Give the seqs of the tape by method and URL without query. Blocks when first asked."""
