@@ -2,12 +2,12 @@
 
 | finding        | found by                      | the decision becomes                                         |
 |----------------|-------------------------------|--------------------------------------------------------------|
-| `MissedTunnel` | `failed_tunnels.py`           | SERVE the failed tunnel that comes before the request        |
-| `Recognised`   | `bidirectional_streaming.py`  | SERVE the exchange whose request begins in the same way      |
-| `TooEarly`     | `decide.py`, `answer/order.py` | REFUSE: it needs an answer that was not asked for yet       |
-| `Unreadable`   | `decide.py`                   | REFUSE: the recorded exchange cannot be read                 |
-| `Unsearched`   | `decide.py`                   | REFUSE: the recorded answer was not kept whole               |
-| `Disagreement` | `decide.py`                   | REFUSE: another credential or run id than the recorded one   |
+| `MissedTunnel` | `deciding/lookup.py`          | SERVE the failed tunnel that comes before the request        |
+| `Recognised`   | `early_answers/serve_early.py`, `websockets/player.py` | SERVE the exchange whose request begins in the same way      |
+| `TooEarly`     | `deciding/lookup.py`          | REFUSE: it needs an answer that was not asked for yet       |
+| `Unreadable`   | `deciding/recorded.py`        | REFUSE: the recorded exchange cannot be read                 |
+| `Unsearched`   | `deciding/recorded.py`        | REFUSE: the recorded answer was not kept whole               |
+| `Disagreement` | `deciding/lookup.py`          | REFUSE: another credential or run id than the recorded one   |
 | `Supposed`     | `deciding/lookup.py`, `branching/hold_at_break.py` | STUB with the hypothetical answer that was given for it |
 | `Ruled`        | `gate.py`                     | what the gate held it from, if it was approved; else REFUSE  |
 | `Injected`     | `faults/inject.py`            | the same, and its reason names the fault                     |

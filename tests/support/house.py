@@ -42,7 +42,7 @@ INSIDE = {
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting steps show state blame cache history diff cost outcomes destinations fleet",
     "timeline.receipts": "bounded_rows plain_text unused_ignore_places unmatched_rules effects gaps advice branch command tape"
     " interventions answers parts exchange_rows receipt render_text user_notes",
-    "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving record playback bidirectional_streaming control"
+    "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving early_answers record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from playhead.addons.bidirectional_streaming import said_all, was_open
+from playhead.addons.early_answers.find_begun import said_all, was_open
 from playhead.tape.exchange import Exchange, Gone
 from playhead.tests.support.exchanges import make_exchange, make_response
 

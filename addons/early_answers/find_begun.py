@@ -1,0 +1,148 @@
+"""Which recorded request one has been so far, whose answer may begin before it has ended."""
+
+from collections.abc import Callable
+
+from ...tape.canonical.canonical_request import Canonical, canonical
+from ...tape.exchange import Exchange, Request, RequestClass
+from ...tape.policy.refusal import is_grpc
+from ...tape.redaction.compare_placeholders import blank
+from ..run.pending_exchange import PendingExchange
+from ..run.playback_state import PlaybackState
+from ..run.run_state import OpenRun
+
+_PREFIX_BYTES = 5
+"""Of a message of gRPC: a byte that says whether it is compressed, and its length."""
+
+
+def find_begun(
+    pending: PendingExchange, playback: PlaybackState, request: Request
+) -> Exchange | None:
+    """Find the recorded request that this one has been so far, and whose answer had begun by then.
+
+    None too where more of it has to come before that is known.
+    """
+    came = pending.body.sent[0]
+    recorded = _find_alike(pending, playback, request, _began_within)
+    first = _find_alike(pending, playback, request, _awaits_more) if recorded is not None else None
+    if recorded is not None and first is not None and first.seq < recorded.seq:
+        # Which of the two it is, its next message tells, or that none comes.
+        pending.body.wait_for_more(undecided=pending.body.quiet_at != len(came))
+        if pending.body.undecided:
+            return None
+    if recorded is None and _find_alike(pending, playback, request, _awaits_more) is None:
+        recorded = _find_alike(pending, playback, request, _began)
+    return recorded
+
+
+def find_given_up(
+    pending: PendingExchange, playback: PlaybackState, request: Request
+) -> Exchange | None:
+    """Find the recorded request that was given up where this one was."""
+    return _find_alike(pending, playback, request, _given_up)
+
+
+def _find_alike(
+    pending: PendingExchange,
+    playback: PlaybackState,
+    request: Request,
+    fits: Callable[[Exchange, bytes], bool],
+) -> Exchange | None:
+    """Find the first recorded exchange with the same head that was not served and fits what has come of the body."""
+    open_run = pending.open_run
+    key = (request.method, request.url.partition("?")[0])
+    came = pending.body.sent[0] if pending.body.sent else b""
+    form = _head_form(open_run, request, pending.request_class)
+    for seq in playback.find_endpoints().get(key, ()):
+        if playback.cursor.served(seq):
+            continue
+        stored = open_run.store.exchanges.find(playback.tape, seq)
+        recorded = playback.as_now(stored) if stored is not None else None
+        if recorded is None or not fits(recorded, came):
+            continue
+        if _head_form(open_run, recorded.request, recorded.request_class) == form:
+            return recorded
+    return None
+
+
+def _given_up(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a recorded request was given up before its client saw an answer, and is what has come so far."""
+    if not recorded.saw_nothing:
+        return False
+    asked = recorded.request
+    if asked.spilled is not None:
+        return True
+    return not differs(asked, 0, came) and not (len(came) > len(asked.body) and said_all(recorded))
+
+
+def _began(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a recorded answer had begun when this much of its request had been sent."""
+    response = recorded.response
+    if response is None or response.head_need is None or response.head_need > len(came):
+        return False
+    asked = recorded.request
+    return asked.spilled is not None or not differs(asked, 0, came)
+
+
+def _began_within(recorded: Exchange, came: bytes) -> bool:
+    """Say the same of one whose request has all that has come."""
+    goes_on = not _ended_first(recorded) or recorded.request.spilled is not None
+    return _began(recorded, came) and (goes_on or len(came) <= len(recorded.request.body))
+
+
+def _awaits_more(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a recorded request is what has come so far, and its answer began only after more of it, or its end."""
+    response, asked = recorded.response, recorded.request
+    if response is None or (response.head_need is not None and response.head_need <= len(came)):
+        return False
+    if asked.spilled is not None:
+        return len(came) < asked.spilled.size
+    return len(came) <= len(asked.body) and not differs(asked, 0, came)
+
+
+def said_all(recorded: Exchange) -> bool:
+    """Say whether a recorded request is all that its client had to say: it ended first, or its client gave it up between two messages."""
+    asked = recorded.request
+    left = recorded.gone is not None and recorded.fault is None and asked.spilled is None
+    return _ended_first(recorded) or (left and _has_whole_messages(asked))
+
+
+def was_open(recorded: Exchange) -> bool:
+    """Say whether a client gave up a recorded request that it had not ended."""
+    answer = recorded.response
+    left = recorded.gone is not None and recorded.fault is None
+    # How much had been sent by then is known of what had not ended; tapes of earlier versions do not tell.
+    return left and answer is not None and not answer.complete and answer.end_need is not None
+
+
+def _has_whole_messages(asked: Request) -> bool:
+    """Say whether a body of gRPC ends with a message. Source: the protocol's description of length-prefixed messages."""
+    if not is_grpc(asked):
+        return False
+    body, at = asked.body, 0
+    while at < len(body):
+        at += _PREFIX_BYTES + int.from_bytes(body[at + 1 : at + _PREFIX_BYTES])
+    return at == len(body)
+
+
+def _ended_first(recorded: Exchange) -> bool:
+    """Say whether a recorded request ended before its answer did: then it had no more to say."""
+    answer = recorded.response
+    whole = recorded.gone is None and recorded.fault is None
+    return whole and answer is not None and answer.complete and answer.end_need is None
+
+
+def differs(asked: Request, at: int, came: bytes) -> bool:
+    """Say whether what came is something else than the tape has there, its placeholders aside."""
+    expected = asked.body[at : at + len(came)]
+    # What was recorded may have ended before its request had.
+    came = came[: len(expected)]
+    if came == expected:
+        return False
+    return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
+
+
+def _head_form(open_run: OpenRun, request: Request, request_class: RequestClass) -> Canonical:
+    """Give the canonical form of a request without its body."""
+    secret = open_run.redactor.redacted_query(request)
+    form = canonical(request, request_class, open_run.identifier.rules, secret)
+    return form._replace(body=b"", kind=form.kind.NONE)
