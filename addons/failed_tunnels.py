@@ -14,55 +14,21 @@ Then the request that came through the next tunnel fails in its place: `deciding
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
 from mitmproxy import connection, tls
 
 from ..config import Mode
-from ..store import Record, StoreUnwritable
-from ..tape.canonical.canonical_request import raw_key
 from ..tape.exchange import (
-    Ending,
     Exchange,
-    Fault,
-    Gone,
-    Phase,
-    Tunnel,
     VerdictKind,
 )
 from ..tape.policy.decide import CONTROL_HOST
-from ..tape.records.build_exchange import Asked, Outcome, build_exchange
 from ..tape.records.events import EventKind
-from .deciding.missed_tunnels import class_of, find_due, take_missed, tunnel_request
-from .run.exchange_events import outcome_event
+from .deciding.missed_tunnels import class_of, find_due, take_missed
+from .recording.save_tunnel import Attempt, OpenTunnel, save_tunnel
 from .run.playback_state import PlaybackState
 from .run.registry import RunRegistry
 from .run.run_state import OpenRun
-from .wire.upstream_failure import find_fault
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """An upstream that could not be reached."""
-
-    client: connection.Client
-    server: connection.Server
-    error: str
-
-
-@dataclass(slots=True)
-class _OpenTunnel:
-    """A tunnel whose client waits for its handshake."""
-
-    open_run: OpenRun
-    host: str
-    port: int
-    tunnel: Tunnel
-    started_ns: int
-    t0: float
-    left: asyncio.Event
-    given_up: bool = False
-    """Whether its run ended over it, so that it is kept already."""
 
 
 class Tunnels:
@@ -72,7 +38,7 @@ class Tunnels:
         """Look after the tunnels of the open runs of `registry`."""
         self._registry = registry
         registry.hooks.on_ending.append(self.give_up)
-        self._opening: dict[str, _OpenTunnel] = {}
+        self._opening: dict[str, OpenTunnel] = {}
         self._saving: set[asyncio.Task[None]] = set()
 
     # ---- hooks ---------------------------------------------------------------------------------
@@ -87,7 +53,7 @@ class Tunnels:
             return None  # nothing is connected, and the request in it is refused
         host, port = address[0], address[1]
         tunnel = open_run.connections.next_tunnel(client, host, port, open_run.on_the_way.last_seq)
-        opening = _OpenTunnel(
+        opening = OpenTunnel(
             open_run, host, port, tunnel, time.time_ns(), time.monotonic(), asyncio.Event()
         )
         if open_run.mode is Mode.RECORD:
@@ -98,11 +64,11 @@ class Tunnels:
                 return self._play(client, opening, open_run.playback, missed)
         return None
 
-    def _begin(self, client: connection.Client, opening: _OpenTunnel) -> None:
+    def _begin(self, client: connection.Client, opening: OpenTunnel) -> None:
         self._opening[client.id] = opening
         client.handshaking = True  # type: ignore[attr-defined]  # read by the handler
 
-    def _find(self, client: connection.Client) -> _OpenTunnel | None:
+    def _find(self, client: connection.Client) -> OpenTunnel | None:
         client.handshaking = False  # type: ignore[attr-defined]  # read by the handler
         return self._opening.pop(client.id, None)
 
@@ -114,7 +80,7 @@ class Tunnels:
         """Keep an attempt that failed; its client is reset after this."""
         opening = self._find(attempt.client)
         if opening is not None and not opening.given_up:
-            await self._save(opening, attempt)
+            await save_tunnel(opening, attempt)
 
     def client_disconnected(self, client: connection.Client) -> None:
         """Keep a tunnel that its client gave up."""
@@ -123,7 +89,7 @@ class Tunnels:
             return
         opening.left.set()
         if opening.open_run.mode is Mode.RECORD and not opening.given_up:
-            task = asyncio.get_running_loop().create_task(self._save(opening, None))
+            task = asyncio.get_running_loop().create_task(save_tunnel(opening, None))
             self._saving.add(task)
             task.add_done_callback(self._saving.discard)
 
@@ -132,46 +98,16 @@ class Tunnels:
         for opening in list(self._opening.values()):
             if opening.open_run is open_run and open_run.mode is Mode.RECORD:
                 opening.given_up = True
-                await self._save(opening, None)
+                await save_tunnel(opening, None)
         if self._saving:
             await asyncio.wait(list(self._saving))
-
-    # ---- recording -----------------------------------------------------------------------------
-
-    async def _save(self, opening: _OpenTunnel, attempt: Attempt | None) -> None:
-        open_run = opening.open_run
-        end_us = int((time.monotonic() - opening.t0) * 1e6)
-        seq = open_run.next_seq()
-        request = tunnel_request(opening.host, opening.port)
-        kind = class_of(open_run, request)
-        found = open_run.identifier.fingerprint(request, kind)
-        asked = Asked(seq, request, kind, found, opening.started_ns, tunnel=opening.tunnel)
-        fault = _fault(open_run, attempt, end_us) if attempt is not None else None
-        outcome = Outcome(
-            end_us, fault=fault, gone=Gone(end_us, 0, head=False) if attempt is None else None
-        )
-        exchange = build_exchange(asked, VerdictKind.RECORDED, "mode record", outcome)
-        logged = {
-            "seq": seq,
-            "method": request.method,
-            "url": request.url,
-            "request_class": kind.value,
-            "fingerprint": exchange.fingerprint,
-            "key": None,
-        }
-        open_run.note(EventKind.INTENT, **logged)
-        record = Record(exchange, raw_key(request, kind), outcome_event(exchange))
-        try:
-            await open_run.store.exchanges.save(open_run.number, lambda: record)
-        except StoreUnwritable as error:
-            open_run.miss(error, exchanges=1)
 
     # ---- playing -------------------------------------------------------------------------------
 
     async def _play(
         self,
         client: connection.Client,
-        opening: _OpenTunnel,
+        opening: OpenTunnel,
         playback: PlaybackState,
         recorded: Exchange,
     ) -> None:
@@ -201,9 +137,3 @@ class Tunnels:
         except TimeoutError:
             if self._registry.hooks.on_reset is not None:
                 self._registry.hooks.on_reset(client)
-
-
-def _fault(open_run: OpenRun, attempt: Attempt, at_us: int) -> Fault:
-    phase = Phase.TLS if attempt.server.timestamp_tcp_setup else Phase.CONNECT
-    said = open_run.redactor.redact_text(attempt.error)
-    return find_fault(said, phase, Ending.RST, 0, at_us)

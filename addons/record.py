@@ -6,7 +6,9 @@ answer, canonical form, packing, happens on the store's writer thread; a large a
     record.py                        the hooks
     recording/intent.py              what is logged before a request is sent on
     recording/exchange_snapshot.py   what is kept of an exchange, frozen when it is handed over, and the record made of it
-    recording/save.py                what has passed, the outcome, and what there is of an exchange that is broken off
+    recording/begin_answer.py        an answer begins
+    recording/save.py                what has passed, and the outcome
+    recording/break_off.py           what there is of an exchange that is broken off
 """
 
 from collections.abc import Awaitable
@@ -15,32 +17,27 @@ from mitmproxy import connection, http
 
 from ..config import Mode
 from ..store import StoreUnwritable
-from ..tape.contracts.can_hold_back import can_hold
-from ..tape.exchange import Ending, Phase, RequestClass
+from ..tape.exchange import RequestClass
 from ..tape.policy.decide import Action
-from ..tape.records.events import EventKind
 from .answer.delivery import note_left
 from .recording import intent
-from .recording.save import (
-    begin_websocket,
+from .recording.begin_answer import begin_answer, wants_identity
+from .recording.break_off import (
     break_off,
     give_up,
     give_up_overdue,
-    release,
-    save,
     save_crashed,
-    save_left,
+    save_failed,
+    wait_for_late_answers,
 )
+from .recording.save import begin_websocket, release, save, save_left
 from .run.pending_exchange import (
-    HELD_BYTES,
-    LATE_ANSWER_S,
     PendingExchange,
     find_pending,
     on_their_way,
 )
 from .run.registry import RunRegistry
-from .wire.http import announced_length
-from .wire.upstream_failure import INTERNAL, NOT_SENT
+from .wire.upstream_failure import INTERNAL
 
 
 class Record:
@@ -68,7 +65,7 @@ class Record:
         if pending is None or pending.progress.forwarded or not pending.leaves:
             return None
         flow.response = None
-        if _wants_identity(pending) and "accept-encoding" in flow.request.headers:
+        if wants_identity(pending) and "accept-encoding" in flow.request.headers:
             flow.request.headers["accept-encoding"] = "identity"
         if pending.open_run.info is None or not pending.seq:
             if pending.open_run.mode is Mode.RECORD:
@@ -93,26 +90,10 @@ class Record:
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Let the answer pass piece by piece."""
         pending, answer = find_pending(flow), flow.response
-        if (
-            pending is None
-            or answer is None
-            or pending.playing.steps is not None
-            or not pending.leaves
-        ):
+        if pending is None or answer is None or pending.playing.steps is not None:
             return
-        pending.answer.begin(pending.now_us())
-        if answer.status_code == 101:
-            return
-        answer.stream = True
-        kind = answer.headers.get("content-type", "")
-        pending.answer.describe(
-            event_stream=kind.lower().startswith("text/event-stream"),
-            announced=announced_length(answer.data.headers.fields)
-            if flow.request.method != "HEAD"
-            else -1,
-        )
-        if pending.contract_state is not None and pending.progress.recording:
-            pending.contract_state.holds = _may_hold(pending, answer)
+        if pending.leaves:
+            begin_answer(pending, answer)
 
     async def playhead_release(self, pending: PendingExchange) -> None:
         """Make durable what has passed, before a piece that the agent will act on is released."""
@@ -130,13 +111,12 @@ class Record:
         pending = find_pending(flow)
         if pending is None or pending.decision is None or pending.playing.steps is not None:
             return
-        if (
-            pending.progress.recording and not pending.progress.saved
-        ):  # else its run was ended over it
+        # One that was saved before had its run ended over it.
+        if pending.progress.recording and not pending.progress.saved:
             if pending.websocket is not None:
                 await begin_websocket(pending)  # its outcome is its end
-                return
-            await save(pending, flow.response, complete=True)
+            else:
+                await save(pending, flow.response, complete=True)
         elif not pending.progress.recording and pending.decision.action is Action.FORWARD:
             pending.finish()  # else whoever saves it does so, once its bodies are kept
 
@@ -155,24 +135,7 @@ class Record:
                 note_left(pending)  # its client left before the first step
             pending.finish()
         elif not pending.progress.saved:
-            if pending.progress.fault is None:
-                pending.client_left()
-                if (
-                    pending.keep_reading
-                    and not pending.progress.sent_on
-                    and pending.playing.steps is None
-                ):
-                    pending.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
-            answer = pending.begun_answer
-            # An answer to HEAD is its head, and a client that has it may leave at once.
-            whole = (
-                answer is not None
-                and flow.request.method == "HEAD"
-                and pending.progress.fault is None
-            )
-            await save(pending, answer, complete=whole)
-            if not pending.holds:
-                pending.let_go()  # the flow may be there for long
+            await save_failed(pending)
 
     async def client_disconnected(self, client: connection.Client) -> None:
         """Keep the upstream connections while late answers are still to come."""
@@ -181,40 +144,6 @@ class Record:
             return
         own = [one for one in on_their_way(open_run) if one.flow.client_conn is client]
         if crashed := getattr(client, "crashed", ""):  # put there by our handler
-            text = f"{INTERNAL}: {crashed}"
-            open_run.note(EventKind.NOTED, text=f"a client's connection was reset: {text}")
-            for pending in own:
-                await save_crashed(pending, text)
-            return
-        late = [pending for pending in own if pending.keep_reading and _goes_on(pending)]
-        for pending in late:
-            if not pending.progress.saved:
-                pending.client_left()  # its stream may hear of it only once the upstream is connected
-        for pending in late:
-            await pending.ended(LATE_ANSWER_S)
-
-
-def _wants_identity(pending: PendingExchange) -> bool:
-    """Say whether the upstream is asked for an answer without a coding."""
-    wants = pending.open_run.config.upstream_encoding
-    return {
-        RequestClass.INFERENCE: wants.inference,
-        RequestClass.READ: wants.reads,
-        RequestClass.EFFECT: wants.effects,
-    }.get(pending.request_class, False)
-
-
-def _goes_on(pending: PendingExchange) -> bool:
-    """Say whether a request is sent on, or will be, though its client has left."""
-    held = pending.held.approval is not None or pending.held.delayed is not None
-    return pending.progress.forwarded or (pending.open_run.mode is Mode.RECORD and not held)
-
-
-def _may_hold(pending: PendingExchange, answer: http.Response) -> bool:
-    """Say whether an answer is held back until it has been checked."""
-    state = pending.contract_state
-    if state is None or pending.held.injection is not None:
-        return False
-    if pending.answer.announced > HELD_BYTES or not state.applicable.refuses_answers:
-        return False
-    return can_hold(pending.flow.request.method, answer.status_code, answer.data.headers.fields)
+            await save_crashed(open_run, own, f"{INTERNAL}: {crashed}")
+        else:
+            await wait_for_late_answers(own)

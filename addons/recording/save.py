@@ -1,27 +1,19 @@
-"""Write what is recorded: what has passed, the outcome, and what there is of an exchange that is broken off."""
+"""Write what is recorded: what has passed, and the outcome."""
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable
 from functools import partial
 
 from mitmproxy import http
 
-from ...store import StoreError, StoreUnwritable
-from ...tape.diff.divergence_types import one_line
-from ...tape.exchange import Ending, Fault, FaultKind, Phase, RedactedText
-from ...tape.playback.websocket import ABRUPT
-from ...tape.policy.revise import Cause, Refused
-from ..run.pending_exchange import LATE_ANSWER_S, PendingExchange, note_verdict
+from ...store import StoreUnwritable
+from ..run.pending_exchange import PendingExchange
 from ..run.request_constraints import settle_gated
-from ..websockets.player import WebSocketPlayer
 from ..websockets.recorder import WebSocketRecorder
 from . import intent
 from .exchange_snapshot import correct, make_record, note_gone, note_outcome, search, take_snapshot
 
 _SEARCHED_BESIDE = 256 * 1024
 """Bytes of an answer from which another thread looks for its secrets: whoever else writes does not wait for that."""
-_ENDED = "its run ended before the answer did"
 
 
 # ---- while it is under way --------------------------------------------------------------------------
@@ -121,70 +113,3 @@ async def save_left(pending: PendingExchange) -> None:
         await open_run.store.exchanges.save(open_run.info.number, make)
     except StoreUnwritable as error:
         open_run.miss(error)
-
-
-# ---- broken off --------------------------------------------------------------------------------------
-
-
-async def give_up_overdue(pending: PendingExchange) -> None:
-    """Save what there is of an exchange whose client left long ago, though its connection is still there."""
-    text = f"its answer went on for {LATE_ANSWER_S / 60:g} minutes after its client had left"
-    await give_up(pending, text)
-    pending.progress.break_off()  # what still comes is not kept
-
-
-async def give_up(pending: PendingExchange, text: str = _ENDED) -> None:
-    """Save what there is of an exchange whose run ends now.
-
-    text: why that is all.
-    """
-    if isinstance(pending.websocket, WebSocketPlayer):
-        await pending.websocket.end()
-    if pending.progress.recording and not pending.progress.saved:
-        if pending.websocket is None:
-            pending.client_left()
-        pending.progress.add_warning(text)
-        muted = pending.held.muted and pending.answer.whole
-        await save(pending, pending.begun_answer, complete=pending.websocket is not None or muted)
-    pending.finish()
-
-
-def break_off(pending: PendingExchange, text: RedactedText, rule: str) -> Awaitable[None] | None:
-    """Keep an exchange as cut by us, and why; one that was served is noted as refused after all.
-
-    rule: what decided that.
-    Gives what is still to be written; whatever comes of the exchange from now on is not.
-    """
-    if pending.progress.recording and not pending.progress.saved:
-        if isinstance(pending.websocket, WebSocketRecorder):
-            pending.websocket.end(ABRUPT, "", by_client=False)
-        if pending.held.muted:
-            pending.client_left()  # it has heard nothing of what came
-        begun = bool(pending.answer.taken) or pending.answer.head_sent
-        kind, phase = (FaultKind.CUT, Phase.BODY) if begun else (FaultKind.RESET, Phase.HEAD)
-        pending.progress.fail(Fault(kind, phase, one_line(text), pending.now_us(), Ending.RST))
-        pending.progress.break_off()
-        pending.progress.save()
-        return save(pending, pending.begun_answer, complete=False)
-    waiting = None
-    if pending.request is not None and not pending.finished:
-        decision = pending.revise(Refused(Cause.STOPPED, text, rule))
-        # Where nothing can be written, whoever breaks it off has more to say than this.
-        with contextlib.suppress(StoreError):
-            note_verdict(pending, pending.request, decision)
-        if isinstance(pending.websocket, WebSocketPlayer):
-            waiting = pending.websocket.end()
-    pending.finish()
-    return waiting
-
-
-async def save_crashed(pending: PendingExchange, text: str) -> None:
-    """Keep what was under way on a connection that an error of ours has ended."""
-    if pending.progress.recording and not pending.progress.saved:
-        if isinstance(pending.websocket, WebSocketRecorder):
-            pending.websocket.end(ABRUPT, "", by_client=False)
-        pending.failed(text, phase=Phase.HEAD, ending=Ending.RST, code=0)
-        await save(pending, pending.begun_answer, complete=False)
-    elif pending.playing.steps is not None and pending.request is not None:
-        note_verdict(pending, pending.request, pending.revise(Refused(Cause.CRASHED, text)))
-    pending.finish()

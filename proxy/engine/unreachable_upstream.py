@@ -12,7 +12,7 @@ from typing import Any
 from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy.layers.tls import ClientTLSLayer
 
-from ...addons.failed_tunnels import Attempt
+from ...addons.recording.save_tunnel import Attempt
 from .hooks.own_hooks import PlayheadResetHook, PlayheadTunnelHook
 
 _start_server_tls = ClientTLSLayer.start_server_tls

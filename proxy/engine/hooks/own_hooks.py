@@ -14,7 +14,7 @@ from ....addons.run.pending_exchange import PendingExchange
 
 if TYPE_CHECKING:
     from ....addons.attempts.watch import Stray
-    from ....addons.failed_tunnels import Attempt
+    from ....addons.recording.save_tunnel import Attempt
 
 
 @dataclass
