@@ -1,20 +1,18 @@
 """`playhead show`, `state`, `context`, `rewind`, `blame` and `cache`: what a person reads in 80 columns, and what is said of bad input."""
 
-import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from playhead.proxy.cli import cli
 from playhead.store import Store, StoreError
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.agent_tapes import TAPES, Tape, anthropic, anthropic_stream, user
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange, write_run
+from playhead.tests.support.looking_back import ask, output, write_store
 from playhead.timeline.show.fit import columns
 
 HOSTILE = "\x1b[31mred\x1b[0m \u202ebackwards\u202c \x07\x00 " + "x" * 100_000
@@ -50,26 +48,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with all tapes, each under its name with dashes."""
     folder = tmp_path_factory.mktemp("look back") / "store"
 
-    async def write() -> None:
-        with Store.open(folder) as opened:
-            for make in (*TAPES, hostile, odd):
-                tape = make()
-                await write_run(opened, tape.name.replace(" ", "-"), tape.exchanges)
-            await write_run(opened, "nothing", [])
+    async def write(opened: Store) -> None:
+        for make in (*TAPES, hostile, odd):
+            tape = make()
+            await write_run(opened, tape.name.replace(" ", "-"), tape.exchanges)
+        await write_run(opened, "nothing", [])
 
-    asyncio.run(write())
-    return folder
-
-
-def run(store: Path, *words: str | int) -> Result:
-    arguments = [*map(str, words), "--store", str(store)]
-    return CliRunner().invoke(cli, arguments, standalone_mode=False)
-
-
-def done(store: Path, *words: str | int) -> str:
-    result = run(store, *words)
-    assert result.exception is None, result.exception
-    return result.stdout
+    return write_store(folder, write)
 
 
 def check_safe(text: str) -> None:
@@ -79,7 +64,7 @@ def check_safe(text: str) -> None:
 
 def test_a_page_of_a_run(store: Path) -> None:
     """Steps decoded, a line each: what was called with what, what it caused, what was said, by lane."""
-    page = done(store, "show", "claude-code-with-a-sub-agent")
+    page = output(store, "show", "claude-code-with-a-sub-agent")
     assert page == (
         "run claude-code-with-a-sub-agent: record, sealed\n"
         "    SEQ L  STEP                                                    TOKENS   TIME\n"
@@ -107,13 +92,13 @@ def test_every_page_keeps_80_columns(store: Path, tape: str) -> None:
     """Whatever the run, with a line for each step or without; its graphs and its JSON are well formed."""
     name = tape.replace(" ", "-")
     for words in ((), ("--all",), ("--grep", ".")):
-        page = done(store, "show", name, *words)
+        page = output(store, "show", name, *words)
         check_safe(page)
         assert max(map(columns, page.splitlines())) <= 80
-    told = json.loads(done(store, "show", name, "--json"))
+    told = json.loads(output(store, "show", name, "--json"))
     assert {step["seq"] for step in told["steps"]} == set(range(1, told["steps"][-1]["seq"] + 1))
-    assert done(store, "show", name, "--graph", "mermaid").startswith("flowchart TD\n")
-    dot = done(store, "show", name, "--graph", "dot")
+    assert output(store, "show", name, "--graph", "mermaid").startswith("flowchart TD\n")
+    dot = output(store, "show", name, "--graph", "dot")
     assert dot.count("{") == dot.count("}")
     check_safe(dot)
 
@@ -124,22 +109,22 @@ def test_every_cause_keeps_80_columns(store: Path, tape: str) -> None:
     name = tape.replace(" ", "-")
     with Store.open(store, readonly=True) as opened:
         seqs = opened.exchanges.seqs(opened.runs.get(name))
-    pages = [done(store, "blame", name, seq, "url") for seq in seqs]
-    pages += [run(store, "blame", name, seqs[-1], "$.messages[0].content").stdout]
-    pages += [run(store, "blame", name, seqs[0], "$.system[0].text").stdout]
-    pages.append(done(store, "cache", name))
+    pages = [output(store, "blame", name, seq, "url") for seq in seqs]
+    pages += [ask(store, "blame", name, seqs[-1], "$.messages[0].content").stdout]
+    pages += [ask(store, "blame", name, seqs[0], "$.system[0].text").stdout]
+    pages.append(output(store, "cache", name))
     for page in pages:
         check_safe(page)
         assert max(map(columns, page.splitlines()), default=0) <= 80
-    assert isinstance(json.loads(done(store, "cache", name, "--json")), list)
-    told = json.loads(done(store, "blame", name, seqs[-1], "url", "--json"))
+    assert isinstance(json.loads(output(store, "cache", name, "--json")), list)
+    told = json.loads(output(store, "blame", name, seqs[-1], "url", "--json"))
     assert told["seq"] == seqs[-1]
 
 
 def test_a_value_is_traced_to_the_answer_that_had_it(store: Path) -> None:
     """Its origin with the evidence, and the way from there to the request."""
     name = "claude-code-with-a-sub-agent"
-    assert done(
+    assert output(
         store, "blame", name, 8, "$.messages[2].content[0].content", "--value", "40.00"
     ) == (
         "8 $.messages[2].content[0].content: 40.00\n"
@@ -160,19 +145,19 @@ def test_every_exchange_is_shown(store: Path, tape: str) -> None:
     with Store.open(store, readonly=True) as opened:
         seqs = opened.exchanges.seqs(opened.runs.get(name))
     for seq in seqs:
-        shown = done(store, "show", name, seq)
+        shown = output(store, "show", name, seq)
         check_safe(shown)
         assert f"every byte: playhead show {name} {seq} --raw" in shown
-        state = run(store, "state", name, seq, "--full")
+        state = ask(store, "state", name, seq, "--full")
         check_safe(state.stdout)
         assert state.exception is None or isinstance(state.exception, StoreError)
     for word in ("--lost", "--orphans"):
-        check_safe(done(store, "context", name, word, "--full"))
+        check_safe(output(store, "context", name, word, "--full"))
 
 
 def test_a_model_call_is_decoded(store: Path) -> None:
     """What is new in its context since the call before of its lane, and its answer put together from its pieces."""
-    shown = done(store, "show", "claude-code-with-a-sub-agent", 8)
+    shown = output(store, "show", "claude-code-with-a-sub-agent", 8)
     assert "new since 5 (recorded: the answer is in the request)\n" in shown
     assert "  tool result Task\n    30 days.\n" in shown
     assert '  calls Bash\n    {"command": "curl -X POST https://shop.test/refunds' in shown
@@ -181,16 +166,16 @@ def test_a_model_call_is_decoded(store: Path) -> None:
 
 def test_a_body_that_no_dialect_reads_is_shown_with_what_was_tried(store: Path) -> None:
     """As bytes, or as text where it is text."""
-    shown = done(store, "show", "odd", 1)
+    shown = output(store, "show", "odd", 1)
     assert "no dialect reads it: anthropic claims it, and its body is not of that form\n" in shown
     assert "  00 01 02 ff 00 01 02 ff" in shown
     assert "… 144 more bytes: playhead show odd 1 --raw" in shown
-    assert "no dialect reads it: none of " in done(store, "show", "odd", 2)
+    assert "no dialect reads it: none of " in output(store, "show", "odd", 2)
 
 
 def test_grep_finds_what_the_page_cuts(store: Path) -> None:
     """The whole of a step is searched, whatever its case."""
-    found = done(
+    found = output(
         store, "show", "claude-code-with-a-sub-agent", "--grep", "REFUNDS WITHIN", "--json"
     )
     assert [step["kind"] for step in json.loads(found)["steps"]] == ["tool result"]
@@ -198,32 +183,32 @@ def test_grep_finds_what_the_page_cuts(store: Path) -> None:
 
 def test_follow_ends_with_the_run(store: Path) -> None:
     """Of a run that has ended everything is there at once."""
-    page = done(store, "show", "handoff", "--follow")
-    assert page == done(store, "show", "handoff")
+    page = output(store, "show", "handoff", "--follow")
+    assert page == output(store, "show", "handoff")
 
 
 def test_raw_is_what_was_recorded(store: Path) -> None:
     """The rows of the log, and every byte of an exchange."""
-    rows = json.loads(done(store, "show", "crew", "--raw", "--json"))
+    rows = json.loads(output(store, "show", "crew", "--raw", "--json"))
     assert rows == []  # the tapes of tests have no log
-    assert "event: content_block_delta" in done(store, "show", "twins", 1, "--raw")
+    assert "event: content_block_delta" in output(store, "show", "twins", 1, "--raw")
 
 
 def test_rewind_lists_the_step_before_each_effect(store: Path) -> None:
     """The model call that asked for it, with its evidence, and how to look at it."""
-    assert done(store, "rewind", "claude-code-with-a-sub-agent", "--before-effect") == (
+    assert output(store, "rewind", "claude-code-with-a-sub-agent", "--before-effect") == (
         "effect 9 POST https://shop.test/refunds 200, 12 bytes\n"
         "  before it: 8 (asked for by Bash, recorded: its URL is in the arguments)\n"
         '    Bash {"command": "curl -X POST https://shop.test/refunds -d order=7"}\n'
         "    playhead state claude-code-with-a-sub-agent 8\n"
     )
-    (one, two, three) = json.loads(done(store, "rewind", "troubled", "--before-effect", "--json"))
+    (one, two, three) = json.loads(output(store, "rewind", "troubled", "--before-effect", "--json"))
     assert [one["seq"], two["marks"], three["effect"]] == [
         5,
         ["possible duplicate of 6", "idle for 300 s"],
         8,
     ]
-    assert "has no effects" in done(store, "rewind", "twins", "--before-effect")
+    assert "has no effects" in output(store, "rewind", "twins", "--before-effect")
 
 
 def test_a_state_is_the_context_exactly_as_sent(store: Path) -> None:
@@ -235,7 +220,7 @@ def test_a_state_is_the_context_exactly_as_sent(store: Path) -> None:
             if exchange.request_class is not RequestClass.INFERENCE:
                 continue
             name = tape.name.replace(" ", "-")
-            told = json.loads(done(store, "state", name, exchange.seq, "--json"))
+            told = json.loads(output(store, "state", name, exchange.seq, "--json"))
             sent = replace(exchange.request, body=json.dumps(told["body"]).encode())
             assert told["seq"] == exchange.seq
             forms = [
@@ -246,7 +231,7 @@ def test_a_state_is_the_context_exactly_as_sent(store: Path) -> None:
 
 def test_a_state_without_a_step_is_the_last(store: Path) -> None:
     """And says how another one is named."""
-    result = run(store, "state", "claude-code-with-a-sub-agent")
+    result = ask(store, "state", "claude-code-with-a-sub-agent")
     assert "state at 10: the context of model call 10\n" in result.stdout
     assert "SEQ or --at TIME names another one" in result.stderr
 
@@ -254,8 +239,8 @@ def test_a_state_without_a_step_is_the_last(store: Path) -> None:
 def test_a_state_at_a_time(store: Path) -> None:
     """A time since the run began, and one of the clock; between two calls it is that of the earlier."""
     name = "claude-code-with-a-sub-agent"
-    assert "context of model call 3\n" in done(store, "state", name, "--at", "+3s")
-    told = json.loads(done(store, "state", name, "--at", "2023-11-14T22:13:28.0+00:00", "--json"))
+    assert "context of model call 3\n" in output(store, "state", name, "--at", "+3s")
+    told = json.loads(output(store, "state", name, "--at", "2023-11-14T22:13:28.0+00:00", "--json"))
     assert told["seq"] == 8
 
 
@@ -299,7 +284,7 @@ def test_bad_input_is_told_what_would_be_right(
     store: Path, words: tuple[str, ...], told: str
 ) -> None:
     """The range and the nearest of what is not there, and what was expected; never a traceback."""
-    error = run(store, *words).exception
+    error = ask(store, *words).exception
     assert error is not None
     assert told in getattr(error, "message", str(error))
 
@@ -324,12 +309,8 @@ def test_forty_steps_of_a_coding_agent_fit_sixty_lines(tmp_path: Path) -> None:
         ]
         asked = [*asked, {"role": "assistant", "content": calls}, user(*results)]
 
-    async def write() -> None:
-        with Store.open(tmp_path / "store") as opened:
-            await write_run(opened, "forty", tape.exchanges)
-
-    asyncio.run(write())
-    lines = done(tmp_path / "store", "show", "forty").splitlines()
+    write_store(tmp_path / "store", lambda opened: write_run(opened, "forty", tape.exchanges))
+    lines = output(tmp_path / "store", "show", "forty").splitlines()
     assert len(lines) <= 60
     page = "\n".join(lines)
     assert sum(page.count(name) for name in names) == sum(
@@ -342,27 +323,22 @@ def test_the_end_of_a_long_conversation_is_shown(tmp_path: Path) -> None:
     tape = Tape("long")
     tape.model(anthropic([user(f"line {number:03}") for number in range(100)]), None)
 
-    async def write() -> None:
-        with Store.open(tmp_path / "store") as opened:
-            await write_run(opened, "long", tape.exchanges)
-
-    asyncio.run(write())
-    shown = done(tmp_path / "store", "state", "long", 1)
+    write_store(tmp_path / "store", lambda opened: write_run(opened, "long", tape.exchanges))
+    shown = output(tmp_path / "store", "state", "long", 1)
     assert "  … 60 earlier parts of 480 bytes: --full\n" in shown
     assert ("line 059" in shown, "line 060" in shown, "line 099" in shown) == (False, True, True)
-    assert "line 000" in done(tmp_path / "store", "state", "long", 1, "--full")
+    assert "line 000" in output(tmp_path / "store", "state", "long", 1, "--full")
 
 
 def test_a_line_of_ten_megabytes_is_one_line(tmp_path: Path) -> None:
     """A page stays a page, and what is left out is said in bytes."""
     body = b"y" * 10_000_000
 
-    async def write() -> None:
-        with Store.open(tmp_path / "store") as opened:
-            await write_run(opened, "large", [make_exchange(1, response=make_response(body))])
-
-    asyncio.run(write())
-    assert max(map(len, done(tmp_path / "store", "show", "large").splitlines())) <= 80
-    shown = done(tmp_path / "store", "show", "large", 1)
+    write_store(
+        tmp_path / "store",
+        lambda opened: write_run(opened, "large", [make_exchange(1, response=make_response(body))]),
+    )
+    assert max(map(len, output(tmp_path / "store", "show", "large").splitlines())) <= 80
+    shown = output(tmp_path / "store", "show", "large", 1)
     assert len(shown) < 10_000
     assert "more bytes: playhead show large 1 --raw" in shown

@@ -1,6 +1,5 @@
 """`playhead blame`, `cache` and `history`: bad input, hostile texts, and runs that are in an archive."""
 
-import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -8,9 +7,8 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from playhead.proxy.cli import cli
 from playhead.store import Store
 from playhead.tape.exchange import Gone, Repeat, RepeatKind, RequestClass, Seq
 from playhead.tests.adversary.planted.bad_input import (
@@ -26,6 +24,7 @@ from playhead.tests.support.agent_tapes import Tape, call, chat, chat_answer, sa
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
+from playhead.tests.support.looking_back import ask, write_store
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.show.fit import columns
 
@@ -40,24 +39,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the run of the cases, one that is open, hostile ones and those of a history."""
     folder = tmp_path_factory.mktemp("causes") / "store"
 
-    async def write() -> None:
-        with Store.open(folder) as opened:
-            await write_run(opened, "run", make_exchanges(base()))
-            info = await opened.runs.create("open", mode="record", at_ns=1)
-            for exchange in make_exchanges(base())[:4]:
-                await opened.exchanges.save(info.number, partial(make_record, exchange))
-            for number, case in enumerate(TEXTS):
-                await write_run(opened, f"hostile-{number}", make_exchanges(hostile(case)))
-            for number, run in enumerate(HISTORY["runs"]):
-                await write_run(opened, f"orders-{number}", make_exchanges(run))
+    async def write(opened: Store) -> None:
+        await write_run(opened, "run", make_exchanges(base()))
+        info = await opened.runs.create("open", mode="record", at_ns=1)
+        for exchange in make_exchanges(base())[:4]:
+            await opened.exchanges.save(info.number, partial(make_record, exchange))
+        for number, case in enumerate(TEXTS):
+            await write_run(opened, f"hostile-{number}", make_exchanges(hostile(case)))
+        for number, run in enumerate(HISTORY["runs"]):
+            await write_run(opened, f"orders-{number}", make_exchanges(run))
 
-    asyncio.run(write())
-    return folder
-
-
-def run(store: Path, *words: str | int) -> Result:
-    arguments = [*map(str, words), "--store", str(store)]
-    return CliRunner().invoke(cli, arguments, standalone_mode=False)
+    return write_store(folder, write)
 
 
 def told(result: Result) -> str:
@@ -73,7 +65,7 @@ def told(result: Result) -> str:
 def test_bad_input_is_told_what_would_be_right(store: Path, case: dict[str, Any]) -> None:
     """What was expected and what was found, the range and the nearest; never a traceback."""
     names = {"{run}": "run", "{open}": "open", "{run}x": "runx"}
-    result = run(store, *(names.get(word, word) for word in case["argv"]))
+    result = ask(store, *(names.get(word, word) for word in case["argv"]))
     text = told(result)
     code = 0 if result.exception is None else 2
     assert case["exit"] in (None, code), text
@@ -95,7 +87,7 @@ def test_hostile_texts_are_shown_as_text(store: Path, number: int) -> None:
         ("blame", name, "2", "answer $.title"),
         ("blame", name, "4", "answer text"),
     ):
-        result = run(store, *words)
+        result = ask(store, *words)
         text = told(result)
         assert not [char for char in FORBIDDEN if char in text], words
         assert not [word for word in case["must_not"] if word in text], words
@@ -129,37 +121,33 @@ def test_the_double_refund_is_three_commands_from_tape_to_cause(tmp_path: Path) 
     """What may have changed the world, where the second amount came from, and the answer that nobody saw."""
     folder, tape = tmp_path / "store", double_refund()
 
-    async def write() -> None:
-        with Store.open(folder) as opened:
-            await write_run(opened, "refund", tape.exchanges)
-
-    asyncio.run(write())
-    effects = told(run(folder, "rewind", "refund", "--before-effect"))
+    write_store(folder, lambda opened: write_run(opened, "refund", tape.exchanges))
+    effects = told(ask(folder, "rewind", "refund", "--before-effect"))
     assert "effect 2 POST https://pay.test/refunds 200" in effects
     assert "  [client left after 1.0 s]\n" in effects
     assert "  [possible duplicate of 2]\n  before it: 3 (asked for by refund" in effects
-    origin = told(run(folder, "blame", "refund", 4, "amount"))
+    origin = told(ask(folder, "blame", "refund", 4, "amount"))
     assert (
         "first in 1 answer $.choices[0].message.tool_calls[0].function.arguments.amount" in origin
     )
     assert "not seen by the agent in time: 2 answer $.amount\n" in origin
     assert "  playhead show refund 2\n" in origin
     assert "perhaps: 1 request $.messages[1].content has a hundredth of it" in origin
-    shown = told(run(folder, "show", "refund", 2))
+    shown = told(ask(folder, "show", "refund", 2))
     assert "client left after 1.0 s; 200 came at " in shown
     assert '"status": "succeeded"' in shown
 
 
 def test_a_history_over_all_runs(store: Path) -> None:
     """Who changed which field, and which write was made on a stale read."""
-    lines = told(run(store, "history", HISTORY["url"])).splitlines()
+    lines = told(ask(store, "history", HISTORY["url"])).splitlines()
     assert lines[:2] == [HISTORY["url"], "3 runs, 3 reads, 3 writes"]
     assert sum(" changed by orders-" in line for line in lines) == 3  # one tells of a stale read
     assert "written on a stale read" in lines
     assert "    lost: $.status" in lines
-    page = json.loads(told(run(store, "history", HISTORY["url"], "--json")))
+    page = json.loads(told(ask(store, "history", HISTORY["url"], "--json")))
     assert [one["run"] for one in page["changes"]] == ["orders-0", "orders-1", "orders-2"]
-    only = json.loads(told(run(store, "history", HISTORY["url"], "orders-0", "--json")))
+    only = json.loads(told(ask(store, "history", HISTORY["url"], "orders-0", "--json")))
     assert (only["runs"], len(only["changes"])) == (["orders-0"], 1)
 
 
@@ -171,22 +159,21 @@ def test_a_history_reads_archived_runs_where_they_are(store: Path, tmp_path: Pat
         f"store: {folder}\nretention: {{hot: 0s, archive: {tmp_path}/attic, keep: 30d}}\n"
     )
 
-    async def write() -> None:
-        with Store.open(folder) as opened:
-            for number, exchanges in enumerate(map(make_exchanges, HISTORY["runs"])):
-                info = await opened.runs.create(f"orders-{number}", mode="record", at_ns=1)
-                for exchange in exchanges:
-                    opened.events.append(info.number, make_intent(exchange))
-                    await opened.exchanges.save(info.number, partial(make_record, exchange))
-                await opened.runs.seal(info, reason="enough", at_ns=9)
+    async def write(opened: Store) -> None:
+        for number, exchanges in enumerate(map(make_exchanges, HISTORY["runs"])):
+            info = await opened.runs.create(f"orders-{number}", mode="record", at_ns=1)
+            for exchange in exchanges:
+                opened.events.append(info.number, make_intent(exchange))
+                await opened.exchanges.save(info.number, partial(make_record, exchange))
+            await opened.runs.seal(info, reason="enough", at_ns=9)
 
-    asyncio.run(write())
-    before = told(run(folder, "history", HISTORY["url"]))
+    write_store(folder, write)
+    before = told(ask(folder, "history", HISTORY["url"]))
     names = [f"orders-{number}" for number in range(3)]
-    moved = run(folder, "archive", *names, "-c", str(config))
+    moved = ask(folder, "archive", *names, "-c", str(config))
     assert moved.exception is None, moved.exception
-    assert told(run(folder, "history", HISTORY["url"])) == before
+    assert told(ask(folder, "history", HISTORY["url"])) == before
     with Store.open(folder, readonly=True) as opened:
         assert all(info.is_only_in_archive for info in opened.runs.all())
-    assert "orders-1" in told(run(folder, "cache", "orders-1"))
-    assert "nothing before 1 has it" in told(run(folder, "blame", "orders-2", 1, "url"))
+    assert "orders-1" in told(ask(folder, "cache", "orders-1"))
+    assert "nothing before 1 has it" in told(ask(folder, "blame", "orders-2", 1, "url"))

@@ -3,7 +3,6 @@
 `test_look_back_causes.py` has those of `blame`, `cache` and `history`.
 """
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from playhead.tests.adversary.planted.bad_input import (
     text_of_case,
 )
 from playhead.tests.support.counts import FULL
+from playhead.tests.support.looking_back import write_store
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.tests.support.replays import write_recording
 
@@ -46,16 +46,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with what the cases speak of, and with hostile runs."""
     path = tmp_path_factory.mktemp("planted") / "store"
 
-    async def write() -> None:
-        with Store.open(path) as store:
-            await write_recording(store, "the-run", make_exchanges(base()))
-            await write_recording(store, "another", make_exchanges(base())[:5])
-            for number, case in enumerate(SHORT):
-                await write_recording(store, f"hostile-{number}", make_exchanges(hostile(case)))
-            await store.runs.create("still-open", mode="record", at_ns=1)
+    async def write(store: Store) -> None:
+        await write_recording(store, "the-run", make_exchanges(base()))
+        await write_recording(store, "another", make_exchanges(base())[:5])
+        for number, case in enumerate(SHORT):
+            await write_recording(store, f"hostile-{number}", make_exchanges(hostile(case)))
+        await store.runs.create("still-open", mode="record", at_ns=1)
 
-    asyncio.run(write())
-    return path
+    return write_store(path, write)
 
 
 def ask(folder: Path, words: list[str]) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from playhead.proxy.cli import cli
 from playhead.store import RunInfo, Store
@@ -35,21 +35,10 @@ from playhead.tests.support.agent_tapes import (
 )
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
+from playhead.tests.support.looking_back import ask, output, write_store
 from playhead.tests.support.replays import write_recording
 
 ENDED_NS = 1_700_000_100_000_000_000
-
-
-def ask(store: Path, *words: str) -> Result:
-    """Run a command on a store."""
-    return CliRunner().invoke(cli, [*words, "--store", str(store)], standalone_mode=False)
-
-
-def told(store: Path, *words: str) -> str:
-    """Run a command that succeeds."""
-    done = ask(store, *words)
-    assert done.exception is None, done.exception
-    return done.stdout
 
 
 def shop() -> Tape:
@@ -81,27 +70,25 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a run of which all is known, and others of which less is."""
     folder = tmp_path_factory.mktemp("whole") / "store"
 
-    async def write() -> None:
-        with Store.open(folder) as opened:
-            run = await opened.runs.create("shop", mode="record", at_ns=1)
-            for exchange in shop().exchanges:
-                opened.events.append(run.number, make_intent(exchange))
-                await opened.exchanges.save(run.number, partial(make_record, exchange))
-            opened.events.append(run.number, Event(EventKind.NOTED, 2, {"child_exit": 3}))
-            run = await opened.runs.seal(run, reason="ended", at_ns=9)
-            git = GitState("1a2b3c4d5e6f7a8b", "main", ("a.py", "b.py"), 2)
-            opened.folders.save(run.number, Manifest(b"/home/ana/shop", git=git))
-            await write_recording(opened, "plain", shop().exchanges[1:2])
-            await write_codex(opened)
+    async def write(opened: Store) -> None:
+        run = await opened.runs.create("shop", mode="record", at_ns=1)
+        for exchange in shop().exchanges:
+            opened.events.append(run.number, make_intent(exchange))
+            await opened.exchanges.save(run.number, partial(make_record, exchange))
+        opened.events.append(run.number, Event(EventKind.NOTED, 2, {"child_exit": 3}))
+        run = await opened.runs.seal(run, reason="ended", at_ns=9)
+        git = GitState("1a2b3c4d5e6f7a8b", "main", ("a.py", "b.py"), 2)
+        opened.folders.save(run.number, Manifest(b"/home/ana/shop", git=git))
+        await write_recording(opened, "plain", shop().exchanges[1:2])
+        await write_codex(opened)
 
-    asyncio.run(write())
-    return folder
+    return write_store(folder, write)
 
 
 def test_the_end_of_a_page_has_what_is_known_of_the_run(store: Path) -> None:
     """Money, versions, the commit and the outcome, each where it is known."""
     pytest.importorskip("genai_prices")
-    lines = told(store, "show", "shop", "--cost").splitlines()
+    lines = output(store, "show", "shop", "--cost").splitlines()
     at = lines.index("")
     assert [line.partition(":")[0] for line in lines[at + 1 :]] == [
         "lane 1",
@@ -117,14 +104,14 @@ def test_the_end_of_a_page_has_what_is_known_of_the_run(store: Path) -> None:
         "git: 1a2b3c4d5e6f on main, 2 files not committed",
         "outcome: failed, exit code 3",
     ]
-    plain = told(store, "show", "plain").splitlines()
+    plain = output(store, "show", "plain").splitlines()
     assert plain[-1] == "0 model calls, 0 tool calls, 1 other request"
 
 
 def test_a_run_as_json_has_what_is_known_of_it(store: Path) -> None:
     """And what each model call cost, as exact text."""
     pytest.importorskip("genai_prices")
-    page = json.loads(told(store, "show", "shop", "--json", "--cost"))
+    page = json.loads(output(store, "show", "shop", "--json", "--cost"))
     assert page["outcome"] == {"verdict": "failed", "by": "exit code", "text": "3"}
     assert page["git"] == {"head": "1a2b3c4d5e6f7a8b", "branch": "main", "dirty": 2}
     assert [(one["kind"], one["tool"], one["first"]) for one in page["programs"]] == [
@@ -136,17 +123,17 @@ def test_a_run_as_json_has_what_is_known_of_it(store: Path) -> None:
     costs = [float(step["usd"]) for step in page["steps"] if step["usd"]]
     assert len(costs) == 2
     assert float(page["lanes"][0]["usd"]) == pytest.approx(sum(costs))
-    whole = json.loads(told(store, "show", "shop", "--json"))
+    whole = json.loads(output(store, "show", "shop", "--json"))
     assert [step["usd"] for step in whole["steps"] if step["usd"]] == []
-    plain = json.loads(told(store, "show", "plain", "--json"))
+    plain = json.loads(output(store, "show", "plain", "--json"))
     assert (plain["git"], plain["programs"], plain["outcome"]["verdict"]) == (None, [], "unknown")
 
 
 def test_runs_are_listed_with_their_outcomes(store: Path) -> None:
     """A label goes before an exit code; of what nobody says anything nothing is said."""
-    rows = {line.split()[0]: line.split()[3] for line in told(store, "runs").splitlines()}
+    rows = {line.split()[0]: line.split()[3] for line in output(store, "runs").splitlines()}
     assert rows == {"RUN": "OUTCOME", "shop": "failed", "plain": "-", "codex": "-"}
-    listed = json.loads(told(store, "runs", "--json"))
+    listed = json.loads(output(store, "runs", "--json"))
     assert [one["outcome"]["by"] for one in listed] == ["exit code", None, None]
 
 
@@ -215,25 +202,27 @@ def _message(at_us: int, body: object, *, from_client: bool = False) -> Message:
 
 def test_a_model_call_of_a_websocket_is_a_step_by_itself(store: Path) -> None:
     """Its state, its page and what is lost in it are asked for by SEQ.PART."""
-    assert "context of model call 1.2\n" in told(store, "state", "codex", "1.2")
-    shown = told(store, "show", "codex", "1.2")
+    assert "context of model call 1.2\n" in output(store, "state", "codex", "1.2")
+    shown = output(store, "show", "codex", "1.2")
     assert "model call 1.2\n" in shown
     assert "model call 1.1\n" not in shown
-    assert "nothing was dropped" in told(store, "context", "codex", "1.2", "--lost")
+    assert "nothing was dropped" in output(store, "context", "codex", "1.2", "--lost")
 
 
 def test_a_value_in_a_model_call_of_a_websocket_is_traced(store: Path) -> None:
     """To a request of a tool that came between, and to an earlier call of the same WebSocket."""
-    found = json.loads(told(store, "blame", "codex", "1.2", "$.input[2].output", "--json"))
+    found = json.loads(output(store, "blame", "codex", "1.2", "$.input[2].output", "--json"))
     assert (found["seq"], found["part"]) == (1, 2)
     found = json.loads(
-        told(store, "blame", "codex", "1.2", "$.input[2].output", "--value", "tok_55Xy7", "--json")
+        output(
+            store, "blame", "codex", "1.2", "$.input[2].output", "--value", "tok_55Xy7", "--json"
+        )
     )
     origin = found["origin"]
     assert (origin["seq"], origin["part"], origin["side"]) == (1, 1, "answer")
     assert origin["place"] == "tool call look $.token"
     assert found["evidence"] == "recorded"
-    answer = json.loads(told(store, "blame", "codex", "2", "url", "--json"))
+    answer = json.loads(output(store, "blame", "codex", "2", "url", "--json"))
     assert (answer["origin"]["seq"], answer["origin"]["part"]) == (1, 1)
 
 
@@ -279,17 +268,16 @@ def test_questions_about_all_runs_fetch_those_in_an_archive(tmp_path: Path) -> N
         f"store: {folder}\nretention: {{hot: 0s, archive: {tmp_path}/attic, keep: forever}}\n"
     )
 
-    async def write() -> None:
-        with Store.open(folder) as opened:
-            for name in ("one", "two"):
-                await write_recording(opened, name, shop().exchanges, ended_ns=ENDED_NS)
+    async def write(opened: Store) -> None:
+        for name in ("one", "two"):
+            await write_recording(opened, name, shop().exchanges, ended_ns=ENDED_NS)
 
-    asyncio.run(write())
+    write_store(folder, write)
     asked = (
         *(("cost", "--since", "2020-01-01"), ("destinations",), ("runs", "--grep", "refund 7")),
         *(("similar", "one"), ("policy", "--with", str(config), "--since", "2020-01-01")),
     )
-    before = [told(folder, *words) for words in asked]
+    before = [output(folder, *words) for words in asked]
     for number, (words, expected) in enumerate(zip(asked, before, strict=True)):
         # What was fetched is dropped by `gc`, once it is older than `hot`.
         away = ["gc" if number else "archive", "-c", str(config)]
@@ -297,7 +285,7 @@ def test_questions_about_all_runs_fetch_those_in_an_archive(tmp_path: Path) -> N
         assert moved.exception is None, moved.exception
         with Store.open(folder, readonly=True) as opened:
             assert all(run.is_only_in_archive for run in opened.runs.all()), words
-        assert told(folder, *words) == expected, words
+        assert output(folder, *words) == expected, words
 
 
 # A run that goes on
@@ -332,5 +320,5 @@ def test_follow_shows_steps_as_they_are_recorded(tmp_path: Path) -> None:
 
     lines = asyncio.run(go_on())
     assert lines[0] == "run live: record, open\n"
-    whole = told(folder, "show", "live").splitlines(keepends=True)
+    whole = output(folder, "show", "live").splitlines(keepends=True)
     assert lines[1:] == whole[1:]
