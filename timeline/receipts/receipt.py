@@ -84,6 +84,7 @@ class Receipt:
     branch = _Of(lambda parts: parts.branch)
     gates = _Of(lambda parts: parts.gates.rows)
     injected = _Of(lambda parts: parts.injected.rows)
+    contracts = _Of(lambda parts: parts.contracts.rows)
     limits = _Of(lambda parts: parts.limits.row)
     stopped = _Of(lambda parts: parts.limits.stopped)
     changed = _Of(lambda parts: parts.surroundings.changed)
@@ -95,6 +96,7 @@ class Receipt:
     gaps = _Of(lambda parts: parts.gaps.rows)
     sink_lost = _Of(lambda parts: parts.gaps.sink_lost)
     tape_gap = _Of(lambda parts: parts.tape.gap)
+    rewritten = _Of(lambda parts: parts.tape.rewritten)
     warnings = _Of(lambda parts: parts.advice.warnings)
     hints = _Of(lambda parts: parts.advice.hints)
 
