@@ -13,7 +13,7 @@ from ..run.request_constraints import decide_leaving
 from ..run.run_state import OpenRun
 from ..wire.http import is_bidirectional, read_names, read_request
 from .leaving import has_no_room
-from .request_facts import find_facts, hide_names, look_at_form
+from .request_facts import add_form_facts, find_facts, hide_names
 
 NO_RULES = Policy((), (), stub=False)
 """For a playback without a tape: it has no run, so what a rule let out would be written down nowhere."""
@@ -33,13 +33,15 @@ def begin(flow: http.HTTPFlow, open_run: OpenRun) -> None:
     no_room = has_no_room(pending)
     if not no_room and not is_bidirectional(message):
         return
-    look_at_form(pending, read_request(flow, arrival.fields, names=names), unread=True)
-    if pending.kind.by_path and not no_room:  # gRPC's messages are no JSON
-        now = RequestClass.EFFECT
-        pending.classify(pending.facts._replace(request_class=now, by_body=True))
+    asked = read_request(flow, arrival.fields, names=names)
+    by_head = facts
+    facts, kind = add_form_facts(by_head, kind, asked, open_run, unread=True)
+    if kind.by_path and not no_room:  # gRPC's messages are no JSON
+        facts = facts._replace(request_class=RequestClass.EFFECT, by_body=True)
+    pending.classify(facts, kind)
     # What a contract speaks of or a gate may hold is read whole before any of it is sent.
-    asked = open_run.contracts is not None and open_run.contracts.asks(facts)
-    if not asked and open_run.policy.find_gate(facts) is None:
+    held_to = open_run.contracts is not None and open_run.contracts.asks(by_head)
+    if not held_to and open_run.policy.find_gate(by_head) is None:
         _decide_by_head(flow, pending)
         if no_room and pending.decision is not None:
             pending.progress.give_up()
@@ -61,12 +63,12 @@ def prepare(flow: http.HTTPFlow, pending: PendingExchange) -> Request:
     pending.body.end()
     arrival, uploaded = pending.arrival, pending.body.uploaded
     asked = read_request(flow, arrival.fields, uploaded, arrival.names)
-    look_at_form(pending, asked)
+    facts, kind = add_form_facts(pending.facts, pending.kind, asked, pending.open_run)
+    now = class_by_body(kind, asked)
+    if now is not kind.of:
+        facts = facts._replace(request_class=now, by_body=True)
+    pending.classify(facts, kind)
     # The body of what is recorded is searched where it is written, off the loop.
     searched = pending.open_run.mode is Mode.PLAYBACK
-    request = pending.prepare(asked, with_body=searched)
     pending.body.come(asked.body, searched=searched)
-    now = class_by_body(pending.kind, asked)
-    if now is not pending.kind.of:
-        pending.classify(pending.facts._replace(request_class=now, by_body=True))
-    return request
+    return pending.prepare(asked, with_body=searched)

@@ -13,7 +13,6 @@ from ...tape.canonical.target_overrides import (
 from ...tape.classify.by_method_and_url import Kind
 from ...tape.exchange import HttpRequest
 from ...tape.policy.decide import Facts
-from ..run.pending_exchange import PendingExchange
 from ..run.run_state import OpenRun
 from ..wire.http import note
 
@@ -58,23 +57,27 @@ def hide_names(
     return tuple((kind, open_run.redactor.redact_text(text)) for kind, text in names)
 
 
-def look_at_form(pending: PendingExchange, asked: HttpRequest, *, unread: bool = False) -> None:
-    """Take in what a body and trailers claim: they let nothing out, and may have the request held."""
+def add_form_facts(
+    facts: Facts, kind: Kind, asked: HttpRequest, open_run: OpenRun, *, unread: bool = False
+) -> tuple[Facts, Kind]:
+    """Add what a body and trailers claim: they let nothing out, and may have the request held.
+
+    facts, kind: what is known by the head.
+    unread: whether the body has not come.
+    """
     body = None if unread or asked.spilled is not None else asked.body
     claims = find_body_claims(asked.method, asked.headers, body)
-    facts = pending.facts
     place = facts.method, facts.scheme, facts.host, facts.port, facts.target
     fields = facts.address_fields
     if asked.trailers:
         claims = (*claims, *find_trailer_claims(asked))
-        if _may_go_live(pending.open_run):
+        if _may_go_live(open_run):
             fields = (*fields, *find_address_fields(asked.trailers, *place[1:]))
     if claims:
-        classes = pending.open_run.config.classes
-        facts, kind = Facts.of(place, (*facts.claims, *claims), classes)
-        pending.classify(facts, kind)
+        facts, kind = Facts.of(place, (*facts.claims, *claims), open_run.config.classes)
     if claims or fields:
-        pending.classify(facts._replace(address_fields=fields))
+        facts = facts._replace(address_fields=fields)
+    return facts, kind
 
 
 def drop_trailer_claims(flow: http.HTTPFlow, *, live: bool) -> None:
