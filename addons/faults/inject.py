@@ -12,6 +12,7 @@ kind of fault does is in `tape/faults/`.
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from typing import NamedTuple
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -86,17 +87,27 @@ def note_injected(pending: PendingExchange, injection: Injection, decision: Deci
     return decision
 
 
-def lay_fault(pending: PendingExchange, injection: Injection, recorded: Steps) -> None:
-    """Lay a fault over the recorded answer that a pending exchange is about to play."""
-    made = None if pending.request is None else answer_with(pending.request, injection)
-    if made is not None:
-        pending.flow.response = made
-        pending.answer.play(ragged=False)
-        body = made.data.content or b""
-        steps = [Step(0, StepKind.HEAD), Step(0, StepKind.DATA, body), Step(0, StepKind.END)]
-        pending.playing.play(Steps(steps if body else [steps[0], steps[2]]))
-    else:
-        pending.playing.play(Steps(find_kind(injection).lay_over(recorded.rest(), injection)))
+class Laid(NamedTuple):
+    """What is played to a client: the head of an answer, and its steps."""
+
+    head: http.Response
+    steps: Steps
+    ragged: bool
+
+
+def lay_fault(request: Request | None, injection: Injection, recorded: Laid) -> Laid:
+    """Lay a fault over the recorded answer that is about to be played.
+
+    request: None where it has not been read whole.
+    """
+    made = None if request is None else answer_with(request, injection)
+    if made is None:
+        steps = find_kind(injection).lay_over(recorded.steps.rest(), injection)
+        return recorded._replace(steps=Steps(steps))
+    body = made.data.content or b""
+    begin, end = Step(0, StepKind.HEAD), Step(0, StepKind.END)
+    data = [Step(0, StepKind.DATA, body)] if body else []
+    return Laid(made, Steps([begin, *data, end]), ragged=False)
 
 
 def answer_with(request: Request, injection: Injection) -> http.Response | None:

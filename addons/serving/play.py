@@ -6,7 +6,7 @@ from dataclasses import replace
 from ...tape.exchange import Chunk, Exchange, HttpResponse, RawAnswer, Response
 from ...tape.playback.script import Steps, script
 from ...tape.records.originals import answer_of, put_back
-from ..faults.inject import lay_fault
+from ..faults.inject import Laid, lay_fault
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
@@ -40,7 +40,7 @@ def play(
     if pending.request is not None:
         answer, spelling = playback.id_rewriting.rewrite(pending.request, exchange, answer)
     head = answer or Response(0, b"", "HTTP/1.1", (), b"", 0)
-    flow.response = make_head(head, flow.request)
+    made = make_head(head, flow.request)
     answer, pieces = _read_pieces(pending, answer, raw)
     asked = open_run.config.playback
     held = asked.late == "held" and pending.held.injection is None
@@ -52,11 +52,12 @@ def play(
     played = (answer, interim)
     steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
     change = spelling.take if spelling is not None else None
-    own = Steps(steps, change, exchange.gone)
-    pending.playing.play(own)
-    pending.answer.play(ragged=head.ragged)
+    laid = Laid(made, Steps(steps, change, exchange.gone), head.ragged)
     if pending.held.injection is not None:
-        lay_fault(pending, pending.held.injection, own)
+        laid = lay_fault(pending.request, pending.held.injection, laid)
+    flow.response = laid.head
+    pending.playing.play(laid.steps)
+    pending.answer.play(ragged=laid.ragged)
 
 
 def _read_pieces(

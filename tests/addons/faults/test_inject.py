@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from mitmproxy import http
 
-from playhead.addons.faults.inject import Fault, answer_with, lay_fault, note_injected
+from playhead.addons.faults.inject import Fault, Laid, answer_with, lay_fault, note_injected
 from playhead.config import FaultRule, Inject, Mode, loads, parse_match
 from playhead.tape.playback.script import Step, StepKind, Steps
 from playhead.tape.policy.decide import Action, Decision
@@ -176,10 +177,12 @@ def test_a_fault_is_laid_over_what_was_recorded(
 ) -> None:
     """Or is played in its place."""
     pending = make_pending(NotedRun(mode=Mode.PLAYBACK), WHAT)
-    lay_fault(pending, injection(inject, **keys), Steps(RECORDED))
-    steps = pending.playing.steps
-    assert steps is not None
-    played = list(steps.rest())
+    recorded = Laid(http.Response.make(200), Steps(RECORDED), ragged=True)
+    laid = lay_fault(pending.request, injection(inject, **keys), recorded)
+    played = list(laid.steps.rest())
+    assert (laid.head.status_code, laid.ragged) == (
+        (200, True) if inject is not Inject.STATUS else (503, False)
+    )
     assert [step.kind for step in played] == kinds
     if data is not None:
         assert b"".join(step.data for step in played if step.kind is StepKind.DATA) == data
