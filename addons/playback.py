@@ -1,7 +1,6 @@
 """Serve answers from the tape, and nothing else."""
 
 from collections.abc import Awaitable
-from dataclasses import replace
 
 from mitmproxy import http
 
@@ -25,9 +24,7 @@ class Playback:
         playback, seq, request = open_run.playback, decision.seq, pending.request
         if playback is None or seq is None or request is None:
             raise TypeError("what is served comes from a tape")
-        exchange = pending.lookup.recorded or open_run.store.exchanges.find(playback.tape, seq)
-        # Its body need not be there for as long as the answer takes.
-        pending.find(replace(pending.lookup, recorded=None))
+        exchange = pending.take_recorded() or open_run.store.exchanges.find(playback.tape, seq)
         if exchange is None:
             raise LogCorrupt(f"run {playback.tape.id}: exchange {seq} is indexed but missing")
         if is_served_later(pending, exchange):

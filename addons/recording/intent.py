@@ -4,8 +4,8 @@ from ...config import Mode
 from ...store import StoreUnwritable
 from ...tape.exchange import Fingerprint, Request, RequestClass
 from ...tape.records.events import Event, EventKind
-from ..run.exchange_events import idempotency_key, intent_row
-from ..run.pending_exchange import PendingExchange, claims_row
+from ..run.exchange_events import claims_row, idempotency_key, intent_row
+from ..run.pending_exchange import PendingExchange
 from ..run.repeats import Effect
 
 HINT = "free space or make the store writable"
@@ -69,10 +69,11 @@ def _intent(pending: PendingExchange) -> Event:
         pending.fingerprint or b"",
         repeat=pending.account.repeat,
     )
+    claims = claims_row(pending.facts.claims, pending.open_run.redactor.redact_text)
     data["rule"] = pending.rule
     if pending.facts.by_body:
         data["by_body"] = True
-    data |= claims_row(pending)
+    data |= claims
     if pending.open_run.mode is Mode.PLAYBACK or pending.held.approval is not None:
         data["reason"] = pending.reason
     if pending.lookup.asked_otherwise:

@@ -1,11 +1,14 @@
 """Build the intent and outcome events of an exchange."""
 
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any
 
+from ...tape.canonical.target_overrides import Claims
 from ...tape.exchange import Exchange, Repeat, Request, RequestClass
 from ...tape.headers.trace_context import find_traces
 from ...tape.matching.idempotency_keys import find_key
+from ...tape.policy.decide import Decision
 from ...tape.policy.limits import CountedUsage
 from ...tape.records.events import Event, EventKind
 
@@ -49,6 +52,42 @@ def traces_row(request: Request) -> dict[str, tuple[str, ...]]:
     """Give the traces that a request names as they stand in an event."""
     traces = find_traces(request.headers)
     return {"traces": traces} if traces else {}
+
+
+def claims_row(claims: Claims, words: Callable[[str], str]) -> dict[str, Any]:
+    """Give the claims of a request as they stand in an event; nothing where it has none, as nearly all.
+
+    words: takes secrets out of a text.
+    """
+    rows = [(kind.value, words(text)) for kind, text in claims]
+    return {"claims": rows} if rows else {}
+
+
+def verdict_row(
+    seq: int,
+    request: Request,
+    request_class: RequestClass,
+    decision: Decision,
+    fingerprint: bytes,
+    claims: dict[str, Any],
+) -> dict[str, Any]:
+    """Give what the event says of a request that was decided on in a playback, but for what served it.
+
+    claims: made by `claims_row`.
+    """
+    return {
+        "seq": seq,
+        "method": request.method,
+        "url": request.url,
+        "request_class": request_class.value,
+        "verdict": decision.verdict.value,
+        "reason": decision.reason,
+        "rule": decision.rule,
+        "fingerprint": fingerprint,
+        "key": idempotency_key(request, request_class),
+        **claims,
+        **traces_row(request),
+    }
 
 
 def outcome_event(

@@ -21,6 +21,7 @@ from ...tape.exchange import (
     BODY,
     Chunk,
     Ending,
+    Exchange,
     Fault,
     Fingerprint,
     Gone,
@@ -40,7 +41,7 @@ from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
 from ..wire.upstream_failure import find_fault
 from .effect_row import effect_line
-from .exchange_events import idempotency_key, repeat_row, traces_row
+from .exchange_events import claims_row, idempotency_key, repeat_row, verdict_row
 from .exchange_parts.answer import Answer
 from .exchange_parts.arrival import Arrival
 from .exchange_parts.phases import Account, Held, Playing, Recording
@@ -130,6 +131,12 @@ class PendingExchange:
     def find(self, lookup: Lookup) -> None:
         """Note what the tape has for it."""
         self.lookup = lookup
+
+    def take_recorded(self) -> Exchange | None:
+        """Give what is to be served, which need not be held for as long as its answer takes."""
+        lookup = self.lookup
+        self.lookup = replace(lookup, recorded=None)
+        return lookup.recorded
 
     def hold_to(self, contract_state: ContractState) -> ContractState:
         """Hold it to contracts."""
@@ -526,13 +533,6 @@ def detach(flow: http.HTTPFlow) -> PendingExchange | None:
     return found
 
 
-def claims_row(pending: PendingExchange) -> dict[str, Any]:
-    """Give what an event says of a request's claims; nothing where it has none, as nearly all."""
-    words = pending.open_run.redactor.redact_text
-    rows = [(kind.value, words(text)) for kind, text in pending.facts.claims]
-    return {"claims": rows} if rows else {}
-
-
 def note_verdict(
     pending: PendingExchange, request: Request, decision: Decision, **more: Any
 ) -> None:
@@ -540,32 +540,21 @@ def note_verdict(
 
     A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
     """
-    key = idempotency_key(request, pending.request_class)
+    kind, words = pending.request_class, pending.open_run.redactor.redact_text
     if pending.playing.has_verdict:
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:
-        effect = Effect(pending.seq, key)
+        effect = Effect(pending.seq, idempotency_key(request, kind))
         repeat = pending.open_run.effects.note(pending.effect_key, effect)
         pending.account.note_effect(effect, repeat)
         if repeat is not None:
             more["repeat"] = repeat_row(repeat)
-    pending.playing.note_verdict()
     playback = pending.open_run.playback
     if decision.action is Action.SERVE and playback is not None:
         playback.given.setdefault(more["tape_seq"], pending.seq)
-    logged = {
-        "seq": pending.seq,
-        "method": request.method,
-        "url": request.url,
-        "request_class": pending.request_class.value,
-        "verdict": decision.verdict.value,
-        "reason": decision.reason,
-        "rule": decision.rule,
-        "fingerprint": pending.fingerprint or b"",
-        "key": key,
-        **claims_row(pending),
-        **traces_row(request),
-        **more,
-    }
+    claims = claims_row(pending.facts.claims, words)
+    fingerprint = pending.fingerprint or b""
+    logged = verdict_row(pending.seq, request, kind, decision, fingerprint, claims) | more
+    pending.playing.note_verdict()
     pending.account.log(logged)
     pending.open_run.note(EventKind.VERDICT, **logged)
