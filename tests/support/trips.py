@@ -157,7 +157,8 @@ def _body_of(node: Node) -> FuncDef | None:
     """Give what runs when a node is called; None where that is not of this package, or was generated."""
     if isinstance(node, TypeInfo):
         found = node.get("__init__")
-        node = found.node if found is not None and found.node is not None else node
+        if found is not None and found.node is not None and not found.plugin_generated:
+            node = found.node
     if isinstance(node, Decorator):
         node = node.func
     own = isinstance(node, FuncDef) and node.fullname.startswith(_NAME) and bool(node.body.body)
