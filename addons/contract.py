@@ -26,6 +26,7 @@ from ..tape.policy.refusal import CONTRACT_BROKEN, refusal_body, refusal_headers
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.request_contracts import MAX_REASON, ContractState, ContractViolation, report
 from .wire.http import make_refusing_answer, read_request
+from .wire.laid_answer import LaidAnswer
 
 if TYPE_CHECKING:
     from ..tape.contracts.check import Checked
@@ -121,13 +122,13 @@ def make_refusal(request: Request, withheld: str) -> http.Response:
     return make_refusing_answer(refusal_status(request), refusal_headers(withheld, request), body)
 
 
-def lay_refusal(pending: PendingExchange, recorded: Exchange, withheld: str) -> None:
-    """Lay a refusal over the recorded answer that a pending exchange is about to play, with the bytes it had then."""
+def lay_refusal(recorded: Exchange, withheld: str, pace: float) -> LaidAnswer:
+    """Lay out a refusal in the place of a recorded answer, with the bytes it had then.
+
+    pace: by which its times are multiplied.
+    """
     made = make_refusal(recorded.request, withheld)
-    pending.flow.response = made
-    pending.answer.play(ragged=False)
-    at_us = int(recorded.end_us * pending.open_run.config.playback.pace)
+    at_us = int(recorded.end_us * pace)
     head, end = Step(at_us, StepKind.HEAD), Step(at_us, StepKind.END)
-    pending.playing.withhold(
-        Steps([head, Step(at_us, StepKind.DATA, made.data.content or b""), end])
-    )
+    data = Step(at_us, StepKind.DATA, made.data.content or b"")
+    return LaidAnswer(made, Steps([head, data, end]), ragged=False, withheld=True)

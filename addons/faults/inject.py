@@ -12,7 +12,6 @@ kind of fault does is in `tape/faults/`.
 import asyncio
 import contextlib
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -26,6 +25,7 @@ from ...tape.policy.revise import Injected
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, find_pending
 from ..wire.http import make_answer
+from ..wire.laid_answer import LaidAnswer
 from ..wire.websocket_handshake import is_upgrade
 
 _LEAVING = (Action.FORWARD, Action.LIVE)
@@ -87,15 +87,7 @@ def note_injected(pending: PendingExchange, injection: Injection, decision: Deci
     return decision
 
 
-class Laid(NamedTuple):
-    """What is played to a client: the head of an answer, and its steps."""
-
-    head: http.Response
-    steps: Steps
-    ragged: bool
-
-
-def lay_fault(request: Request | None, injection: Injection, recorded: Laid) -> Laid:
+def lay_fault(request: Request | None, injection: Injection, recorded: LaidAnswer) -> LaidAnswer:
     """Lay a fault over the recorded answer that is about to be played.
 
     request: None where it has not been read whole.
@@ -107,7 +99,7 @@ def lay_fault(request: Request | None, injection: Injection, recorded: Laid) -> 
     body = made.data.content or b""
     begin, end = Step(0, StepKind.HEAD), Step(0, StepKind.END)
     data = [Step(0, StepKind.DATA, body)] if body else []
-    return Laid(made, Steps([begin, *data, end]), ragged=False)
+    return LaidAnswer(made, Steps([begin, *data, end]), ragged=False)
 
 
 def answer_with(request: Request, injection: Injection) -> http.Response | None:

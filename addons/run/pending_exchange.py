@@ -39,6 +39,7 @@ from ...tape.policy.revise import Finding, revise
 from ...tape.records.events import EventKind
 from ...tape.redaction.redactor import redactions_of
 from ...tape.redaction.stream import Stream
+from ..wire.laid_answer import LaidAnswer
 from ..wire.upstream_failure import find_fault
 from .effect_row import effect_line
 from .exchange_events import claims_row, idempotency_key, repeat_row, verdict_row
@@ -137,6 +138,15 @@ class PendingExchange:
         lookup = self.lookup
         self.lookup = replace(lookup, recorded=None)
         return lookup.recorded
+
+    def play(self, laid: LaidAnswer) -> None:
+        """Have an answer played."""
+        self.flow.response = laid.head
+        self.answer.play(ragged=laid.ragged)
+        if laid.withheld:
+            self.playing.withhold(laid.steps)
+        else:
+            self.playing.play(laid.steps)
 
     def hold_to(self, contract_state: ContractState) -> ContractState:
         """Hold it to contracts."""

@@ -6,11 +6,12 @@ from dataclasses import replace
 from ...tape.exchange import Chunk, Exchange, HttpResponse, RawAnswer, Response
 from ...tape.playback.script import Steps, script
 from ...tape.records.originals import answer_of, put_back
-from ..faults.inject import Laid, lay_fault
+from ..faults.inject import lay_fault
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
 from ..wire.http import make_head
+from ..wire.laid_answer import LaidAnswer
 
 
 def find_raw(open_run: OpenRun, playback: PlaybackState, exchange: Exchange) -> RawAnswer | None:
@@ -28,6 +29,19 @@ def play(
     raw: RawAnswer | None = None,
 ) -> None:
     """Have a recorded outcome played by the pending exchange's stream.
+
+    raw: its answer as it came, where the store kept that.
+    """
+    pending.play(lay_out(pending, playback, exchange, raw))
+
+
+def lay_out(
+    pending: PendingExchange,
+    playback: PlaybackState,
+    exchange: Exchange,
+    raw: RawAnswer | None = None,
+) -> LaidAnswer:
+    """Lay out a recorded outcome, with the fault that hits it; learn what is secret in it.
 
     raw: its answer as it came, where the store kept that.
     """
@@ -52,12 +66,9 @@ def play(
     played = (answer, interim)
     steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
     change = spelling.take if spelling is not None else None
-    laid = Laid(made, Steps(steps, change, exchange.gone), head.ragged)
-    if pending.held.injection is not None:
-        laid = lay_fault(pending.request, pending.held.injection, laid)
-    flow.response = laid.head
-    pending.playing.play(laid.steps)
-    pending.answer.play(ragged=laid.ragged)
+    laid = LaidAnswer(made, Steps(steps, change, exchange.gone), head.ragged)
+    injection = pending.held.injection
+    return laid if injection is None else lay_fault(pending.request, injection, laid)
 
 
 def _read_pieces(

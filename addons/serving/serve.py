@@ -13,7 +13,7 @@ from ..run.playback_state import PlaybackState
 from ..websockets.player import serve_websocket
 from ..wire.http import needs_http2
 from .notes import describe_match, notes
-from .play import find_raw, play
+from .play import find_raw, lay_out
 
 
 def is_served_later(pending: PendingExchange, exchange: Exchange) -> bool:
@@ -68,8 +68,11 @@ def serve(
     else:
         wrong = needs_http2(request, exchange)
         if not wrong:
-            play(pending, playback, exchange, raw)
-            _withhold(pending, exchange)
+            laid = lay_out(pending, playback, exchange, raw)
+            withheld = _find_withheld(pending, exchange)
+            if withheld:
+                laid = lay_refusal(exchange, withheld, pending.open_run.config.playback.pace)
+            pending.play(laid)
     if wrong:
         pending.flow.response = refusal(request, None, wrong)
         decision = pending.revise(Refused(Cause.UNPLAYABLE, wrong))
@@ -79,9 +82,9 @@ def serve(
     note_verdict(pending, request, decision, tape_seq=decision.seq, **more)
 
 
-def _withhold(pending: PendingExchange, exchange: Exchange) -> None:
-    """Lay a refusal over a recorded answer that violates its contract, or did so while recording."""
+def _find_withheld(pending: PendingExchange, exchange: Exchange) -> str:
+    """Say why a recorded answer is withheld: it violates its contract, or did so while recording; empty where it is not."""
+    if pending.held.injection is not None:
+        return ""
     state = pending.contract_state
-    withheld = (state.withheld if state is not None else "") or exchange.withheld
-    if withheld and pending.held.injection is None:
-        lay_refusal(pending, exchange, withheld)
+    return (state.withheld if state is not None else "") or exchange.withheld

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from mitmproxy import http
 
-from playhead.addons.faults.inject import Fault, Laid, answer_with, lay_fault, note_injected
+from playhead.addons.faults.inject import Fault, answer_with, lay_fault, note_injected
+from playhead.addons.wire.laid_answer import LaidAnswer
 from playhead.config import FaultRule, Inject, Mode, loads, parse_match
 from playhead.tape.playback.script import Step, StepKind, Steps
 from playhead.tape.policy.decide import Action, Decision
@@ -177,7 +178,7 @@ def test_a_fault_is_laid_over_what_was_recorded(
 ) -> None:
     """Or is played in its place."""
     pending = make_pending(NotedRun(mode=Mode.PLAYBACK), WHAT)
-    recorded = Laid(http.Response.make(200), Steps(RECORDED), ragged=True)
+    recorded = LaidAnswer(http.Response.make(200), Steps(RECORDED), ragged=True)
     laid = lay_fault(pending.request, injection(inject, **keys), recorded)
     played = list(laid.steps.rest())
     assert (laid.head.status_code, laid.ragged) == (
