@@ -8,7 +8,7 @@ from ...tape.exchange import Fingerprint, Request
 from ...tape.policy.decide import Found
 from ..run.pending_exchange import HELD_BYTES, PendingExchange
 from ..run.request_constraints import asks_for_repeats, decide_leaving, find_forms
-from ..run.run_state import OpenRun
+from ..run.usage_meter import UsageMeter
 from ..wire.http import announced_length
 
 LARGE_BYTES = 64 * 1024
@@ -25,16 +25,18 @@ def let_out(pending: PendingExchange, found: Found | None = None) -> None:
 
 def let_out_compared(pending: PendingExchange) -> Awaitable[None] | None:
     """Do so while recording, once what a gate or a limit compares is known."""
-    if _needs_comparison(pending, pending.open_run):
+    meter = find_repeats_meter(pending)
+    gated = pending.open_run.policy.find_gate(pending.facts) is not None
+    if pending.open_run.mode is Mode.RECORD and (gated or meter is not None):
         if len(pending.body.came) > LARGE_BYTES:
-            return _let_out_off_loop(pending)
-        _identify_for_comparison(pending, pending.open_run)
+            return _let_out_off_loop(pending, meter)
+        _identify_for_comparison(pending, meter)
     let_out(pending)
     return None
 
 
-async def _let_out_off_loop(pending: PendingExchange) -> None:
-    await asyncio.to_thread(_identify_for_comparison, pending, pending.open_run)
+async def _let_out_off_loop(pending: PendingExchange, meter: UsageMeter | None) -> None:
+    await asyncio.to_thread(_identify_for_comparison, pending, meter)
     let_out(pending)
 
 
@@ -48,43 +50,38 @@ def let_out_live(
 
     found: what the tape has, which matters in a branch.
     """
-    if counts_repeats(pending):
-        return _let_out_counted(pending, request, fingerprint, found)
+    meter = find_repeats_meter(pending)
+    if meter is not None:
+        return _let_out_counted(pending, meter, request, fingerprint, found)
     let_out(pending, found)
     return None
 
 
 async def _let_out_counted(
-    pending: PendingExchange, request: Request, fingerprint: Fingerprint, found: Found | None
+    pending: PendingExchange,
+    meter: UsageMeter,
+    request: Request,
+    fingerprint: Fingerprint,
+    found: Found | None,
 ) -> None:
-    forms = await asyncio.to_thread(find_forms, pending, request, fingerprint)
-    if (usage_meter := pending.open_run.usage_meter) is not None:
-        usage_meter.note_forms(pending, forms)
+    meter.note_forms(pending, await asyncio.to_thread(find_forms, pending, request, fingerprint))
     let_out(pending, found)
 
 
-def _needs_comparison(pending: PendingExchange, open_run: OpenRun) -> bool:
-    """Say whether a request has to be compared with others before it leaves."""
-    if open_run.mode is not Mode.RECORD:
-        return False
-    return counts_repeats(pending) or open_run.policy.find_gate(pending.facts) is not None
+def find_repeats_meter(pending: PendingExchange) -> UsageMeter | None:
+    """Find what counts how often a request comes in a row; None where no limit asks for that."""
+    meter = pending.open_run.usage_meter
+    return meter if meter is not None and meter.asks_for_repeats(pending) else None
 
 
-def counts_repeats(pending: PendingExchange) -> bool:
-    """Say whether a limit counts how often a request comes in a row."""
-    usage_meter = pending.open_run.usage_meter
-    return usage_meter is not None and usage_meter.asks_for_repeats(pending)
-
-
-def _identify_for_comparison(pending: PendingExchange, open_run: OpenRun) -> None:
+def _identify_for_comparison(pending: PendingExchange, meter: UsageMeter | None) -> None:
     """Make what a gate or a limit needs: the request as it is shown to people, and its keys. Any thread."""
     request = pending.with_body()
-    counted = open_run.usage_meter if counts_repeats(pending) else None
-    if counted is not None or asks_for_repeats(pending):
-        found = open_run.identifier.identify(request, pending.request_class)
+    if meter is not None or asks_for_repeats(pending):
+        found = pending.open_run.identifier.identify(request, pending.request_class)
         pending.identify(*found)
-        if counted is not None:
-            counted.note_forms(pending, find_forms(pending, request, found[0]))
+        if meter is not None:
+            meter.note_forms(pending, find_forms(pending, request, found[0]))
 
 
 def has_no_room(pending: PendingExchange) -> bool:

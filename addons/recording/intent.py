@@ -4,9 +4,8 @@ from ...config import Mode
 from ...store import StoreUnwritable
 from ...tape.exchange import Fingerprint, Request, RequestClass
 from ...tape.records.events import Event, EventKind
-from ..run.exchange_events import claims_row, idempotency_key, intent_row
+from ..run.exchange_events import claims_row, intent_row
 from ..run.pending_exchange import PendingExchange
-from ..run.repeats import Effect
 
 HINT = "free space or make the store writable"
 _UNBEGUN = "the run could not be begun"
@@ -92,6 +91,5 @@ def identify(pending: PendingExchange) -> tuple[Request, Fingerprint]:
         fingerprint, key = pending.open_run.identifier.identify(request, pending.request_class)
         pending.identify(fingerprint, key)
     if pending.account.effect is None and key is not None:
-        effect = Effect(pending.seq, idempotency_key(request))
-        pending.account.note_effect(effect, pending.open_run.effects.note(key, effect))
+        pending.note_repeat(request, key)
     return request, fingerprint

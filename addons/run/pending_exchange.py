@@ -29,6 +29,7 @@ from ...tape.exchange import (
     Phase,
     RawInterim,
     Redaction,
+    Repeat,
     Request,
     RequestClass,
     Seq,
@@ -176,6 +177,13 @@ class PendingExchange:
         with self.body.changing:
             if self.asked is not None:
                 self.asked = replace(self.asked, fingerprint=fingerprint, effect_key=effect_key)
+
+    def note_repeat(self, request: Request, effect_key: bytes) -> Repeat | None:
+        """Note it among the effects of its run; say what it repeats. Any thread."""
+        effect = Effect(self.seq, idempotency_key(request))
+        repeat = self.open_run.effects.note(effect_key, effect)
+        self.account.note_effect(effect, repeat)
+        return repeat
 
     # ---- what is asked of its parts -------------------------------------------------------------
 
@@ -554,9 +562,7 @@ def note_verdict(
     if pending.playing.has_verdict:
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:
-        effect = Effect(pending.seq, idempotency_key(request, kind))
-        repeat = pending.open_run.effects.note(pending.effect_key, effect)
-        pending.account.note_effect(effect, repeat)
+        repeat = pending.note_repeat(request, pending.effect_key)
         if repeat is not None:
             more["repeat"] = repeat_row(repeat)
     playback = pending.open_run.playback
