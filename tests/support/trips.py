@@ -9,6 +9,7 @@ counted twice: in all that acts, and where a call of the store is one visit, sin
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -53,6 +54,12 @@ class Trip(NamedTuple):
     def returns(self) -> int:
         """Visits to modules that were visited before."""
         return len(self.visits) - len(set(self.visits))
+
+    @property
+    def returned_to(self) -> str:
+        """The modules that a reader returns to, each with how often, the most frequent first."""
+        counts = Counter(self.visits).most_common()
+        return ", ".join(f"{module} {count - 1}" for module, count in counts if count > 1)
 
 
 def read(folder: Path) -> BuildResult:
@@ -198,6 +205,7 @@ def main(arguments: list[str]) -> None:
                 f"{hook}{'' if into_store else ', store not entered'}: {len(set(trip.visits))} modules,"
                 f" {trip.functions} functions, {len(trip.visits)} visits, {trip.returns} returns"
             )
+            print(f"    returns to {trip.returned_to}")
 
 
 if __name__ == "__main__":
