@@ -4,8 +4,9 @@ They cannot be read to their end first: a client that waits for an answer before
 ever. While recording they are decided by their head and sent on as they come. In playback the bytes that have
 come are compared with those of recorded requests of the same endpoint: where the recorded answer began by
 then, it begins again. Where an earlier recorded request has begun alike and was answered later, the next message is
-waited for, or that the client is quiet. One that says something else later ends there, as a divergence. One that its client
-gives up before any answer is the recorded one that was given up so.
+waited for, or that the client is quiet. So it is where the server spoke first: nothing comes before its answer. One that
+says something else later ends there, as a divergence. One that its client gives up before any answer is the recorded one that
+was given up so.
 
     bidirectional_streaming.py      the hooks
     early_answers/find_begun.py     which recorded request one has been so far

@@ -44,6 +44,7 @@ EXPECTED = {
     "server stream": "OK",
     "error after data": "DATA_LOSS",
     "heard": "OK",
+    "greeted": "OK",
     "client stream": "OK",
     "left open": "DEADLINE_EXCEEDED",
     "bidi": "OK",

@@ -120,6 +120,12 @@ def _bidi(requests: Iterable[bytes], context: Any) -> Iterator[bytes]:
     context.set_trailing_metadata((("x-count", str(count)),))
 
 
+def _greet(requests: Iterable[bytes], context: Any) -> Iterator[bytes]:
+    """Speak first, and answer each message after that."""
+    yield b"welcome"
+    yield from _bidi(requests, context)
+
+
 def _serve(chain: str) -> None:
     import grpc
 
@@ -134,6 +140,7 @@ def _serve(chain: str) -> None:
         "ClientStream": grpc.stream_unary_rpc_method_handler(_client_stream),
         "Bidi": grpc.stream_stream_rpc_method_handler(_bidi),
         "Heard": grpc.stream_stream_rpc_method_handler(_bidi),
+        "Greet": grpc.stream_stream_rpc_method_handler(_greet),
     }
     server = grpc.server(futures.ThreadPoolExecutor(16), options=_WITHOUT_LIMIT)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Test", handlers),))

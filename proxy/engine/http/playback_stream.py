@@ -18,6 +18,7 @@ from mitmproxy.proxy.layers.http import (
     HttpErrorHook,
     RequestData,
     RequestEndOfMessage,
+    RequestHeaders,
     RequestProtocolError,
     ResponseData,
     ResponseEndOfMessage,
@@ -236,6 +237,19 @@ class PlayingStream(RecordingStream):
 
     # ---- requests that go on while they are answered ---------------------------------------------
 
+    def state_wait_for_request_headers(self, event: events.Event) -> Commands:
+        """Take a head; if nothing follows it, its client may be waiting for a server that speaks first."""
+        yield from super().state_wait_for_request_headers(event)
+        pending = self._pending if hasattr(self, "flow") else None
+        if (
+            isinstance(event, RequestHeaders)
+            and not event.end_stream
+            and pending is not None
+            and pending.body.bidirectional
+            and pending.open_run.mode is Mode.PLAYBACK
+        ):
+            yield Quiet(_QUIET_S, 0)
+
     def state_consume_request_body(self, event: events.Event) -> Commands:
         """Take a piece of a request; its answer may begin before it has ended."""
         pending = self._pending
@@ -279,6 +293,8 @@ class PlayingStream(RecordingStream):
         if pending.finished or pending.body.sent_bytes != command.sent_bytes:
             return
         pending.body.hear_quiet(command.sent_bytes)
+        if not command.sent_bytes:
+            pending.body.have_sent([b""])
         yield PlayheadBidirectionalHook(pending)
         yield from self._go_on(pending)
 

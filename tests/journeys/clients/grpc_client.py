@@ -157,6 +157,23 @@ class Client:
         asked.put(None)
         tell("heard", call, answers)
 
+    def listen(self) -> None:
+        """Wait for the server to speak first, answer it twice, and end the call."""
+        asked: SimpleQueue[bytes | None] = SimpleQueue()
+        call = self._channel.stream_stream("/test.Test/Greet")(
+            iter(asked.get, None), timeout=_LONG_S
+        )
+        answers: list[bytes] = []
+        with contextlib.suppress(grpc.RpcError):  # the call tells
+            for _ in range(2):
+                answers.append(next(call))
+                asked.put(b"after " + answers[-1])
+            answers.append(next(call))
+            asked.put(None)
+            answers += call
+        asked.put(None)
+        tell("greeted", call, answers)
+
 
 def main() -> None:
     """Make every call."""
@@ -181,6 +198,7 @@ def main() -> None:
         client.break_off()
         client.talk(b"goodbye" if how != "another-word" else b"farewell")
         client.hear()
+        client.listen()
         client.parallel(PAYLOADS if how != "another-order" else PAYLOADS[::-1])
         client.unary("deadline", "Slow", b"x", timeout=DEADLINE_S)
         client.leave()
