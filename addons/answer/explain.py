@@ -81,7 +81,12 @@ def explain(playback: PlaybackState, pending: PendingExchange, request: Request)
     if unfinished is not None:
         text = UNKNOWN_OUTCOME.format(unfinished)
         return made(DivergenceKind.UNEXPECTED, nearest_seq=unfinished, text=text)
-    near = _find_pattern(playback, pending) or find_nearest(playback, request)
+    pattern = _find_pattern(playback, pending)
+    near = pattern
+    if pattern is None or playback.cursor.served(pattern[0]):
+        near = find_nearest(playback, request)
+        if pattern is not None and (near is None or _endpoint(near[1]) != _endpoint(pattern[1])):
+            near = pattern
     if near is not None and near[1].method == request.method:
         return _changed(playback, pending, request, *near)
     # Another method is another deed, however much alike they look; told is one at the same place.
@@ -93,12 +98,16 @@ def explain(playback: PlaybackState, pending: PendingExchange, request: Request)
 
 
 def _find_pattern(playback: PlaybackState, pending: PendingExchange) -> tuple[Seq, Request] | None:
-    """Find the recorded request after whose answer a stub was made: it was served or not, and it is what was meant."""
+    """Find the recorded request after whose answer a stub was made: what was meant, unless it was served."""
     if pending.lookup.made is None:
         return None
     seq = pending.lookup.made.after[0]
     exchange = playback.read_recorded(seq)
     return (seq, exchange.request) if exchange is not None else None
+
+
+def _endpoint(request: Request) -> tuple[str, str]:
+    return request.method, request.url.partition("?")[0]
 
 
 def find_nearest(playback: PlaybackState, request: Request) -> tuple[Seq, Request] | None:

@@ -155,3 +155,13 @@ async def test_a_stub_is_judged_again_as_it_was(tmp_path: Path) -> None:
     for name, by in (("tape@1", False), ("tape@2", True)):
         verdicts = [row.after.verdict for row in found[name, by].changed]
         assert verdicts == ["stubbed" if by else "refused"] * 2
+
+
+async def test_the_nearest_of_a_changed_effect_is_one_that_was_not_served(tmp_path: Path) -> None:
+    """The first was asked for as it was recorded, so it is the second that is another one now."""
+    async with recorded(tmp_path / "store", [PAID, OTHER]) as story:
+        await story.play([PAID, pay("ch_9", 7)])
+        receipt = await story.end()
+    assert receipt.root is not None
+    assert receipt.root["nearest_seq"] == 2
+    assert [one["seq"] for one in receipt.to_json()["unused"]] == [2]
