@@ -67,7 +67,7 @@ from ..headers.shipped_lists import HOSTS_OF_MEMBERS, NEW_CONDITIONS
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.header_places import is_marked, mark_header_places
-from ..redaction.places import SECRET, is_credential, kind_of_header, query_kind
+from ..redaction.places import SECRET, is_account, kind_of_header, query_kind
 from . import graphql
 from . import masks as patterns
 from .block_names import find_block_names, without_block_names
@@ -85,7 +85,7 @@ from .multipart_delimiters import BOUNDARY, is_plain_boundary, replace_delimiter
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 16
+CANONICAL_VERSION = 17
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""
@@ -112,7 +112,7 @@ _LINKED_BYTES = 12
 _LINKED = b"linked\x7fvalue"
 """Stands in a body for such an id; no document holds DEL in a text of its own."""
 _NONE: frozenset[str] = frozenset()
-SHIPPED_FIELDS = FieldRules(credential=kind_of_header, named=is_override, account=is_credential)
+SHIPPED_FIELDS = FieldRules(credential=kind_of_header, named=is_override, account=is_account)
 """What each header field is without a configuration."""
 
 _SIGNED = ("X-Amz-Date", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token")
@@ -136,9 +136,11 @@ DEFAULT_IGNORE: tuple[IgnoreRule, ...] = (
     IgnoreRule(parse_match("POST *://*.posthog.com/flags*"), json=("$.sentAt",)),
     IgnoreRule(parse_match("POST *://*.posthog.com/decide*"), json=("$.sentAt",)),
     # Signatures in a URL, and the dates they are made with.
-    IgnoreRule(parse_match("*://*"), query=(*_SIGNED, *map(str.lower, _SIGNED))),
+    IgnoreRule(parse_match("*://*/*?*X-Amz-Signature=*"), query=_SIGNED),
+    IgnoreRule(parse_match("*://*/*?*x-amz-signature=*"), query=tuple(map(str.lower, _SIGNED))),
     IgnoreRule(
-        parse_match("*://*"), query=("X-Goog-Date", "X-Goog-Signature", "X-Goog-Credential")
+        parse_match("*://*/*?*X-Goog-Signature=*"),
+        query=("X-Goog-Date", "X-Goog-Signature", "X-Goog-Credential"),
     ),
     IgnoreRule(parse_match("*://*.amazonaws.com"), query=_SIGNED_V2),
     # At any other host that speaks S3, by the key that is named beside.

@@ -290,6 +290,7 @@ OPEN_PARAMETERS = frozenset(
 """Parameters of these that are no secret, and say what is asked of whom."""
 
 _WHITE = re.compile(rb"\s")
+_AWS_ID = re.compile(rb"A(?:KIA|SIA|IDA|ROA)[A-Z2-7]{16}")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _WORD = re.compile(rb"[a-z]+|[A-Z][a-z]*|[A-Z]+")
@@ -356,6 +357,14 @@ def is_credential(value: bytes, least: int = _MIN_TOKEN) -> bool:
         and not _WHITE.search(value)
         and bool(_DIGIT.search(value) and _LETTER.search(value))
     )
+
+
+def is_account(value: bytes) -> bool:
+    """Say whether a value in a place of credentials is somebody's, and no word for all, as `dummy` is.
+
+    An access key id of AWS is in base32: one in twenty-eight has no digit. Source: AWS's IAM identifiers.
+    """
+    return is_credential(value) or _AWS_ID.fullmatch(value) is not None
 
 
 def is_findable(value: bytes, least: int = MIN_FOUND) -> bool:
