@@ -28,7 +28,8 @@ header fields that count (`header_places.py`); version 13 has what the profile o
 version 14 has marks in the place of user and password of a URL in a field, of credentials among subprotocols of a WebSocket, and of
 the hash of what was not searched; version 15 has as effects what only a path called a model call or telemetry; version 16 has broken
 percent-encodings as they were written, the ids of a JSON-RPC batch in which two calls have one, and realm, algorithm and quality of
-protection of HTTP Digest.
+protection of HTTP Digest; version 17 has the date in a URL that nobody has signed, and not what google-cloud-storage draws for each
+call of a batch.
 
 Source: what 57 real clients send twice for the same task. RFC 3986 section 6.2.2 for URLs, RFC 9110
 section 8.3 for content types, RFC 2046 section 5.1 for multipart, the URL Standard section 5 for forms.

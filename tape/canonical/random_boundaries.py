@@ -1,4 +1,4 @@
-"""Random markers inside bodies: boundaries of nested multipart bodies, signatures of the chunks of an upload.
+"""Random markers inside bodies: boundaries of nested multipart bodies, signatures of the chunks of an upload, ids of batched calls.
 
 Pure. What does not read as it should stays as it is, and counts.
 
@@ -19,8 +19,15 @@ _LINE_END = re.compile(rb"[ \t]*\r?\n")
 _BLANK = re.compile(rb"\A\r?\n|\r?\n\r?\n")
 _TYPE = re.compile(rb"^content-type:((?:[^\r\n]|\r?\n[ \t])*)", re.IGNORECASE | re.MULTILINE)
 _MAYBE = re.compile(
-    rb"^content-type:\s*(?:multipart/|message/rfc822)", re.IGNORECASE | re.MULTILINE
+    rb"^content-type:\s*(?:multipart/|message/rfc822|application/http)",
+    re.IGNORECASE | re.MULTILINE,
 )
+
+_DRAWN = re.compile(
+    rb"^(x-goog-api-client:[^\r\n]*\bgccl-invocation-id/|x-goog-gcs-idempotency-token:[ ]*)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Header fields in the parts of a batch that google-cloud-storage draws for each call; they are noise or linked outside of a body."""
 
 Boundary = Callable[[bytes], tuple[bytes, bytes]]
 """Gives the media type of a `content-type` and the boundary in it, or nothing."""
@@ -60,6 +67,11 @@ def _part(part: bytes, boundary: Boundary, depth: int) -> bytes:
     if media == b"message/rfc822":
         # A letter: its own head stands where a part's would.
         return head + _part(content, boundary, depth + 1)
+    if media == b"application/http":
+        # A whole request, as in the batches of Google's APIs.
+        ends = _BLANK.search(content)
+        at = ends.end() if ends is not None else len(content)
+        return head + _DRAWN.sub(rb"\1", content[:at]) + content[at:]
     if not inner or not media.startswith(b"multipart/") or inner not in found[1]:
         return part
     mark = b"%b%d" % (INNER, depth)

@@ -85,6 +85,24 @@ TEXT
     return ask(body, b"multipart/related; boundary=" + outer.encode())
 
 
+def batch(digit: str, name: str = "x1", at: str = "x-goog-api-client") -> Request:
+    """Give a batch of google-cloud-storage: whole requests, each with an id that was drawn."""
+    drawn = f"{digit * 8}-0000-4000-8000-{digit * 12}"
+    lines = f"""--b{digit}
+Content-Type: application/http
+MIME-Version: 1.0
+
+DELETE /storage/v1/b/bkt/o/{name}?prettyPrint=false HTTP/1.1
+Accept: application/json
+{at}: gl-python/3.13 gccl-invocation-id/{drawn}
+x-goog-gcs-idempotency-token: {drawn}
+
+--b{digit}--
+"""
+    body = lines.replace("\n", "\r\n").encode()
+    return ask(body, f'multipart/mixed; boundary="b{digit}"'.encode())
+
+
 def upload(digit: str, *chunks: bytes) -> Request:
     """Give an upload whose chunks are signed."""
     signature = b";chunk-signature=" + digit.encode() * 64
@@ -102,6 +120,7 @@ SAME = [
     (ask(target="/v1/x?b=2&a=2&a=1&b=1"), ask(target="/v1/x?a=2&b=2&b=1&a=1")),
     (ask(target="/x?"), ask(target="/x")),
     (letter("o1", "i1", "d1"), letter("o2", "i2", "d2")),
+    (batch("1"), batch("2")),
     (upload("a"), upload("b")),
     (ask(target="/v1/%7ex?a=%41%2f"), ask(target="/v1/~x?a=A%2F")),
     (ask(target="/v1/x?"), ask(target="/v1/x")),
@@ -200,6 +219,8 @@ DIFFERENT = [
     (ask(target="/x?a&a="), ask(target="/x?a=&a")),
     (ask(content_type=b'a/b; p="a;q=b"'), ask(content_type=b"a/b; p=a; q=b")),
     (ask(content_type=b'a/b; p="a\\";q=b"'), ask(content_type=b'a/b; p="a"; q=b')),
+    (batch("1"), batch("1", "x2")),
+    (batch("1", at="x-note"), batch("2", at="x-note")),
     (letter("o", "i", "d"), letter("o", "i", "d", b"other")),
     # Declared nowhere, so content
     (letter("o", "i", "d", b"--x\r\n"), letter("o", "i", "d", b"--y\r\n")),
