@@ -114,6 +114,15 @@ def _reads_langfuse(_request: HttpRequest, body: bytes) -> bool:
 _read_members = msgspec.json.Decoder(dict[str, Any]).decode
 _HEADS = frozenset(("event_id", "sent_at", "dsn", "sdk"))
 """Members of an envelope's head, of which one is there."""
+_ITEMS = frozenset(
+    (
+        *("event", "transaction", "attachment", "session", "sessions", "client_report", "check_in"),
+        *("user_report", "feedback", "replay_event", "replay_recording", "replay_video"),
+        *("profile", "profile_chunk", "span", "log", "otel_log", "trace_metric", "statsd"),
+        *("metric_meta", "raw_security", "nel", "form_data", "unreal_report"),
+    )
+)
+"""What the first item of an envelope may be. Source: Sentry's "Envelope Items"."""
 _EVENT = frozenset(("platform", "exception", "level", "logger", "sdk"))
 """Members of an event beside its id, of which one is there."""
 
@@ -121,9 +130,10 @@ _EVENT = frozenset(("platform", "exception", "level", "logger", "sdk"))
 def _reads_envelope(_request: HttpRequest, body: bytes) -> bool:
     head, _, rest = body.partition(b"\n")
     item = rest.partition(b"\n")[0]
-    return not _HEADS.isdisjoint(_read_members(head)) and isinstance(
-        _read_members(item).get("type"), str
-    )
+    if _HEADS.isdisjoint(_read_members(head)):
+        return False
+    kind = _read_members(item).get("type")
+    return isinstance(kind, str) and kind in _ITEMS
 
 
 def _reads_event(_request: HttpRequest, body: bytes) -> bool:

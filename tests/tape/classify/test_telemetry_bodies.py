@@ -81,6 +81,8 @@ DEEDS = [
     post("/api/public/ingestion", {"batch": [{"id": "1"}]}),
     post("/api/public/ingestion", {"batch": [INGESTED], "order": 7}),
     post("/api/4/envelope/", {"to": "somebody", "subject": "x"}),
+    post("/api/4/envelope/", b'{"event_id":"x"}\n{"type":"payment"}\n{"amount":1}\n'),
+    post("/api/4/envelope/", b'{"event_id":"x"}\n{"type":["event"]}\n{}\n'),
     post("/api/4/envelope/", b'{"sdk":{}}\n{"signer":"x"}'),
     post("/api/4/store/", {"item": 7}),
     post("/api/4/store/", {"event_id": "1", "tickets": 2}),
