@@ -5,7 +5,7 @@ heads of the files. Expansion is deterministic: the same seed and the same case 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -150,19 +150,47 @@ def hostile(case: Mapping[str, Any], seed: str = SEED, size: int | None = None) 
             middle = rng.randbytes(room)
         case {"drawn": str(kind)} if kind in CLASSES:
             middle = "".join(rng.choices(CLASSES[kind], k=room)).encode()
+        case {"formats": str(part)} if part in PARTS:
+            middle = _of_formats(part, rng, room)
         case {"halves": True}:
             middle = _cycled([value[:12] for value in learned(case, seed)], room)
         case {"learned-values": True}:
             middle = _cycled(learned(case, seed), room)
         case _:
             raise BadRecipe(
-                f"{case['id']}: neither repeat, fresh, drawn, halves nor learned-values"
+                f"{case['id']}: neither repeat, fresh, drawn, formats, halves nor learned-values"
             )
     for _ in range(int(case.get("escaped", 0))):
         middle = json.dumps(middle.decode("latin-1")).encode()
     if len(middle) < room:
         raise BadRecipe(f"{case['id']}: {len(middle)} bytes of {room}")
     return begin + middle[:room] + end
+
+
+PARTS: dict[str, Callable[[str], str]] = {
+    "whole": lambda key: key + " ",
+    "cut": lambda key: key[:-1] + " ",
+    "beginnings": lambda key: key[:24] + " ",
+    "joined": lambda key: key[:24],
+}
+"""What is taken of each key for a text that is made of the keys of all formats."""
+
+
+def _of_formats(part: str, rng: Random, room: int) -> bytes:
+    """Draw keys of all formats, one behind the other, until there are enough bytes."""
+    drawn = [
+        one["value"]
+        for case in read("formats")["cases"]
+        if case["kind"] == "by format"
+        for one in recipes(case)
+        if isinstance(one.get("value"), str)
+    ]
+    made: list[str] = []
+    size = 0
+    while size < room:
+        made += [PARTS[part](once(recipe, rng)) for recipe in drawn]
+        size = sum(map(len, made))
+    return "".join(made).encode()
 
 
 def _cycled(units: Sequence[str], room: int) -> bytes:

@@ -34,7 +34,7 @@ LEAST = {
     "benign": 120,
     "matching": 60,
     "placeholders": 60,
-    "hostile": 50,
+    "hostile": 130,
 }
 HEADS = ("header", "trailer", "query", "path", "userinfo", "absolute", "reason-phrase")
 KEYS = {
@@ -45,7 +45,7 @@ KEYS = {
     "benign": "id value plain shape place text build side meaningful changed written doubt reason",
     "matching": "id kind values both recorded present store expected matched place reports config hostile doubt reason",
     "placeholders": "id kind value text type wrap place gets code needs original declared config doubt reason",
-    "hostile": "id bytes repeat fresh drawn halves learned-values begin end escaped learned pii reason",
+    "hostile": "id bytes kind repeat fresh drawn formats halves learned-values begin end escaped learned pii reason",
 }
 
 
