@@ -36,16 +36,21 @@ _MOST_SEARCHED = 64 * 1024
 """Bytes of a credential; what is longer is a document."""
 _OUTER = re.compile(rb"%[0-9A-Fa-f]{2}|([A-Za-z0-9._/+-]+(?:={1,2}(?![A-Za-z0-9=]))?)")
 """What is between signs that are in no token, written plainly or as percent-encodings. `=` at the end may be padding of base64."""
+_IN_OUTER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+-"
 _INNER = (
-    re.compile(rb"([^.]+)"),
-    re.compile(rb"([^/]+)"),
-    re.compile(rb"([^+]+)"),
-    re.compile(
-        rb"((?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])|[^_-]+)"
+    (b".", re.compile(rb"([^.]+)")),
+    (b"/", re.compile(rb"([^/]+)")),
+    (b"+", re.compile(rb"([^+]+)")),
+    (
+        b"_-",
+        re.compile(
+            rb"((?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])|[^_-]+)"
+        ),
     ),
 )
-"""What is between signs that may be in a token, those that are in few of them first; a UUID is one."""
-_SIGNS = (_OUTER, *_INNER)
+"""Signs that may be in a token, those that are in few of them first, and what is between them; a UUID is one."""
+_UUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_UUID_SIZE = 36
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _WHOLE = re.compile(
@@ -109,14 +114,25 @@ def find_tokens(value: bytes) -> tuple[tuple[int, int], ...]:
 
     The same for a credential and for its placeholder.
     """
-    if not _LEAST_TOKEN < len(value) <= _MOST_SEARCHED or _WHOLE.match(value):
+    if not _LEAST_TOKEN < len(value) <= _MOST_SEARCHED or value.isalnum():
         return ()
-    for sign in _SIGNS:
-        found = [one.span(1) for one in sign.finditer(value) if one[1]]
+    if _WHOLE.match(value) or (len(value) == _UUID_SIZE and _UUID.fullmatch(value)):
+        return ()
+    for between in _list_ways(value):
+        found = [one.span(1) for one in between.finditer(value) if one[1]]
         if found and found[0] != (0, len(value)):
             spans = [(start, end) for start, end in found if _is_token(value[start:end])]
             return tuple(spans[:_MOST_TOKENS])
     return ()
+
+
+def _list_ways(value: bytes) -> Iterator[re.Pattern[bytes]]:
+    """Give what finds the tokens between signs, for the signs that a value has: between others is all of it."""
+    if value.translate(None, _IN_OUTER):
+        yield _OUTER
+    for signs, between in _INNER:
+        if value.translate(None, signs) != value:
+            yield between
 
 
 def _is_token(piece: bytes) -> bool:
@@ -130,11 +146,12 @@ def list_tokens(value: bytes) -> Iterator[tuple[int, bytes]]:
         yield from ((start + at, token) for at, token in list_tokens(value[start:end]))
 
 
-def has_form_of(value: bytes, made: bytes) -> bool:
-    """Say whether tokens are found in a placeholder where they are in its value, and in what it is itself a part of."""
-    return _is_token(value) == _is_token(made) and [
-        (at, len(one)) for at, one in list_tokens(value)
-    ] == [(at, len(one)) for at, one in list_tokens(made)]
+def form_of(value: bytes) -> tuple[bool, list[tuple[int, int]]]:
+    """Say whether a credential is a token in what it is a part of, and where tokens are in it.
+
+    Its placeholder has the same form, so that they are found again.
+    """
+    return _is_token(value), [(at, len(one)) for at, one in list_tokens(value)]
 
 
 def write_tokens(value: bytes, make: Callable[[bytes], bytes]) -> bytes:

@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache, wraps
+from inspect import unwrap
 from itertools import combinations
 
 import ahocorasick_rs
@@ -117,9 +118,10 @@ _PLACEHOLDERS = ahocorasick_rs.BytesAhoCorasick(
     ]
 )
 """What people write in the place of a secret, in small letters."""
-_MUCH_REPEATED = re.compile(
-    rb"(.)\1{5}|(.)\2{4}.*(.)\3{4}|(.)\4{3}.*(.)\5{3}.*(.)\6{3}|^<[a-z]", re.IGNORECASE | re.DOTALL
-)
+_REPEATED = re.compile(rb"(.)\1{3,}", re.DOTALL)
+_TO_BE_FILLED = re.compile(rb"<[a-z]", re.IGNORECASE)
+_MUCH_REPEATED = ((6, 1), (5, 2), (4, 3))
+"""From what length on so many runs of one character are no chance."""
 _UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _PREFIXED_KEY = re.compile(rb"0x(?![0-9a-fA-F]{40}\Z)[0-9a-fA-F]{32,}")
@@ -193,13 +195,25 @@ def _remembered(test: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
     return judge
 
 
+def not_remembered(test: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+    """Give a test that remembers no verdict: of what is asked once, the verdict would have others forgotten."""
+    plain = unwrap(test)
+    return lambda value: plain(value[:_MOST_READ])
+
+
 @_remembered
 def is_placeholder(value: bytes) -> bool:
     """Say whether somebody wrote a value in the place of a secret, as an example or to be filled in."""
     if _PLACEHOLDERS.find_matches_as_indexes(value.lower()):
         return True
-    repeated = value[:1] == b"<" or b"\0\0\0" in _compare_neighbours(value)
-    return repeated and _MUCH_REPEATED.search(value) is not None
+    if _TO_BE_FILLED.match(value):
+        return True
+    return b"\0\0\0" in _compare_neighbours(value) and _is_much_repeated(value)
+
+
+def _is_much_repeated(value: bytes) -> bool:
+    runs = [len(run[0]) for run in _REPEATED.finditer(value.lower())]
+    return any(sum(run >= size for run in runs) >= count for size, count in _MUCH_REPEATED)
 
 
 def _compare_neighbours(value: bytes) -> bytes:

@@ -27,7 +27,7 @@ from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
 from .finding.context import Context, Found
-from .finding.finder import Finding, apart, finder
+from .finding.finder import Finding, apart, finder, most_looks
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .finding.personal import PersonalData
@@ -159,7 +159,11 @@ class Search:
         context = Context(
             data, kind.final, kind.answer, self._fields, self._kept, self._kept_formats
         )
-        finding = self._finder.confirm(context, looked)
+        escaped = looked is not None and looked.escaped
+        coloured = coloured or (looked is not None and looked.coloured)
+        most = most_looks(len(data))
+        again = escaped or coloured or kind.form or kind.stream or kind.lines
+        finding = self._finder.confirm(context, looked, most * 7 // 8 if again else most)
         founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:
             founds = founds + self._form(data)
@@ -168,7 +172,6 @@ class Search:
         founds = founds + self._find_configured(context)
         if founds or finding.runs:
             self._take_all(data, finding._replace(found=founds), edits)
-        escaped = looked is not None and looked.escaped
         until = min(finding.searched, _escaped_until(data)) if escaped else finding.searched
         whole, data = data, data[:until] if until < len(data) else data
         context = context._replace(data=data)
@@ -177,20 +180,27 @@ class Search:
         views = _windows(spaced) if escaped else []
         if spaced is not data and spaced != data:
             views.append(_View(spaced, lambda: [(0, 0, len(spaced))]))
-        if coloured or (looked is not None and looked.coloured):
+        if coloured:
             views.append(_without_colours(data))
+        searched = len(data)
+        most -= finding.spent
         if views:
             clean_views = self._are_clean(views)
             if not clean_views or not context.final:
-                self._find_in_views(data, views, context, edits, cut_only=clean_views)
+                until, spent = self._find_in_views(
+                    data, views, context, edits, most, cut_only=clean_views
+                )
+                searched, most = min(searched, until), most - spent
         if kind.stream or kind.lines:
-            views += self._find_spelled(data, context, edits, events=kind.stream)
-        searched = len(data)
+            spelled, until = self._find_spelled(data, context, edits, most, events=kind.stream)
+            views += spelled
+            searched = min(searched, until)
         if self._learned:
             known_clean = clean is not None and clean is self._learned.values
-            searched = self._find_learned(
+            until = self._find_learned(
                 data, views, edits, final=kind.final, known_clean=known_clean
             )
+            searched = min(searched, until)
         if searched < len(whole):
             edits.append(self._leave_out(whole, searched, edits))
         return self._apply(whole, edits) if edits else None
@@ -236,37 +246,64 @@ class Search:
         views: list["_View"],
         context: Context,
         edits: list[_Edit],
+        most: int,
         *,
         cut_only: bool,
-    ) -> None:
-        """Find what is written with escapes.
+    ) -> tuple[int, int]:
+        """Find what is written with escapes; give how much of the text was searched, and what was spent.
 
-        cut_only: whether no view has any place, so that only its end is looked at.
+        most: looks that may be spent. cut_only: whether no view has any place, so that only its end is looked at.
         """
         document = self._is_document(data)
+        done = [] if cut_only else _list_done(data, edits)
+        spent, searched = 0, len(data)
         for view in views:
             inner = context._replace(data=view.data, document=document)
             if cut_only:
                 places = self._finder.find_cut(inner)
             else:
-                places = self._finder.find(inner).found + self._find_configured(inner)
+                finding = self._look_again(view, inner, most - spent, done)
+                spent += finding.spent
+                if finding.searched < len(view.data):
+                    searched = min(searched, view.place(finding.searched))
+                places = finding.found + self._find_configured(inner)
             for found in places:
                 spread = view.spread(found.start, found.end)
                 start, end = spread[0][0], spread[-1][1]
                 self._take(data, found._replace(start=start, end=end), edits)
+        return searched, spent
+
+    def _look_again(
+        self, view: "_View", context: Context, most: int, done: list[tuple[int, int]]
+    ) -> Finding:
+        """Find the secrets of a text as it is read another way.
+
+        done: what was found in it as it is.
+        """
+        looked = self._finder.look(view.data)
+        skipped = view.within(done) if looked is not None and looked.places and done else ()
+        return self._finder.confirm(context, looked, most, skipped)
 
     def _find_spelled(
-        self, data: bytes, context: Context, edits: list[_Edit], *, events: bool
-    ) -> list["_View"]:
-        """Find what a stream says piece by piece; give what it says."""
+        self, data: bytes, context: Context, edits: list[_Edit], most: int, *, events: bool
+    ) -> tuple[list["_View"], int]:
+        """Find what a stream says piece by piece; give what it says, and how much of the stream was searched.
+
+        most: looks that may be spent.
+        """
+        searched = len(data)
         views = _spelled(data, events=events)
         if not views or (context.final and self._are_clean(views)):
-            return views
+            return views, searched
         for view in views:
             joined = context._replace(data=view.data, document=True)
-            for found in self._finder.find(joined).found + self._find_personal(view.data):
+            finding = self._finder.confirm(joined, self._finder.look(view.data), most)
+            most -= finding.spent
+            if finding.searched < len(view.data):
+                searched = min(searched, view.place(finding.searched))
+            for found in finding.found + self._find_personal(view.data):
                 self._spread(view, data, found, edits)
-        return views
+        return views, searched
 
     def _leave_out(self, data: bytes, at: int, edits: list[_Edit]) -> _Edit:
         """Replace what was not searched: nobody knows what it has."""
@@ -437,14 +474,34 @@ class _View:
         self._starts: list[int] = []
         self._offset = offset
 
+    def place(self, at: int) -> int:
+        """Give where a character of the text is written."""
+        return self.spread(at, at + 1)[0][0]
+
+    def within(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Give what is written in some places, which are in order, by the positions in the text."""
+        self._make()
+        raws = [piece[1] + self._offset for piece in self._pieces]
+        found: list[tuple[int, int]] = []
+        for start, end in places:
+            at, last = bisect_right(raws, start) - 1, bisect_right(raws, end - 1) - 1
+            if at >= 0:
+                first = self._starts[at] + min(start - raws[at], self._pieces[at][2])
+                size = min(end - raws[last], self._pieces[last][2])
+                found.append((first, self._starts[last] + size))
+        return found
+
+    def _make(self) -> None:
+        if not self._pieces:
+            self._pieces = self._made()
+            self._starts = [piece[0] for piece in self._pieces]
+
     def spread(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Give the places that a part of the text stands in: begin, end, and how many characters it holds.
 
         Places beside each other are one.
         """
-        if not self._pieces:
-            self._pieces = self._made()
-            self._starts = [piece[0] for piece in self._pieces]
+        self._make()
         found: list[tuple[int, int, int]] = []
         at = bisect_right(self._starts, start) - 1
         while start < end:
@@ -466,6 +523,16 @@ class _View:
                 (first + self._offset, last + self._offset, count) for first, last, count in found
             ]
         return found
+
+
+_ESCAPES = (b"%", b"\\", b"\x1b", b"+")
+"""What begins an escape."""
+
+
+def _list_done(data: bytes, edits: list[_Edit]) -> list[tuple[int, int]]:
+    """Give the places in a text that are replaced, in order, but for those that an escape follows: they may go on behind it."""
+    places = sorted((edit.start, edit.end) for edit in edits)
+    return [(start, end) for start, end in places if not data.startswith(_ESCAPES, end)]
 
 
 def _together(views: list[_View]) -> bytes:
@@ -531,6 +598,10 @@ def _windows(data: bytes) -> list[_View]:
 
 def _without_colours(data: bytes) -> _View:
     """Give a text without what colours it in a terminal."""
+    return _View(_COLOUR.sub(b"", data), partial(_between_colours, data))
+
+
+def _between_colours(data: bytes) -> _Pieces:
     pieces: _Pieces = []
     size = at = 0
     for found in _COLOUR.finditer(data):
@@ -540,7 +611,7 @@ def _without_colours(data: bytes) -> _View:
         at = found.end()
     if at < len(data):
         pieces.append((size, at, len(data) - at))
-    return _View(_COLOUR.sub(b"", data), lambda: pieces)
+    return pieces
 
 
 def _unescaped(data: bytes, offset: int = 0) -> _View:

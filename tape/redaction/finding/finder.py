@@ -1,11 +1,12 @@
 """The search of one text: heads at once, then each place in order, going on behind what was found.
 
-Bounded: a text has so many places (`heads.most_places`) and so many values that are judged. Whatever is behind the last of them is
-reported as not searched, so that nobody keeps it. Both bounds depend on the text alone: the same text always has the same rest.
+Bounded: a text has so many places (`heads.most_places`), and so many looks may be spent on them, in all the ways that the text is read.
+Whatever is behind the last of them is reported as not searched, so that nobody keeps it. Both bounds depend on the text alone: the same
+text always has the same rest.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -27,8 +28,6 @@ _JUDGED = 4
 """What a value costs that is judged, and each 64 bytes of one."""
 _FOUND = 5
 """What a value costs that is found again, without judging; one that was judged costs little more."""
-_FREE = 8
-"""Items of one list that cost no more than its place."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
@@ -50,6 +49,8 @@ class Finding(NamedTuple):
     runs: list[Run]
     searched: int
     """Bytes that were searched."""
+    spent: int = 0
+    """Looks that were spent."""
 
 
 class Looked(NamedTuple):
@@ -105,6 +106,7 @@ class Finder:
         kept: heads that another process has compiled.
         """
         self._heads(kept)
+        self._reversed_set(kept)
 
     def look(self, data: bytes) -> Looked | None:
         """Find where secrets may be, and whether a text has escapes; most have neither: then it is None."""
@@ -135,49 +137,72 @@ class Finder:
             places, searched = places[:most], places[most][0]
         return looked._replace(places=places, searched=searched)
 
-    def _reversed_set(self) -> HeadSet:
+    def _reversed_set(self, kept: KeptSets | None = None) -> HeadSet:
         found = self._second
         if found is None:
-            found = self._second = self._engine([names.REVERSED_HEAD])
+            heads = [names.REVERSED_HEAD]
+            found = self._engine(heads) if kept is None else self._engine(heads, kept)
+            self._second = found
         return found
 
     def find(self, context: Context) -> Finding:
         """Find the secrets of a text, in order; none of them overlap."""
         return self.confirm(context, self.look(context.data))
 
-    def confirm(self, context: Context, looked: Looked | None) -> Finding:
-        """Find the secrets of a text, in order, where `look` found that they may be; none of them overlap."""
+    def confirm(
+        self,
+        context: Context,
+        looked: Looked | None,
+        most: int | None = None,
+        done: Sequence[tuple[int, int]] = (),
+    ) -> Finding:
+        """Find the secrets of a text, in order, where `look` found that they may be; none of them overlap.
+
+        most: looks that may be spent; by default as many as a text of its size has.
+        done: parts of the text, in order, in which nobody has to look again.
+        """
         searched = len(context.data)
+        if most is None:
+            most = most_looks(searched)
         found: list[Found] = []
         runs: list[Run] = []
+        spent = 0
         if looked is not None:
             searched = looked.searched
             if looked.places:
-                searched = min(searched, self._confirm(context, looked.places, found, runs))
+                places = _outside(looked.places, done) if done else looked.places
+                until, spent = self._confirm(context, places, found, runs, most)
+                searched = min(searched, until)
         if not context.final:
             found += self.find_cut(context)
-        return Finding(apart(found), runs, searched)
+        return Finding(apart(found), runs, searched, spent)
 
     def _confirm(
-        self, context: Context, hits: list[tuple[int, int]], found: list[Found], runs: list[Run]
-    ) -> int:
-        """Look at each place; give how much of the text was looked at."""
+        self,
+        context: Context,
+        hits: list[tuple[int, int]],
+        found: list[Found],
+        runs: list[Run],
+        most: int,
+    ) -> tuple[int, int]:
+        """Look at each place; give how much of the text was looked at, and what was spent."""
         strings, keys = Strings(context.data, context.document), Keys()
         behind = run = looked = 0
         size = len(context.data) // BYTES_A_LOOK
-        most = size + (MOST_LOOKS if len(hits) <= MANY_PLACES + size else FEW_LOOKS)
+        if len(hits) > MANY_PLACES + size:
+            most = min(most, FEW_LOOKS + size)
         named, words = self._named, self._coded
         for end, which in hits:
             if end <= behind:
                 continue
             if which < named:
                 one: Found | list[Found] | None = self._formats.confirm(context, which, end, keys)
-                looked, keys.looked = looked + _JUDGED * keys.looked, 0
+                looked, keys.looked = looked + 1 + _JUDGED * keys.looked, 0
                 if looked > most:
-                    return max(behind, end - 64)
+                    return max(behind, end - 64), looked
             elif which < words:
                 if looked > most:
-                    return max(behind, end - 64)
+                    return max(behind, end - 64), looked
                 strings.judged = which > named + 1
                 one = names.NAMED[which - named][1](context, end, strings)
                 looked, keys.looked = looked + _JUDGED * keys.looked, 0
@@ -187,13 +212,18 @@ class Finder:
             else:
                 looked += _JUDGED
                 if looked > most:
-                    return max(behind, end - 64)
-                run = self._decode(context, end, self._words[which - words], runs)
+                    return max(behind, end - 64), looked
+                run, spent = self._decode(
+                    context, end, self._words[which - words], runs, most - looked
+                )
+                looked += spent
+                if looked > most:
+                    return max(behind, run), looked
                 continue
             if isinstance(one, list):
                 found += [each._replace(kind=SECRET) for each in one]
                 behind = max([behind, *(each.end for each in one)])
-                looked += _FOUND * max(0, len(one) - _FREE)
+                looked += (_JUDGED + _FOUND) * (len(one) - 1)
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 same = one.declared or one.kind == SECRET
@@ -205,18 +235,26 @@ class Finder:
                 if which >= named and keys.looked != judged:
                     looked += _long_cost(context.data[one.start : one.end])
                 behind = max(behind, one.end) if which >= named else behind
-        return len(context.data)
+        return len(context.data), looked
 
-    def _decode(self, context: Context, end: int, word: coded.Word, runs: list[Run]) -> int:
-        """Look into a run of base64; give where it ends."""
+    def _decode(
+        self, context: Context, end: int, word: coded.Word, runs: list[Run], most: int
+    ) -> tuple[int, int]:
+        """Look into a run of base64; give where it ends, and what was spent on it; where it begins if that is too much.
+
+        most: looks that may be spent.
+        """
         run = coded.decode(context.data, end, word)
         if run is None:
-            return end - 1  # another word may end there, too
+            return end - 1, 0  # another word may end there, too
         inner = context._replace(data=run.plain, final=True, inner=True, document=None)
-        found = self.find(inner).found
-        if found:
-            runs.append(Run(run, found))
-        return run.end
+        finding = self.confirm(inner, self.look(run.plain), most)
+        spent = finding.spent + len(run.plain) // BYTES_A_LOOK
+        if finding.searched < len(run.plain) or spent > most:
+            return run.start, most + 1
+        if finding.found:
+            runs.append(Run(run, finding.found))
+        return run.end, spent
 
     def find_cut(self, context: Context) -> list[Found]:
         """Find what may be the beginning of a secret where a text was cut."""
@@ -236,6 +274,25 @@ class Finder:
         if member and place and place.declared and not is_placeholder(member[3]):
             return [Found(member.start(3), len(data), place.kind, learn=False, declared=True)]
         return []
+
+
+def most_looks(size: int) -> int:
+    """Give what may be spent on the places of a text of some size."""
+    return MOST_LOOKS + size // BYTES_A_LOOK
+
+
+def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Give the places that do not end inside of some parts of a text; all are in order."""
+    found: list[tuple[int, int]] = []
+    parts = iter(done)
+    start, stop = next(parts)
+    for hit in hits:
+        end = hit[0]
+        while stop < end and (part := next(parts, None)) is not None:
+            start, stop = part
+        if not start < end <= stop:
+            found.append(hit)
+    return found
 
 
 def _long_cost(value: bytes) -> int:

@@ -15,6 +15,8 @@ BYTES_A_LOOK = 64
 """A long value counts as several: it is judged and replaced byte by byte."""
 _MOST_HEAD = 16
 _LONGEST_KEY = 17 * 1024
+_COST_OF_KEY = 32
+"""What a private key costs, as so many values that are judged: to make another one like it takes up to a millisecond."""
 _KEY_CHARS = re.compile(rb"[A-Za-z0-9+/=]{16,}")
 _KEY_RUN = re.compile(rb"(?:\\+[nrt]|[\s\"'+>|]|[A-Za-z0-9+/=]|%0[AaDd]){64,16384}")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+|[A-Za-z0-9_-]+")
@@ -122,7 +124,7 @@ class Formats:
             return None
         for width in way.starts:
             start = end - width
-            found = _match(way.pattern, data, start) if start >= 0 else None
+            found = _match(way.pattern, data, start, keys) if start >= 0 else None
             if found is None:
                 continue
             last = found.end()
@@ -146,7 +148,9 @@ class Formats:
         return None
 
 
-def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[bytes] | None:
+def _match(
+    pattern: re.Pattern[bytes], data: bytes, start: int, keys: "Keys"
+) -> re.Match[bytes] | None:
     """Match a secret that stands alone: as a word, or as a string of a binary format, whose length is before it."""
     found = pattern.match(data, start)
     if found is None:
@@ -160,6 +164,7 @@ def _match(pattern: re.Pattern[bytes], data: bytes, start: int) -> re.Match[byte
         return found
     if _is_run_of_base64(data, start, found.end()):
         return None  # so is every shorter one
+    keys.looked += 1
     longest = found.end() - start  # to a bound that is farther the pattern matches no more
     for size in find_counts(data, start):
         found = pattern.match(data, start, start + size) if size <= longest else None
@@ -226,7 +231,7 @@ class Keys:
         """Know of no end yet."""
         self._end = -2
         self.looked = 0
-        """Different values that were judged since somebody set it to 0."""
+        """Different values that were judged, and places that were read several times, since somebody set it to 0."""
         self._seen: set[bytes] = set()
 
     def look(self, value: bytes) -> None:
@@ -255,6 +260,7 @@ class Keys:
             if not context.final and end < 0 and 0 < len(data) - start < _LONGEST_KEY:
                 return Found(start, len(data), SECRET, learn=False)
             return None
+        self.looked += _COST_OF_KEY
         body = data[start:end]
         if sum(len(run) for run in _KEY_CHARS.findall(body)) * 10 < 6 * len(body) or len(body) < 24:
             return None

@@ -85,6 +85,7 @@ _XML = (
     + "{8}"
 )
 _VALUE_FORWARD = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|?:<>-]+")
+_VALUE_PLAIN = re.compile(rb"[A-Za-z0-9_./+=~!@#$%^*|?:-]+")
 _BACK = re.compile(
     rb"(?P<quote>[\"'`]\\{0,7})?(?::46esab)?[bru]?(?:\s{0,8}\[| -|(?:\s|n\\){1,8}[-+]?[|>])?(?:\s|n\\|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<sep>>=|=::|=[:?+]|[:=])(?:[ \t]|t\\{1,7}|\xa0\xc2|0a00u\\{1,7}){0,8}(?P<close>(?:[\"'`\]]\\{0,7}){0,2})"
     rb"(?P<name>[A-Za-z0-9_.$%-]{1,80})(?P<open>[\"'`]\\{0,7})?"
@@ -261,28 +262,30 @@ _NEXT_ITEM = re.compile(
 _MOST_ITEMS = 64
 _LIST_BYTES = 8192
 """Of a list of secrets, how much is looked at."""
-_ATTRIBUTE_NAME = re.compile(
-    rb"([A-Za-z0-9_.-]{1,80})\\*[\"']\s+(?:value|content)=(\\*[\"'])\Z", re.IGNORECASE
-)
-_PLIST_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})</key>(?:\s|\\n)*<string>\Z")
-_YAML_NAME = re.compile(rb"([A-Za-z0-9_.-]{1,80})(?:\s|\\n)+value: [\"']?\Z")
-_FORM_NAME = re.compile(rb"name=([A-Za-z0-9_.-]{1,80})&value=\Z")
-_ROW_NAME = re.compile(rb"[|] {1,8}([A-Za-z0-9_.-]{1,80}) {0,40}\|{1,2} {1,8}\Z")
-_CONFIGURE_NAME = re.compile(rb"configure set ([A-Za-z0-9_.]{1,80}) \Z")
-_SQL_NAME = re.compile(rb"(password|identified by) (['\"])\Z", re.IGNORECASE)
+_TO_NAME = {
+    "attribute": rb"[\"']\\*=(?:eulav|tnetnoc)\s+[\"']\\*([A-Za-z0-9_.-]{1,80})",
+    "plist": rb">gnirts<(?:\s|n\\)*>yek/<([A-Za-z0-9_.-]{1,80})",
+    "yaml": rb"[\"']? :eulav(?:\s|n\\)+([A-Za-z0-9_.-]{1,80})",
+    "form": rb"=eulav&([A-Za-z0-9_.-]{1,80})=eman",
+    "row": rb" {1,8}\|{1,2} {0,40}([A-Za-z0-9_.-]{1,80}) {1,8}[|]",
+    "configure": rb" ([A-Za-z0-9_.]{1,80}) tes erugifnoc",
+    "sql": rb"[\"'] (drowssap|yb deifitnedi)",
+}
+"""What is between a value and its name where that precedes it in another way, and the name: read backwards, as only the end is known."""
 
 
-def _find_behind(pattern: re.Pattern[bytes], *, member: bool, word: bytes = b"") -> "Confirm":
-    """Look at a value whose name precedes it in another way."""
+def _find_behind(between: str, word: bytes = b"") -> "Confirm":
+    """Look at a value whose name precedes it in another way.
+
+    between: names it. word: what it is the name of; by default the name says so.
+    """
+    pattern = re.compile(_TO_NAME[between], re.IGNORECASE)
 
     def find(context: Context, end: int, strings: Strings) -> Found | None:
         data, start = context.data, end - 8
-        read = pattern.search(data, max(0, start - 200), start)
-        place = read_name(word or read[1]) if read else None
-        if read is None or place is None:
-            return None
-        depth = len(read[read.lastindex or 1]) - 1 if member else 0
-        if strings.is_prompt(start, depth, member=member):
+        read = pattern.match(data[max(0, start - 200) : start][::-1])
+        place = read_name(word or read[1][::-1]) if read else None
+        if place is None or strings.is_prompt(start, 0, member=False):
             return None
         return _plain_value(data, start, place.test)
 
@@ -390,7 +393,9 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         tight=read.start("sep") == len(quote),
         delimited=delimited,
         runs=data[first - 1 : first] == b" " and _COMMAND_BEHIND.match(data, end) is not None,
-        connects=place.password and _connects(data, first, end),
+        data=data,
+        first=first,
+        end=end,
     )
     member = one.is_member()
     if _is_credential_in_place(one):
@@ -505,33 +510,56 @@ class _Assigned(NamedTuple):
     """Whether it is plain where the value ends, whatever signs it has: at a quote, a brace, or the end of the line."""
     runs: bool
     """Whether a blank is before the name, and a command may be behind the value, as in a line of crontab."""
-    connects: bool
-    """Whether it is the password of a connection string."""
+    data: bytes
+    """The text."""
+    first: int
+    """Where the name begins."""
+    end: int
+    """Where the value ends."""
 
     def is_member(self) -> bool:
         """Say whether it is written as a member of JSON."""
         quoted = self.quote.endswith(b'"') and self.quote == self.close
         return quoted and self.separator == b":"
 
+    def connects(self) -> bool:
+        """Say whether it is the password of a connection string."""
+        return self.place.password and _connects(self.data, self.first, self.end)
+
+    def is_generated(self) -> bool:
+        """Say whether the value ends plainly, and was drawn at random, whatever signs it has."""
+        return self.delimited and is_generated(self.value)
+
+
+@lru_cache(maxsize=4096)
+def _is_variable(name: bytes) -> bool:
+    return _CAPITALS.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def _is_header_name(name: bytes) -> bool:
+    return _HEADER_NAME.fullmatch(name) is not None
+
 
 def _is_credential_in_place(one: _Assigned) -> bool:
     """Say whether a value is in a place that exists for credentials, and may be one: in any text."""
     name, place, value = one.name, one.place, one.value
     bare = not one.close
-    generated = one.delimited and is_generated(value)
+    capitals = _is_variable(name)
     line = bare and _LINE.search(one.before) is not None
-    capitals = _CAPITALS.fullmatch(name) is not None
-    if one.separator == b"=" and one.tight and bare and capitals:
+    if capitals and one.separator == b"=" and one.tight and bare:
         # A line of settings, a variable of a command.
         long = b"_" in name or len(name) >= len("SSHPASS")
         if long and (line or one.runs or _COMMAND_ENV.search(one.before)):
+            if one.is_generated():
+                return True
             if place.password:
-                return generated or is_loose(value)
-            return generated or place.accepts(value) or (not place.doubtful and is_middle(value))
-    if one.before.endswith(b"$env:") and capitals and b"_" in name:
+                return is_loose(value)
+            return place.accepts(value) or (not place.doubtful and is_middle(value))
+    if capitals and one.before.endswith(b"$env:") and b"_" in name:
         # A variable of PowerShell, which is set with blanks and quotes.
-        return generated or place.test(value)
-    if _HEADER_NAME.fullmatch(name) and is_strong(value):
+        return one.is_generated() or place.test(value)
+    if _is_header_name(name) and is_strong(value):
         return True
     if "secretaccesskey" in place.plain or place.plain in ("sessiontoken", "securitytoken"):
         return len(value) >= 32 and is_random(value) and is_strong(value)
@@ -539,19 +567,19 @@ def _is_credential_in_place(one: _Assigned) -> bool:
         return False
     if line and place.plain not in _BARE:
         setting = one.separator == b"=" or (capitals and one.separator in _SETTING)
-        if generated and (setting or place.password):
+        if (setting or place.password) and one.is_generated():
             return True
         return place.test(value) if setting else place.accepts(value)
     if one.separator == b"=" and one.tight and one.before[-1:] in _LISTED:
         # A connection string, a query, words of libpq.
-        return generated or place.test(value) or (one.connects and is_loose(value))
+        return one.is_generated() or place.test(value) or (one.connects() and is_loose(value))
     return False
 
 
 def _is_named_secret(one: _Assigned) -> bool:
     """Say whether a value in a field is a secret: its name says so, and it looks like one."""
     place, value = one.place, one.value
-    if one.delimited and place.plain not in _BARE and is_generated(value):
+    if place.plain not in _BARE and one.is_generated():
         return True
     if one.is_member() and place.declared:
         return is_declared(value, password=place.password)
@@ -606,7 +634,7 @@ def _find_by_name(
         return None
     name = read[2]
     place = read_name(name)
-    header = _HEADER_NAME.fullmatch(name) is not None
+    header = _is_header_name(name)
     cookies = name.lower() in (b"cookie", b"set-cookie")
     session = name.lower() in _SESSIONS and data.find(b"omain", end, end + 5000) >= 0
     if place is None and not header and not cookies and not session:
@@ -668,22 +696,25 @@ def _first(
 
 
 def _plain_value(data: bytes, start: int, test: Callable[[bytes], bool]) -> Found | None:
-    found = _VALUE_FORWARD.match(data, start, start + MAX_VALUE)
+    found = _VALUE_PLAIN.match(data, start, start + MAX_VALUE)
     if found is None:
         return None
-    value = found[0].partition(b"<")[0].partition(b">")[0].rstrip(b".,:;?!")
+    value = found[0].rstrip(b".,:;?!")
     if not test(value):
         return None
     return Found(start, start + len(value), KEY, learn=True)
 
 
-_XML_NAME = re.compile(rb"<(?:[\w]+:)?([\w.-]{1,60})(?:\s[^<>]*)?>(?:\s*|<!\[CDATA\[)\Z")
+_ELEMENT = re.compile(rb"<(?:\w+:)?([\w.-]{1,60})(?:\s[^<>]*)?>")
+_LONGEST_ELEMENT = 300
 
 
 def _find_xml(context: Context, end: int, strings: Strings) -> Found | None:
     """Look at the text of an element."""
     data, start = context.data, end - 8
-    read = _XML_NAME.search(data, max(0, start - 300), start)
+    before = data[max(0, start - _LONGEST_ELEMENT) : start].removesuffix(b"<![CDATA[").rstrip()
+    at = before.rfind(b"<")
+    read = _ELEMENT.fullmatch(before, at) if at >= 0 else None
     if read is None:
         return None
     place = read_name(read[1])
@@ -983,14 +1014,14 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
     (Head(_SHORT, caseless=True), _find_short),
     (Head(_ESCAPED, caseless=True), _find_escaped),
     (Head(_MAP, caseless=True), _find_inside),
-    (Head(_ATTRIBUTE, caseless=True), _find_behind(_ATTRIBUTE_NAME, member=False)),
-    (Head(_PLIST, caseless=True), _find_behind(_PLIST_NAME, member=False)),
-    (Head(_YAML, caseless=True), _find_behind(_YAML_NAME, member=False)),
-    (Head(_FORM, caseless=True), _find_behind(_FORM_NAME, member=False)),
-    (Head(_ROW, caseless=True), _find_behind(_ROW_NAME, member=False)),
-    (Head(_CONFIGURE), _find_behind(_CONFIGURE_NAME, member=False)),
+    (Head(_ATTRIBUTE, caseless=True), _find_behind("attribute")),
+    (Head(_PLIST, caseless=True), _find_behind("plist")),
+    (Head(_YAML, caseless=True), _find_behind("yaml")),
+    (Head(_FORM, caseless=True), _find_behind("form")),
+    (Head(_ROW, caseless=True), _find_behind("row")),
+    (Head(_CONFIGURE), _find_behind("configure")),
     (Head(_LAST_IN_OBJECT, caseless=True, once=True), _find_reversed),
-    (Head(_SQL, caseless=True), _find_behind(_SQL_NAME, member=False, word=b"password")),
+    (Head(_SQL, caseless=True), _find_behind("sql", word=b"password")),
     (Head(_PAIR, caseless=True), _find_pair),
     (Head(_FLAG, caseless=True), _find_flag),
     (Head(_XML, caseless=True), _find_xml),

@@ -21,6 +21,7 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import shake_256
 
@@ -56,6 +57,7 @@ _CODED = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
 _JOSE = re.compile(rb"eyJ[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*){2,4}")
 _PAIR = re.compile(rb"[ -9;-~]*:[ -~]+")
 _DER = re.compile(rb"\s*M[A-Za-z0-9+/]{15,}(?:\s+[A-Za-z0-9+/]+)*={0,2}\s*")
+_SEQUENCE = 0x30
 _STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?')
 _ESCAPE = re.compile(rb"(\\(?:u[0-9A-Fa-f]{4}|.))")
 _CHECKED = re.compile(rb"(?:gh[pousr]_|npm_)([A-Za-z0-9]{36})")
@@ -77,8 +79,11 @@ class Chance:
         return shake_256(b"%d:%b" % (self._parts, self._seed)).digest(size)
 
 
-def make_alike(value: bytes, seed: bytes) -> bytes:
-    """Make a value that is like another one, and as long; it depends on the two alone."""
+def make_alike(value: bytes, seed: bytes, kept: Sequence[tuple[int, int]] = ()) -> bytes:
+    """Make a value that is like another one, and as long; it depends on the two alone.
+
+    kept: places that may stay as they are, for somebody else writes them; of a form with parts they may not.
+    """
     chance = Chance(seed)
     if value.startswith(b"eyJ") and _JOSE.fullmatch(value):
         return _jose(value, chance) or _text(value, chance)
@@ -88,7 +93,7 @@ def make_alike(value: bytes, seed: bytes) -> bytes:
         return _strings(value, chance, kept=b"") or _text(value, chance)
     if _DER.fullmatch(value):
         return _key(value, chance) or _text(value, chance)
-    return _text(value, chance)
+    return _text(value, chance, kept)
 
 
 def reads_as_made(value: bytes) -> bool:
@@ -163,14 +168,14 @@ def _has_few(value: bytes) -> bool:
 # ---- letters and digits --------------------------------------------------------------------------
 
 
-def _text(value: bytes, chance: Chance) -> bytes:
-    """Make each letter and digit another one, behind a prefix."""
+def _text(value: bytes, chance: Chance, kept: Sequence[tuple[int, int]] = ()) -> bytes:
+    """Make each letter and digit another one, behind a prefix and outside of some places."""
     begin = prefix_size(value)
     uuids = list(_UUID.finditer(value)) if value.count(b"-") >= 4 else []
     few = _how_few(value[begin:])
     drawn = chance.draw(len(value))
     made = bytearray(value)
-    for found in _RUN.finditer(value, begin):
+    for found in _find_runs(value, begin, kept):
         run, (start, end) = found[0], found.span()
         by = drawn[start:end]
         if few:
@@ -187,29 +192,38 @@ def _text(value: bytes, chance: Chance) -> bytes:
     return _without_checksum(bytes(made))
 
 
+def _find_runs(
+    value: bytes, begin: int, kept: Sequence[tuple[int, int]]
+) -> Iterator[re.Match[bytes]]:
+    """Find the letters and digits beside each other, outside of some places."""
+    for start, end in kept:
+        if begin < end:
+            yield from _RUN.finditer(value, begin, start)
+            begin = end
+    yield from _RUN.finditer(value, begin)
+
+
 def _is_hex(run: bytes) -> bool:
     return len(run) >= _LONG and _HEX.fullmatch(run) is not None
 
 
 @cache
-def _of_few(
-    few: int, digits: bool, lower: bool, upper: bool
-) -> tuple[bytes, re.Pattern[bytes], dict[int, bytes]]:
+def _of_few(few: int, digits: bool, lower: bool, upper: bool) -> tuple[bytes, dict[int, bytes]]:
     """Give what characters become by what was drawn: few ones, of the classes that a run has; and what these few become, never themselves."""
     has = (digits, lower, upper)
     chosen = [one for one, is_there in zip(_CHOSEN.values(), has, strict=True) if is_there]
     turns = bytes([one[turn] for turn in range(few) for one in chosen])[:few]
     own = {code: _choices(turns, code) for code in turns}
-    return _choices(turns, _OTHER), re.compile(b"[" + turns + b"]"), own
+    return _choices(turns, _OTHER), own
 
 
-def _write_few(
-    run: bytes, drawn: bytes, others: bytes, few: re.Pattern[bytes], own: dict[int, bytes]
-) -> bytearray:
+def _write_few(run: bytes, drawn: bytes, others: bytes, own: dict[int, bytes]) -> bytearray:
     made = bytearray(drawn.translate(others))
-    for found in few.finditer(run):
-        at = found.start()
-        made[at] = own[run[at]][drawn[at]]
+    for code, choices in own.items():
+        at = run.find(code)
+        while at >= 0:
+            made[at] = choices[drawn[at]]
+            at = run.find(code, at + 1)
     return made
 
 
@@ -327,13 +341,18 @@ def _pair(value: bytes, chance: Chance) -> bytes | None:
 
 def _key(value: bytes, chance: Chance) -> bytes | None:
     """Make another private key of the same kind and length; None where that cannot be, as with RSA."""
+    plain = b"".join(value.split())
+    try:
+        der = base64.b64decode(plain, validate=True)
+    except binascii.Error:
+        return None
+    if not _is_sequence(der):
+        return None
     # It takes long to import, and hardly anybody needs it.
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-    plain = b"".join(value.split())
     try:
-        der = base64.b64decode(plain, validate=True)
         # What kind it is, is all that is asked of one of RSA: to try whether its numbers are primes takes a tenth of a second.
         key = serialization.load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
     except Exception:  # whatever cryptography has against it
@@ -358,6 +377,16 @@ def _key(value: bytes, chance: Chance) -> bytes | None:
             made = base64.b64encode(other.private_bytes(serialization.Encoding.DER, form, plainly))
             return _in_lines(value, made) if len(made) == len(plain) else None
     return None
+
+
+def _is_sequence(der: bytes) -> bool:
+    """Say whether bytes are one sequence of DER, by its first bytes: to find out by trying takes a millisecond."""
+    if len(der) < 2 or der[0] != _SEQUENCE:
+        return False
+    size, more = der[1], der[1] & 0x7F if der[1] & 0x80 else 0
+    if more:
+        size = int.from_bytes(der[2 : 2 + more])
+    return len(der) == 2 + more + size
 
 
 def _in_lines(value: bytes, made: bytes) -> bytes:

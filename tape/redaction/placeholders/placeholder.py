@@ -20,14 +20,14 @@ from ...records.credential_parts import (
     find_parts,
     find_tokens,
     find_words,
-    has_form_of,
+    form_of,
     list_tokens,
     read_pair,
     write_pair,
     write_tokens,
     write_words,
 )
-from ..acceptance import is_shaped
+from ..acceptance import is_shaped, not_remembered
 from .alike import make_alike, reads_as_made
 from .pseudonyms import make_pseudonym, normal_form
 from .short_values import LONGEST, permute_short
@@ -44,6 +44,8 @@ _MADE_SHORT = b"placeholders 4"
 _MADE_WHOLE = b"placeholders 3"
 """Of tapes whose placeholders have no tokens in them but those of words and of HTTP Basic."""
 _DOCUMENTS = (b"{", b"[")
+_is_shaped = not_remembered(is_shaped)
+"""Nobody asks again about a placeholder."""
 _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
@@ -134,12 +136,11 @@ class Placeholders:
         mac.update(whole)
         seed = mac.digest()
         made = self._make_around(value, whole, seed)
+        shaped, form = _is_shaped(value), form_of(value)
         for turn in range(_TURNS):
             # Some query keys are places of secrets for what has the shape of one: both have it, or neither.
             # And what is a token in it has to be found again where the agent puts it into another value.
-            if is_shaped(made) == is_shaped(value) and (
-                self._way == _MADE_WHOLE or has_form_of(value, made)
-            ):
+            if _is_shaped(made) == shaped and (self._way == _MADE_WHOLE or form_of(made) == form):
                 break
             made = self._make_around(value, whole, hmac.digest(seed, b"%d" % turn, "sha256"))
         return made
@@ -149,8 +150,9 @@ class Placeholders:
 
         whole: the value with them.
         """
-        made = make_alike(whole, seed)
-        for start, end in find_tokens(value) if self._way != _MADE_WHOLE else ():
+        tokens = find_tokens(value) if self._way != _MADE_WHOLE else ()
+        made = make_alike(whole, seed, tokens)
+        for start, end in tokens:
             made = made[:start] + whole[start:end] + made[end:]
         return made
 
