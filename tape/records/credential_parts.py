@@ -151,6 +151,9 @@ def form_of(value: bytes) -> tuple[bool, list[tuple[int, int]]]:
 
     Its placeholder has the same form, so that they are found again.
     """
+    if value.isalnum():
+        mixed = not (value.isalpha() or value.isdigit())
+        return mixed and len(value) >= _LEAST_TOKEN, []
     return _is_token(value), [(at, len(one)) for at, one in list_tokens(value)]
 
 

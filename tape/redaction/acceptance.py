@@ -271,11 +271,13 @@ def _sum_pairs(value: bytes) -> tuple[float, int]:
     return (told >> _COUNT.bit_length()) / 2, count
 
 
-@lru_cache(maxsize=_CACHE)
-def turns(value: bytes) -> int:
+def _count_turns(value: bytes) -> int:
     """Count changes between small letters, capitals, digits and signs, less those of names of programs."""
     marks = value.translate(_BITS)
     return len(_compare_neighbours(marks).translate(None, _UNCHANGED)) - marks.count(_CAPITALIZED)
+
+
+turns = lru_cache(maxsize=_CACHE)(_count_turns)
 
 
 def _is_like(pattern: re.Pattern[bytes], value: bytes) -> bool:
@@ -437,10 +439,12 @@ def is_shaped(value: bytes) -> bool:
     size = len(value)
     if size < 16 or not _is_value(value) or _is_place(value):
         return False
-    marks = value.translate(_CLASSES)
-    return (
-        b"d" in marks and (b"l" in marks or b"U" in marks) and turns(value) >= max(3, 0.12 * size)
-    )
+    if value.isalnum():
+        mixed = not (value.isalpha() or value.isdigit())
+    else:
+        marks = value.translate(_CLASSES)
+        mixed = b"d" in marks and (b"l" in marks or b"U" in marks)
+    return mixed and _count_turns(value) >= max(3, 0.12 * size)
 
 
 def _is_wordy(value: bytes) -> bool:

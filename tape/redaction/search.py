@@ -161,7 +161,7 @@ class Search:
         )
         escaped = looked is not None and looked.escaped
         coloured = coloured or (looked is not None and looked.coloured)
-        most = most_looks(len(data))
+        most = most_looks(len(data), len(looked.places) if looked is not None else 0)
         again = escaped or coloured or kind.form or kind.stream or kind.lines
         finding = self._finder.confirm(context, looked, most * 7 // 8 if again else most)
         founds = finding.found
@@ -375,7 +375,7 @@ class Search:
     def _spread(self, view: "_View", data: bytes, found: Found, edits: list[_Edit]) -> None:
         """Take what is spread over several places."""
         value = view.data[found.start : found.end]
-        if found.learn:
+        if found.learn and len(edits) < _MOST_LEARNED:
             self._learned.add(value)
         self._write(view, data, found.start, found.end, self._placeholders.in_text(value), edits)
 

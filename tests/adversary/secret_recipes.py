@@ -4,6 +4,7 @@ Recipes are explained in secret_draws.py, makers in secret_makers.py, wrappings 
 heads of the files. Expansion is deterministic: the same seed and the same case give the same value.
 """
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -162,6 +163,9 @@ def hostile(case: Mapping[str, Any], seed: str = SEED, size: int | None = None) 
             )
     for _ in range(int(case.get("escaped", 0))):
         middle = json.dumps(middle.decode("latin-1")).encode()
+    if coded := int(case.get("coded", 0)):
+        parts = (middle[at : at + coded] for at in range(0, len(middle), coded))
+        middle = b"\n".join(map(base64.b64encode, parts))
     if len(middle) < room:
         raise BadRecipe(f"{case['id']}: {len(middle)} bytes of {room}")
     return begin + middle[:room] + end

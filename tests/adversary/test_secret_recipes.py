@@ -45,7 +45,7 @@ KEYS = {
     "benign": "id value plain shape place text build side meaningful changed written doubt reason",
     "matching": "id kind values both recorded present store expected matched place reports config hostile doubt reason",
     "placeholders": "id kind value text type wrap place gets code needs original declared config doubt reason",
-    "hostile": "id bytes kind repeat fresh drawn formats halves learned-values begin end escaped learned pii reason",
+    "hostile": "id bytes kind repeat fresh drawn formats halves learned-values begin end escaped coded learned pii reason",
 }
 
 

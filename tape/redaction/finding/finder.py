@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..acceptance import is_placeholder
+from ..acceptance import is_placeholder, is_shaped
 from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings, without_overlaps
@@ -29,6 +29,14 @@ _JUDGED = 4
 _FOUND = 5
 """What a value costs that is found again, without judging; one that was judged costs little more."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+BYTES_A_LONG_LOOK = 64
+_LEAST_TOKEN = 16
+_TOKENS = re.compile(rb"[A-Za-z0-9]{16,}")
+"""What has a placeholder of its own in that of a value with signs."""
+_TOKEN_COST = 8
+_MIXED = re.compile(rb"[0-9][^A-Za-z]*+[A-Za-z]|[A-Za-z][^0-9]*+[0-9]")
+_UNSHAPED = 48
+"""What it costs to look for a placeholder without the shape of a secret, for a value that has none: most have it."""
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
 _CUT_MEMBER = re.compile(rb"([A-Za-z0-9_.-]{3,64})(\\*[\"'])\s*:\s*\2([^\"'\\]{1,512})\Z")
@@ -162,8 +170,8 @@ class Finder:
         done: parts of the text, in order, in which nobody has to look again.
         """
         searched = len(context.data)
-        if most is None:
-            most = most_looks(searched)
+        allowed = most_looks(searched, len(looked.places) if looked is not None else 0)
+        most = allowed if most is None else min(most, allowed)
         found: list[Found] = []
         runs: list[Run] = []
         spent = 0
@@ -188,9 +196,6 @@ class Finder:
         """Look at each place; give how much of the text was looked at, and what was spent."""
         strings, keys = Strings(context.data, context.document), Keys()
         behind = run = looked = 0
-        size = len(context.data) // BYTES_A_LOOK
-        if len(hits) > MANY_PLACES + size:
-            most = min(most, FEW_LOOKS + size)
         named, words = self._named, self._coded
         for end, which in hits:
             if end <= behind:
@@ -232,8 +237,8 @@ class Finder:
                 if which >= named:
                     keys.look(context.data[one.start : one.end])
                 looked += _FOUND if which >= named and keys.looked == judged else 1
-                if which >= named and keys.looked != judged:
-                    looked += _long_cost(context.data[one.start : one.end])
+                if keys.looked != judged or which < named:
+                    looked += _cost_of(context.data[one.start : one.end])
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data), looked
 
@@ -276,9 +281,10 @@ class Finder:
         return []
 
 
-def most_looks(size: int) -> int:
-    """Give what may be spent on the places of a text of some size."""
-    return MOST_LOOKS + size // BYTES_A_LOOK
+def most_looks(size: int, places: int) -> int:
+    """Give what may be spent on a text of some size with so many places."""
+    more = size // BYTES_A_LOOK
+    return more + (MOST_LOOKS if places <= MANY_PLACES + more else FEW_LOOKS)
 
 
 def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -295,10 +301,19 @@ def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> li
     return found
 
 
-def _long_cost(value: bytes) -> int:
-    """Give what it costs to judge and replace a long value that is no hexadecimal, beyond what any costs."""
-    size = len(value) // 64
-    return 2 * size if size and not _HEX.fullmatch(value) else 0
+def _cost_of(value: bytes) -> int:
+    """Give what it costs to judge and replace a value beyond what any costs: a long one, one with tokens in it, one of a rare form."""
+    size = len(value)
+    cost = (
+        0 if size < BYTES_A_LONG_LOOK or _HEX.fullmatch(value) else 2 * (size // BYTES_A_LONG_LOOK)
+    )
+    if size < _LEAST_TOKEN:
+        return cost
+    if not value.isalnum():
+        cost += _TOKEN_COST * len(_TOKENS.findall(value))
+    if not is_shaped(value) and _MIXED.search(value):
+        cost += _UNSHAPED
+    return cost
 
 
 def apart(found: list[Found]) -> list[Found]:

@@ -86,14 +86,32 @@ def make_alike(value: bytes, seed: bytes, kept: Sequence[tuple[int, int]] = ()) 
     """
     chance = Chance(seed)
     if value.startswith(b"eyJ") and _JOSE.fullmatch(value):
-        return _jose(value, chance) or _text(value, chance)
+        return _jose(value, chance) or _text(value, chance, kept)
     if _CODED.fullmatch(value):
-        return _pair(value, chance) or _text(value, chance)
+        return _pair(value, chance) or _text(value, chance, kept)
     if value.startswith((b"{", b"[")):
-        return _strings(value, chance, kept=b"") or _text(value, chance)
+        return _strings(value, chance, kept=b"") or _text(value, chance, kept)
     if _DER.fullmatch(value):
-        return _key(value, chance) or _text(value, chance)
+        return _key(value, chance) or _text(value, chance, kept)
     return _text(value, chance, kept)
+
+
+def make_run_alike(value: bytes, seed: bytes) -> bytes:
+    """Make the same of letters and digits alone as `make_alike` does, which most secrets are: in half the time.
+
+    value: eight of them or more, which are no pair in base64.
+    """
+    size, begin = len(value), prefix_size(value)
+    few = next((few for least, few in _FEW if size - begin >= least), 0)
+    if not few:
+        return _text(value, Chance(seed))
+    drawn = Chance(seed).draw(size)
+    run = value[begin:]
+    of_few = _of_few(few, not run.isalpha(), run != run.upper(), run != run.lower())
+    made = bytearray(value[:begin]) + _write_few(run, drawn[begin:], *of_few)
+    if value[-1] in _LAST.get((begin - size) % 4, b""):
+        _end_base64(value, made, begin, drawn)
+    return bytes(made)
 
 
 def reads_as_made(value: bytes) -> bool:
