@@ -70,10 +70,10 @@ _JOINED = {
 
 
 _DOUBTFUL = re.compile(
-    r"(?:client_token|(?:client|storage)[_-]?key)(?:[_-]?(?:base64|b64|value))?\Z"
+    r"(?:client_token|(?:client|storage|primary)[_-]?key)(?:[_-]?(?:base64|b64|value))?\Z"
 )
 """Names of a secret in some products and of something harmless in others: the token of a client of Vault, the key of an account of
-storage. `ClientToken` and `client-token` are the name of a request of AWS, `storage_key` is often the path of an object, a `client_key` what a page may know."""
+storage. `ClientToken` and `client-token` are the name of a request of AWS, `storage_key` is often the path of an object, a `client_key` what a page may know, a `primary_key` a column of a table."""
 
 
 def is_doubtful(name: str) -> bool:

@@ -11,6 +11,7 @@ import base64
 import re
 from collections.abc import Iterable
 
+from .acceptance import is_loose
 from .finding.literals import Later, Literals, Match, Needle
 from .places import is_findable, is_given_findable
 
@@ -33,6 +34,18 @@ _TO_BE_FILLED = re.compile(
     rb"your[-_]|[-_]here|\A[x*.-]+\Z|[<>{}]|changeme|redacted|placeholder", re.IGNORECASE
 )
 """What people write in the place of a credential; documentation is full of it. A dummy is learned: it may be echoed."""
+
+
+_CODED = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_TEXT = re.compile(rb"[!-~]+")
+
+
+def _decode(value: bytes) -> bytes | None:
+    """Give the word that a value means in base64, as of a Secret of Kubernetes; None where it means none."""
+    if not _CODED.fullmatch(value):
+        return None
+    plain = base64.b64decode(value)
+    return plain if _TEXT.fullmatch(plain) else None
 
 
 class Learned:
@@ -78,6 +91,14 @@ class Learned:
         ):
             return
         self._take(value)
+        plain = _decode(value)
+        if (
+            plain is not None
+            and plain not in self._values
+            and is_findable(plain)
+            and is_loose(plain)
+        ):
+            self._take(plain)
         if len(self._values) > MAX_VALUES:
             forgotten = [old for old in tuple(self._values) if old not in self._given]
             for old in forgotten[:_FORGOTTEN]:

@@ -38,6 +38,8 @@ _PARAMETER = re.compile(rb"(\s*[A-Za-z0-9_-]+\s*=)(.*)", re.DOTALL)
 
 _LEAST_CODE = 16
 """Characters of the code of an OAuth grant; a shorter one is none that is opaque."""
+_FUNCTION_KEY = re.compile(rb"[A-Za-z0-9_/+-]{52,54}(?:=|%3[Dd]){2}")
+"""Of an Azure Function, whose URL has it as `code`."""
 _BETWEEN = re.compile(rb"[\s,;=:\"']+")
 _LASTING = re.compile(rb"(?:token|key|secret|password)\Z")
 """Ends of the names of parameters that are the same in each request."""
@@ -189,7 +191,9 @@ class Heads:
             name, _, value = piece.partition(b"=")
             plain = plain_name(name.decode("latin-1"))
             kind = self.query.get(plain) or self.query.get(bare_name(plain))
-            grant = codes and plain == "code" and len(value) >= _LEAST_CODE
+            grant = plain == "code" and (
+                (codes and len(value) >= _LEAST_CODE) or _FUNCTION_KEY.fullmatch(value) is not None
+            )
             if grant:
                 kind = TOKEN
             if (

@@ -47,3 +47,10 @@ def test_it_stays(text: str) -> None:
 def test_its_neighbour_is_replaced(text: str) -> None:
     """Which is a secret by the same words."""
     assert VALUE not in _text(text)
+
+
+def test_words_in_base64_are_not_looked_for() -> None:
+    """A password is, where it is beside its code."""
+    text = _text("password: cHJvZHVjdGlvbi1kYXRhYmFzZQ== # of the production-database\n")
+    assert text.endswith("of the production-database\n")
+    assert "Kq81zPd0" not in _text("password: S3E4MXpQZDAtdFkzeA== # Kq81zPd0-tY3x\n")

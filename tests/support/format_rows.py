@@ -15,6 +15,8 @@ def row(number: int, one: Format) -> str:
     names = one.name if one.family in ("", one.name) else f"{one.name} (`{one.family}`)"
     if one.near:
         then += f"; `{one.near[0]}` or the like is near"
+    if one.named:
+        then += "; not in the name of an object or a file"
     return f"| {number} | {names} | {begins} | {then} | {one.test} |"
 
 

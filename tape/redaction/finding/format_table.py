@@ -7,7 +7,8 @@
     C  those of A, `+` and `/`         X  hexadecimal in both cases     D  digits
     H  hexadecimal, small              E  base 32 of age keys
 
-Source: the providers' own pages on their keys; the public rules of gitleaks and detect-secrets; RFC 7515 and 7516 (JWT, JWE).
+Source: the providers' own pages on their keys; the public rules of gitleaks, detect-secrets and trufflehog, and of Microsoft's
+security-utilities (keys of Azure); RFC 7515 and 7516 (JWT, JWE).
 """
 
 from typing import NamedTuple
@@ -51,6 +52,8 @@ class Format(NamedTuple):
     """Older name, under which `redact_off` may name the row too."""
     near: tuple[str, ...] = ()
     """Words of which one has to be shortly before it, where ids have the same form."""
+    named: bool = False
+    """Whether objects of storage and files are named so, too; then it is no secret."""
 
 
 def _row(name: str, begins: str, then: str, test: str = "random", family: str = "") -> Format:
@@ -182,7 +185,7 @@ FORMATS: tuple[Format, ...] = (
     _row("linear", "lin_api_ lin_oauth_", "A{40}"),
     _row("notion", "ntn_ secret_", "A{43,46}"),
     _row("airtable", "pat", r"A{14}\.H{64}", "hex"),
-    _row("figma", "figd_ figdr_ figo_", "B{38,80}"),
+    _row("figma", "figd_ figdr_ figo_ figp_", "B{38,80}"),
     _middle("asana", r"[12]/D{16}(?:/D{16})?:H{32}", "[12]/D{16}[:/]", 0),
     # Services
     _row("stripe", "sk_live_ sk_test_ rk_live_ rk_test_ sk_prod_", "A{24,99}"),
@@ -215,7 +218,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     _row("twilio", "SK", "H{32}", "hex"),
     _row("sendgrid", "SG.", r"B{22}\.B{43}"),
-    _row("mailgun", "key-", "H{32}", "hex"),
+    Format("mailgun", ("key-",), "H{32}", "hex", named=True),
     _middle("mailchimp", r"H{32}-usD{1,2}", "H{16}-usD{1}", 16, test="hex"),
     _row("brevo", "xkeysib- xsmtpsib-", "H{64}-A{16}"),
     _row("resend", "re_", "A{8,9}_A{24,28}"),
@@ -312,6 +315,93 @@ FORMATS: tuple[Format, ...] = (
     ),
     _middle("nt-hash", "X{32}:X{32}", ":X{32}:::", 32, test="hex", family="password-hash"),
     _row("mysql-hash", "*", "[0-9A-F]{40}", "hex", family="password-hash"),
+    # Keys of Azure that name their service in the middle
+    _middle(
+        "azure-common",
+        r"A{52}JQQJ9[9DH]A{1}[A-L]A{16}[A-Za-z]A{7}(?:A{2}==)?",
+        "JQQJ9[9DH]A{1}[A-L]A{16}",
+        52,
+        family="azure-key",
+    ),
+    _middle("azure-function", r"B{44}AzFuB{5}[AQgw]==", "AzFuB{5}[AQgw]==", 44, family="azure-key"),
+    _middle("azure-search", "A{42}AzSe[A-D]A{5}", "AzSe[A-D]A{5}", 42, family="azure-key"),
+    _middle(
+        "azure-bus",
+        r"C{33}(?:\+ARm|\+AEh|\+ASb|AIoT|AzCa|AZEG)[A-P]C{5}=",
+        r"\+ARm[A-P]C{5}= \+AEh[A-P]C{5}= \+ASb[A-P]C{5}= AIoT[A-P]C{5}= AzCa[A-P]C{5}= AZEG[A-P]C{5}=",
+        33,
+        family="azure-key",
+    ),
+    _middle(
+        "azure-account",
+        r"C{76}(?:\+ASt|ACDb|\+ABa|\+AMC|APIM)C{5}[AQgw]==",
+        r"\+AStC{5}[AQgw]== ACDbC{5}[AQgw]== \+ABaC{5}[AQgw]== \+AMCC{5}[AQgw]== APIMC{5}[AQgw]==",
+        76,
+        family="azure-key",
+    ),
+    _middle("azure-registry", r"C{42}\+ACR[A-D]C{5}", r"\+ACR[A-D]C{5}", 42, family="azure-key"),
+    # What agents call, and what calls them
+    _row("slack-workflow", "hooks.slack.com/workflows/", "TU{8,12}/AU{8,12}/D{17,19}/A{23,25}"),
+    _row("slack-trigger", "hooks.slack.com/triggers/", "[ET]U{8,12}/D{12,15}/H{32}"),
+    _row("zapier-hook", "hooks.zapier.com/hooks/catch/", "D{5,10}/L{5,10}"),
+    _row("tines-hook", ".tines.com/webhook/", "L{32}/L{32}"),
+    _row("apify", "apify_api_", "A{36}"),
+    _row("cloudflare-token", "cfut_ cfat_ cfk_", "A{40}H{8}"),
+    _row("deno", "ddp_ ddw_", "A{36}"),
+    _row("e2b", "e2b_", "H{40}", "hex"),
+    _row("helicone", "sk-helicone-", "L{7}-L{7}-L{7}-L{7}", family="sk"),
+    _row("inngest", "signkey-prod- signkey-test-", "H{64}", "hex"),
+    _row("axiom", "xaat-", _UUID, "hex"),
+    _row("dropbox", "sl.", r"(?:u\.)?B{130,1400}"),
+    _row("adafruit", "aio_", "A{28}"),
+    _row("atlassian-datacenter", "BBDC-", "[A-Za-z0-9+/@_-]{40,50}"),
+    _row("bannerbear", "bb_pr_ bb_ma_", "H{30}", "hex"),
+    _row("endor", "endr+", "[A-Za-z0-9-]{16}"),
+    _row("fleetbase", "flb_live_", "A{20}"),
+    _row("flexport", "shltm_", "B{40}"),
+    _row("fullstory", "na1.", "C{100}"),
+    _row("infracost", "ico-", "A{32}"),
+    _row("intra42", "s-s4t2ud- s-s4t2af-", "H{64}", "hex"),
+    _row("harness", "pat. sat.", r"B{22}\.A{24}\.A{20}"),
+    _row("klaviyo", "pk_", "H{34}", "hex"),
+    _row("lob", "live_ test_", "H{35}", "hex"),
+    _row("newrelic-query", "NRIQ- NRII-", "B{25,32}", family="newrelic"),
+    _row("nightfall", "NF-", "A{32}"),
+    _row("pagarme", "ak_live_", "A{30}"),
+    _row("ramp", "ramp_sec_", "A{48}"),
+    _row("robinhood", "rh-api-", _UUID, "hex"),
+    _row("rootly", "rootly_", "H{64}", "hex"),
+    _row("salad", "salad_cloud_", "A{1,7}_A{16,235}"),
+    _middle("salesforce", r"00A{13}![A-Za-z0-9_.]{96}", r"A{1}![A-Za-z0-9_.]{24}", 14),
+    _row("scalingo", "tk-us-", "B{48}"),
+    _row("settlemint", "sm_aat_ sm_pat_ sm_sat_", "A{16}"),
+    _row("sonarcloud", "sqco_", "A{59}"),
+    _row("cody", "slk_", "H{64}", "hex"),
+    _middle("stripe-client-secret", "pi_A{24}_secret_A{25}", "_secret_A{25}", 27),
+    _row("ubidots", "BBFF-", "A{30}"),
+    _row("voiceflow", "VF. VF.DM. VF.WS.", r"X{24}\.A{16}"),
+    _middle("webex-bot", "A{64}_A{4}_" + _UUID, "_A{4}_" + _UUID, 64),
+    _row("zoho", "1000.", r"H{32}\.H{32}", "hex"),
+    _row("1password-secret-key", "A3-", "U{6}-(?:U{11}|U{6}-U{5})-U{5}-U{5}-U{5}"),
+    _row("defined-networking", "dnkey-", "[a-z0-9=_-]{26}-[a-z0-9=_-]{52}"),
+    _row(
+        "authress",
+        "sc_ ext_ scauth_ authress_",
+        r"L{5,30}\.L{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}",
+    ),
+    _row(
+        "securestring",
+        "76492d1116743f0423413b16050a5345MgB8A",
+        "C{40,4000}={0,2}",
+        "none",
+    ),
+    _row(
+        "securestring-dpapi",
+        "01000000d08c9ddf0115d1118c7a00c04fc297eb 01000000D08C9DDF0115D1118C7A00C04FC297EB",
+        "X{160,4000}",
+        "none",
+        family="securestring",
+    ),
     _row("jwt", _TOKEN, r"B{2,2000}\.eyB{8,8000}\.B{16,2000}", "header"),
     _row(
         "jwe",

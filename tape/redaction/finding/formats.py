@@ -48,6 +48,20 @@ def _is_near(words: tuple[str, ...], data: bytes, start: int) -> bool:
     return any(word.encode() in before for word in words)
 
 
+_OBJECT_BEFORE = re.compile(
+    rb"(?:<Key>|\bKey\\*[\"']\s?:\s?\\*[\"']|\b(?:s3a?|gs)://|\b(?:amazonaws\.com|storage\.googleapis\.com|cloudflarestorage\.com|core\.windows\.net)/)"
+    rb"[^\s\"'<>]{0,200}\Z"
+)
+_FILE_BEHIND = re.compile(rb"\.[a-z][a-z0-9]{1,4}(?![A-Za-z0-9])")
+
+
+def _is_named(data: bytes, start: int, end: int) -> bool:
+    """Say whether a place is in the name of an object of storage or of a file."""
+    if _FILE_BEHIND.match(data, end):
+        return True
+    return _OBJECT_BEFORE.search(data[max(0, start - 240) : start]) is not None
+
+
 class _Way(NamedTuple):
     """One head of a row: a prefix, or its mark in the middle."""
 
@@ -129,6 +143,8 @@ class Formats:
                 continue
             last = found.end()
             if row.near and not _is_near(row.near, data, start):
+                continue
+            if row.named and _is_named(data, start, last):
                 continue
             keys.look(found[1])
             if TESTS[row.test](found[0] if row.test == "header" else found[1]):

@@ -31,6 +31,7 @@ from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from .commands import COMMAND, find_in_command
 from .context import MAX_VALUE, Context, Found, Strings
 from .heads import Head
+from .marked import MARKED
 from .tables import COLUMN, WEB_KEY, find_in_column, find_web_key
 
 _NAME = (
@@ -182,7 +183,9 @@ class Place(NamedTuple):
     def accepts(self, value: bytes) -> bool:
         """Say whether a value behind the name looks like a secret."""
         if self.doubtful:
-            return is_key_like(value)
+            # Those of an account of Azure are base64; those of tables are often random, too.
+            of_table = self.plain.startswith(("primary", "secondary"))
+            return is_key_like(value) and (not of_table or value.endswith(b"="))
         return is_strong(value) or (self.keeps_hex and is_prefixed_key(value))
 
     @property
@@ -269,6 +272,7 @@ _TO_NAME = {
     "form": rb"=eulav&([A-Za-z0-9_.-]{1,80})=eman",
     "row": rb" {1,8}\|{1,2} {0,40}([A-Za-z0-9_.-]{1,80}) {1,8}[|]",
     "configure": rb" ([A-Za-z0-9_.]{1,80}) tes erugifnoc",
+    "member": rb"(?:>gnirts<)?>eulav<\s{0,8}>eman/<([A-Za-z0-9_.-]{1,80})>eman<",
     "sql": rb"[\"'] (drowssap|yb deifitnedi)",
 }
 """What is between a value and its name where that precedes it in another way, and the name: read backwards, as only the end is known."""
@@ -1071,6 +1075,14 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
         _find_part,
     ),
     (Head('credentials \\\\{0,3}"'), _find_terraform),
+    (
+        Head(
+            "<name>[a-z0-9_.-]{0,30}" + _NAME + "</name>\\s{0,8}<value>(?:<string>)?" + _V + "{8}",
+            caseless=True,
+        ),
+        _find_behind("member"),
+    ),
+    *MARKED,
     (COLUMN, partial(find_in_column, read_name)),
     (WEB_KEY, find_web_key),
 )
