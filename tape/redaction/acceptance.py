@@ -402,12 +402,13 @@ def is_generated(value: bytes) -> bool:
     Brackets and signs are those of templates, calls and patterns, too: what has the form of one of these stays.
     """
     size = len(value)
-    if not 12 <= size <= 256 or not _PRINTABLE.fullmatch(value):
+    if not 12 <= size <= 256:
         return False
     marks = value.translate(_CLASSES)
     if (
-        is_placeholder(value.translate(None, _OPEN))
-        or b"s" not in marks
+        b"s" not in marks
+        or not _PRINTABLE.fullmatch(value)
+        or is_placeholder(value.translate(None, _OPEN))
         or _CODE.search(value)
         or _is_place(value)
     ):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..acceptance import is_placeholder, is_shaped
+from ..acceptance import is_placeholder, turns
 from ..places import SECRET
 from . import coded, names
 from .context import Context, Found, Strings, without_overlaps
@@ -35,6 +35,7 @@ _TOKENS = re.compile(rb"[A-Za-z0-9]{16,}")
 """What has a placeholder of its own in that of a value with signs."""
 _TOKEN_COST = 8
 _MIXED = re.compile(rb"[0-9][^A-Za-z]*+[A-Za-z]|[A-Za-z][^0-9]*+[0-9]")
+_FEW_TURNS = 3
 _UNSHAPED = 48
 """What it costs to look for a placeholder without the shape of a secret, for a value that has none: most have it."""
 _TAIL = 2048
@@ -232,7 +233,7 @@ class Finder:
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 same = one.declared or one.kind == SECRET
-                found.append(one if same else one._replace(kind=SECRET))
+                found.append(one if same else Found(one.start, one.end, SECRET, one.learn))
                 judged = keys.looked
                 if which >= named:
                     keys.look(context.data[one.start : one.end])
@@ -311,7 +312,7 @@ def _cost_of(value: bytes) -> int:
         return cost
     if not value.isalnum():
         cost += _TOKEN_COST * len(_TOKENS.findall(value))
-    if not is_shaped(value) and _MIXED.search(value):
+    if turns(value) < max(_FEW_TURNS, _FEW_TURNS * size // 24) and _MIXED.search(value):
         cost += _UNSHAPED
     return cost
 

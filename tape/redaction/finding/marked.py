@@ -25,6 +25,7 @@ from .heads import Head
 Confirm = Callable[[Context, int, Strings], Found | list[Found] | None]
 Test = Callable[[bytes], bool]
 
+_LONGEST_HEAD = 120
 _OBJECT = 4096
 """Bytes of an object before and behind its mark that are looked at."""
 _QUOTE = "\\\\{0,7}[\"']"
@@ -107,16 +108,18 @@ def _list_shares(data: bytes, at: int) -> list[Found]:
     return found
 
 
-def _find_value(pattern: bytes, back: int, test: Test, kind: str = KEY) -> Confirm:
-    """Look at the first group of a pattern, in any text.
+def _find_value(begins: bytes, behind: bytes, test: Test, kind: str = KEY) -> Confirm:
+    """Look at the first group of a pattern behind some words, in any text.
 
-    back: bytes before the end of the head from which it is looked for.
+    begins: the words, in any case; a head has them once. behind: the pattern.
     """
-    read = re.compile(pattern)
+    read, words = re.compile(behind), begins.lower()
 
     def find(context: Context, end: int, _strings: Strings) -> Found | None:
-        found = read.search(context.data, max(0, end - back), end + 4400)
-        if found is None or not found.start() < end <= found.end() or not test(found[1]):
+        first = max(0, end - _LONGEST_HEAD)
+        at = context.data[first:end].lower().rfind(words)
+        found = read.match(context.data, first + at + len(words)) if at >= 0 else None
+        if found is None or not test(found[1]):
             return None
         return Found(*found.span(1), kind, learn=True)
 
@@ -133,15 +136,18 @@ def _is_variable_secret(value: bytes) -> bool:
 
 _SECRET_NAME = "(?:PASS|PASSWORD|PASSWD|PWD|SECRET|TOKEN|KEY)"
 _VARIABLE = "[A-Z][A-Z0-9_]{0,60}" + _SECRET_NAME
+_SETS = (b"environ[", b"env.", b"ENV[")
 _ENVIRON = re.compile(
-    rb"(?:environ\[\\*[\"'][A-Z][A-Z0-9_]*\\*[\"']\]|\benv\.[A-Z][A-Z0-9_]*|\bENV\[\\*[\"'][A-Z][A-Z0-9_]*\\*[\"']\])\s{0,4}=\s{0,4}(\\*[\"'`])([^\"'`\s\\]{8,4096})\1"
+    rb"(?:environ|env|ENV)(?:\[\\*[\"'][A-Z][A-Z0-9_]*\\*[\"']\]|\.[A-Z][A-Z0-9_]*)\s{0,4}=\s{0,4}(\\*[\"'`])([^\"'`\s\\]{8,4096})\1"
 )
 
 
 def _find_environ(context: Context, end: int, _strings: Strings) -> Found | None:
     """Look at what a program puts into a variable of its environment that is named like a secret, in cells of notebooks too."""
-    found = _ENVIRON.search(context.data, max(0, end - 120), end + 4400)
-    if found is None or not found.start() < end <= found.end() or not _is_variable_secret(found[2]):
+    data, first = context.data, max(0, end - _LONGEST_HEAD)
+    at = max(data.rfind(sets, first, end) for sets in _SETS)
+    found = _ENVIRON.match(data, at) if at >= 0 else None
+    if found is None or not (is_strong(found[2]) or is_generated(found[2])):
         return None
     return Found(*found.span(2), KEY, learn=True)
 
@@ -161,31 +167,25 @@ MARKED: tuple[tuple[Head, Confirm], ...] = (
     (Head(f"keys_(?:b64|base64|hex){_QUOTE}{_COLON}\\["), _find_shares),
     (
         Head("(?:Unseal|Recovery) Key [0-9]{1,2}: "),
-        _find_value(
-            rb"(?:Unseal|Recovery) Key \d{1,2}: ([A-Za-z0-9+/]{40,200}={0,2})", 26, is_random
-        ),
+        _find_value(b" Key ", rb"\d{1,2}: ([A-Za-z0-9+/]{40,200}={0,2})", is_random),
     ),
     (
         Head("AWS Secret Access Key \\[[^\\]\\r\\n]{0,40}\\]: "),
         _find_value(
-            rb"AWS Secret Access Key \[[^\]\r\n]{0,40}\]: ([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
-            80,
+            b"AWS Secret Access Key [",
+            rb"[^\]\r\n]{0,40}\]: ([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
             is_strong,
         ),
     ),
     (
         Head("(?:validation|decryption)Key=\\\\{0,3}[\"'][0-9A-Fa-f]{16}"),
-        _find_value(
-            rb"(?:validation|decryption)Key=\\{0,3}[\"']([0-9A-Fa-f]{32,256})(?![0-9A-Za-z])",
-            40,
-            is_hex,
-        ),
+        _find_value(b"Key=", rb"\\{0,3}[\"']([0-9A-Fa-f]{32,256})(?![0-9A-Za-z])", is_hex),
     ),
     (
         Head("ConvertTo-SecureString ", caseless=True),
         _find_value(
-            rb"(?i)ConvertTo-SecureString (?:-String )?\\{0,3}[\"']([^\"'\s\\]{6,256})\\{0,3}[\"'] [^\r\n]{0,40}-AsPlainText",
-            24,
+            b"ConvertTo-SecureString ",
+            rb"(?i)(?:-String )?\\{0,3}[\"']([^\"'\s\\]{6,256})\\{0,3}[\"'] [^\r\n]{0,40}-AsPlainText",
             _is_secure,
         ),
     ),
@@ -198,8 +198,8 @@ MARKED: tuple[tuple[Head, Confirm], ...] = (
     (
         Head("azurewebsites[.]net/"),
         _find_value(
-            rb"azurewebsites\.net/[^\s\"'<>?]{0,200}\?(?:[^\s\"'<>]{0,400}?&)?code=([A-Za-z0-9_%/+-]{20,200}(?:==)?)",
-            20,
+            b"azurewebsites.net/",
+            rb"[^\s\"'<>?]{0,200}\?(?:[^\s\"'<>]{0,400}?&)?code=([A-Za-z0-9_%/+-]{20,200}(?:==)?)",
             is_random,
             SECRET,
         ),

@@ -13,7 +13,20 @@ _NO_ISSUERS = frozenset(
         *("0.A", "1.A", "4/0A", "4b1d", "API-", "EAAAE", "EAAB", "EAAC", "EAAG", "EAAM", "EZAK"),
         *("EZTK", "FwoGZXIvYXdz", "IQoJb3JpZ2luX2Vj", "SK", "aoaAA", "aorAAA", "cio", "cmVmdGtu"),
         *("dG9rO", "eyJrIjoi", "oy2", "pa-", "pat", "secret_", "sgp_local_", "st.", "xapp-1-"),
-        *("1000.", "A3-", "NF-", "ext_", "live_", "na1.", "pat.", "pk_", "sat.", "sc_", "sl.", "test_"),
+        *(
+            "1000.",
+            "A3-",
+            "NF-",
+            "ext_",
+            "live_",
+            "na1.",
+            "pat.",
+            "pk_",
+            "sat.",
+            "sc_",
+            "sl.",
+            "test_",
+        ),
     )
 )
 """Beginnings of formats that a secret of anybody may have."""

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,19 @@ import playhead
 from playhead.tape.redaction import acceptance
 from playhead.tape.redaction.finding import heads as heads_of
 from playhead.tape.redaction.finding.context import Context
-from playhead.tape.redaction.finding.finder import Finder, finder
+from playhead.tape.redaction.finding.finder import (
+    BYTES_A_LOOK,
+    MOST_LOOKS,
+    Finder,
+    Finding,
+    finder,
+)
 from playhead.tape.redaction.finding.format_table import FORMATS
 from playhead.tape.redaction.finding.heads import Re2Heads
 from playhead.tape.redaction.learned import MAX_VALUES, Learned
-from playhead.tests.adversary.secret_recipes import expand, read
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tape.redaction.search import Kind
+from playhead.tests.adversary.secret_recipes import expand, hostile, read
 from playhead.tests.support.format_rows import rows
 
 PAGE = Path(playhead.__file__).parent / "docs" / "secrets.md"
@@ -191,3 +200,44 @@ def test_a_text_that_is_too_full_is_given_up_early() -> None:
     found = finder().find(Context(data))
     assert 0 < len(found.found) < 5000
     assert found.searched < len(data)
+
+
+class _Counting:
+    """A finder that adds up what is spent."""
+
+    def __init__(self) -> None:
+        self.spent = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(finder(), name)
+
+    def confirm(self, *told: Any) -> Finding:
+        found = finder().confirm(*told)
+        self.spent += found.spent
+        return found
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ansi-names", Kind()),
+        ("percent-names", Kind()),
+        ("form-plus", Kind(form=True)),
+        ("events-tokens", Kind(stream=True)),
+        ("base64-settings", Kind()),
+    ],
+)
+def test_a_text_has_one_budget_in_all_the_ways_it_is_read(name: str, kind: Kind) -> None:
+    """And what was not searched in one of them is not kept."""
+    case = next(one for one in read("hostile")["cases"] if one["id"] == name)
+    secret = b"v7Qm2pZ9xAb3LrfW0yC1"
+    text = hostile(case, size=1 << 19) + b"\x1b[1mtoken\x1b[0m=" + secret
+    search = Redactor(b"k" * 32)._search
+    counting = _Counting()
+    search._finder = cast("Finder", counting)
+    searched = search.search(text, kind)
+    most = MOST_LOOKS + len(text) // BYTES_A_LOOK
+    assert 0 < counting.spent < most + MOST_LOOKS // 10
+    assert searched is not None
+    assert searched.spans[-1].kind.startswith("unsearched:")
+    assert secret not in searched.data
