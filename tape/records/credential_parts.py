@@ -108,15 +108,23 @@ def find_parts(value: bytes, *, basic: bool = False) -> tuple[bytes, ...]:
     return tuple(value[start:end] for start, end in find_words(value))
 
 
+def is_uuid(value: bytes) -> bool:
+    """Say whether a value is a UUID."""
+    return len(value) == _UUID_SIZE and _UUID.fullmatch(value) is not None
+
+
+def is_single(value: bytes) -> bool:
+    """Say at once whether a credential has no other one beside a sign: most are letters and digits, or a UUID."""
+    return value.isalnum() or is_uuid(value)
+
+
 @lru_cache(maxsize=1024)
 def find_tokens(value: bytes) -> tuple[tuple[int, int], ...]:
     """Find the places of tokens in a credential that are beside a sign; none where it is a single one.
 
     The same for a credential and for its placeholder.
     """
-    if not _LEAST_TOKEN < len(value) <= _MOST_SEARCHED or value.isalnum():
-        return ()
-    if _WHOLE.match(value) or (len(value) == _UUID_SIZE and _UUID.fullmatch(value)):
+    if not _LEAST_TOKEN < len(value) <= _MOST_SEARCHED or is_single(value) or _WHOLE.match(value):
         return ()
     for between in _list_ways(value):
         found = [one.span(1) for one in between.finditer(value) if one[1]]
@@ -136,7 +144,11 @@ def _list_ways(value: bytes) -> Iterator[re.Pattern[bytes]]:
 
 
 def _is_token(piece: bytes) -> bool:
-    return bool(len(piece) >= _LEAST_TOKEN and _DIGIT.search(piece) and _LETTER.search(piece))
+    if len(piece) < _LEAST_TOKEN:
+        return False
+    if piece.isalnum():
+        return not (piece.isalpha() or piece.isdigit())
+    return bool(_DIGIT.search(piece) and _LETTER.search(piece))
 
 
 def list_tokens(value: bytes) -> Iterator[tuple[int, bytes]]:
@@ -151,9 +163,8 @@ def form_of(value: bytes) -> tuple[bool, list[tuple[int, int]]]:
 
     Its placeholder has the same form, so that they are found again.
     """
-    if value.isalnum():
-        mixed = not (value.isalpha() or value.isdigit())
-        return mixed and len(value) >= _LEAST_TOKEN, []
+    if is_single(value):
+        return _is_token(value), []
     return _is_token(value), [(at, len(one)) for at, one in list_tokens(value)]
 
 

@@ -438,7 +438,9 @@ def is_key_like(value: bytes) -> bool:
 def is_shaped(value: bytes) -> bool:
     """Say whether a value has the shape of a secret: by classes of characters alone, so that its placeholder has it too."""
     size = len(value)
-    if size < 16 or not _is_value(value) or _is_place(value):
+    if size < 16:
+        return False
+    if not _is_like(_UUID, value) and (not _is_value(value) or _is_place(value)):
         return False
     if value.isalnum():
         mixed = not (value.isalpha() or value.isdigit())

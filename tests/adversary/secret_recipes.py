@@ -183,11 +183,11 @@ PARTS: dict[str, Callable[[str], str]] = {
 def _of_formats(part: str, rng: Random, room: int) -> bytes:
     """Draw keys of all formats, one behind the other, until there are enough bytes."""
     drawn = [
-        one["value"]
+        recipe
         for case in read("formats")["cases"]
         if case["kind"] == "by format"
         for one in recipes(case)
-        if isinstance(one.get("value"), str)
+        if isinstance(recipe := one.get("value"), str)
     ]
     made: list[str] = []
     size = 0

@@ -114,6 +114,29 @@ def make_run_alike(value: bytes, seed: bytes) -> bytes:
     return bytes(made)
 
 
+_IN_UUID = ((0, 8), (9, 13), (14, 18), (19, 23), (24, 36))
+_KEPT_IN_UUID = (14, 19)
+"""The version and the variant."""
+
+
+def make_uuid_alike(value: bytes, seed: bytes) -> bytes:
+    """Make the same of a UUID that has a version and a variant as `make_alike` does."""
+    drawn = Chance(seed).draw(len(value))
+    made = bytearray(value)
+    for start, end in _IN_UUID:
+        run = value[start:end]
+        of_few = _of_few(_FEW[0][1], not run.isalpha(), run != run.upper(), run != run.lower())
+        made[start:end] = _write_few(run, drawn[start:end], *of_few)
+    for at in _KEPT_IN_UUID:
+        made[at] = value[at]
+    return bytes(made)
+
+
+def is_versioned_uuid(value: bytes) -> bool:
+    """Say whether a value is a UUID that has a version and a variant."""
+    return len(value) == _IN_UUID[-1][1] and _UUID.fullmatch(value) is not None
+
+
 def reads_as_made(value: bytes) -> bool:
     """Say whether a value has so many letters and digits and so few different ones as `make_alike` makes: it is hardly a secret.
 

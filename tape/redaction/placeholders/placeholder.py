@@ -14,6 +14,7 @@ Rules:
 
 import hmac
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from ...records.credential_parts import (
@@ -28,7 +29,13 @@ from ...records.credential_parts import (
     write_words,
 )
 from ..acceptance import is_shaped, not_remembered
-from .alike import make_alike, make_run_alike, reads_as_made
+from .alike import (
+    is_versioned_uuid,
+    make_alike,
+    make_run_alike,
+    make_uuid_alike,
+    reads_as_made,
+)
 from .pseudonyms import make_pseudonym, normal_form
 from .short_values import LONGEST, permute_short
 
@@ -50,6 +57,9 @@ _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
 _CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
+
+
+_Make = Callable[[bytes, bytes, bytes], bytes]
 
 
 class Placeholders:
@@ -135,9 +145,11 @@ class Placeholders:
         mac = self._mac.copy()  # faster than to begin with the key each time
         mac.update(whole)
         seed = mac.digest()
-        make = self._make_around
+        make: _Make = self._make_around
         if value.isalnum():
             make = _make_plain
+        elif is_versioned_uuid(value):
+            make = _make_uuid
         made = make(value, whole, seed)
         shaped, form = _is_shaped(value), form_of(value)
         for turn in range(_TURNS):
@@ -163,6 +175,10 @@ class Placeholders:
 def _make_plain(_value: bytes, whole: bytes, seed: bytes) -> bytes:
     """Make a value alike that has no tokens in it, as it has no signs."""
     return make_run_alike(whole, seed)
+
+
+def _make_uuid(_value: bytes, whole: bytes, seed: bytes) -> bytes:
+    return make_uuid_alike(whole, seed)
 
 
 class Keeper(Placeholders):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -17,8 +18,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from playhead.tape.records.credential_parts import read_pair
 from playhead.tape.redaction.finding.format_table import FORMATS, expand
-from playhead.tape.redaction.placeholders.alike import make_alike, reads_as_made
+from playhead.tape.redaction.placeholders.alike import (
+    is_versioned_uuid,
+    make_alike,
+    make_run_alike,
+    make_uuid_alike,
+    reads_as_made,
+)
 from playhead.tape.redaction.placeholders.prefixes import PREFIXES, prefix_size
 
 SEEDS = [hashlib.sha256(bytes([number])).digest() for number in range(8)]
@@ -250,3 +258,33 @@ def test_no_checksum_fits(prefix: bytes) -> None:
         for letter in made[-6:].decode():
             number = number * 62 + digits.index(letter)
         assert number != zlib.crc32(made[4:-6])
+
+
+@given(st.from_regex(r"[A-Za-z0-9]{8,70}", fullmatch=True), st.sampled_from(SEEDS))
+def test_letters_and_digits_are_made_alike_in_both_ways(text: str, seed: bytes) -> None:
+    """The short way is for most secrets; a pair in base64 takes the other one."""
+    value = text.encode()
+    if read_pair(value) is None:
+        assert make_run_alike(value, seed) == make_alike(value, seed)
+
+
+@given(st.uuids(version=4), st.booleans(), st.sampled_from(SEEDS))
+def test_a_uuid_is_made_alike_in_both_ways(value: UUID, capitals: bool, seed: bytes) -> None:
+    """Version and variant stay."""
+    text = str(value).upper() if capitals else str(value)
+    made = make_uuid_alike(text.encode(), seed)
+    assert is_versioned_uuid(made)
+    assert made == make_alike(text.encode(), seed)
+
+
+def test_what_is_no_sequence_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not tried: that takes a millisecond."""
+    tried: list[object] = []
+    monkeypatch.setattr(
+        serialization, "load_der_private_key", lambda *told, **_: tried.append(told)
+    )
+    for body in (b"M" + b"A" * 63, base64.b64encode(b"\x30\x2f" + bytes(46))):
+        make_alike(b"\n" + body + b"\n", SEEDS[0])
+    assert tried == []
+    make_alike(b"\n" + base64.b64encode(b"\x30\x2e" + bytes(46)) + b"\n", SEEDS[0])
+    assert len(tried) == 1
