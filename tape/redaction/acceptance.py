@@ -201,14 +201,16 @@ def not_remembered(test: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
     return lambda value: plain(value[:_MOST_READ])
 
 
-@_remembered
-def is_placeholder(value: bytes) -> bool:
+def _is_placeholder(value: bytes) -> bool:
     """Say whether somebody wrote a value in the place of a secret, as an example or to be filled in."""
     if _PLACEHOLDERS.find_matches_as_indexes(value.lower()):
         return True
-    if _TO_BE_FILLED.match(value):
+    if value[:1] == b"<" and _TO_BE_FILLED.match(value):
         return True
     return b"\0\0\0" in _compare_neighbours(value) and _is_much_repeated(value)
+
+
+is_placeholder = _remembered(_is_placeholder)
 
 
 def _is_much_repeated(value: bytes) -> bool:
@@ -241,12 +243,15 @@ def _has_entropy(value: bytes, least: float) -> bool:
     Random ones have more than enough, by the number of different characters in each part: it has the least where one of them is all
     the others, and a value has no less than its parts.
     """
-    total = 0.0
-    for at in range(0, len(value), _READ):
-        part = value[at : at + _READ]
-        size = len(part)
-        total += _LOGS[size] - _LOGS[size - len(set(part)) + 1]
-    return total > (least + _ROUNDED) * len(value) or entropy(value) >= least
+    size = len(value)
+    if 0 < size <= _READ:
+        known = _LOGS[size] - _LOGS[size - len(set(value)) + 1]
+    else:
+        known = 0.0
+        for at in range(0, size, _READ):
+            part = value[at : at + _READ]
+            known += _LOGS[len(part)] - _LOGS[len(part) - len(set(part)) + 1]
+    return known > (least + _ROUNDED) * size or entropy(value) >= least
 
 
 def wordiness(value: bytes) -> float:
@@ -375,7 +380,13 @@ def is_basic(value: bytes) -> bool:
 def is_strong(value: bytes) -> bool:
     """Say whether a value behind a telling name is random: no word, path, URL, date, version, fingerprint or placeholder."""
     size = len(value)
-    if size < 12 or not _is_value(value) or is_placeholder(value) or _is_place(value):
+    if size < 12:
+        return False
+    if value.isalnum():
+        # Nobody else asks about one of these, so the verdict is not worth being remembered.
+        if _is_placeholder(value) or (value[:2] == b"0x" and _is_place(value)):
+            return False
+    elif not _VALUE.fullmatch(value) or is_placeholder(value) or _is_place(value):
         return False
     digits = value.translate(_CLASSES).count(b"d")
     if _HEX.fullmatch(value) or _is_like(_UUID, value):

@@ -15,8 +15,9 @@ Rules:
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
+from heapq import merge
 from typing import NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
@@ -27,7 +28,7 @@ from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
 from .finding.context import Context, Found
-from .finding.finder import Finding, apart, finder, most_looks
+from .finding.finder import Finder, Finding, Looked, apart, finder, most_looks
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .finding.personal import PersonalData
@@ -45,7 +46,7 @@ _TRIPLET = re.compile(rb"%[2-7][0-9A-Fa-f]")
 _BACKSLASHED = re.compile(rb"\\(?<!\\\\)\\*+(?:u00[2-7][0-9A-Fa-f]|/)")
 """With a triplet, what can stand in a secret, which is ASCII. A text is passed quickly for the one byte each begins with."""
 _ANY_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
-_MOST_LEARNED = 128
+_MOST_LEARNED = 64
 """Secrets of one text that are looked for elsewhere: a text with more is a list of them."""
 _AROUND = 512
 """Bytes before and behind an escape that are read with it."""
@@ -161,7 +162,8 @@ class Search:
         )
         escaped = looked is not None and looked.escaped
         coloured = coloured or (looked is not None and looked.coloured)
-        most = most_looks(len(data), len(looked.places) if looked is not None else 0)
+        places = len(looked.places) if looked is not None else 0
+        most = most_looks(len(data), places, answer=kind.answer)
         again = escaped or coloured or kind.form or kind.stream or kind.lines
         finding = self._finder.confirm(context, looked, most * 7 // 8 if again else most)
         founds = finding.found
@@ -237,7 +239,8 @@ class Search:
         """Say at once whether texts have no place where a secret may be: one text of all of them has each place that one of them has."""
         if self.configured:
             return False
-        looked = self._finder.look(_together(views))
+        first, *more = views
+        looked = self._finder.look(_together(views)) if more else first.look(self._finder)
         return looked is None or not looked.places
 
     def _find_in_views(
@@ -280,7 +283,7 @@ class Search:
 
         done: what was found in it as it is.
         """
-        looked = self._finder.look(view.data)
+        looked = view.look(self._finder)
         skipped = view.within(done) if looked is not None and looked.places and done else ()
         return self._finder.confirm(context, looked, most, skipped)
 
@@ -297,7 +300,7 @@ class Search:
             return views, searched
         for view in views:
             joined = context._replace(data=view.data, document=True)
-            finding = self._finder.confirm(joined, self._finder.look(view.data), most)
+            finding = self._finder.confirm(joined, view.look(self._finder), most)
             most -= finding.spent
             if finding.searched < len(view.data):
                 searched = min(searched, view.place(finding.searched))
@@ -461,18 +464,27 @@ _Pieces = list[tuple[int, int, int]]
 class _View:
     """A text as it is read: escapes undone, or pieces of a stream put together."""
 
-    def __init__(self, data: bytes, pieces: Callable[[], _Pieces], offset: int = 0) -> None:
+    def __init__(
+        self, data: bytes, pieces: Callable[[], Iterable[tuple[int, int, int]]], offset: int = 0
+    ) -> None:
         """Take the text.
 
         offset: where what it was read from begins.
-        pieces: for each piece of it where it begins, where that stands, and how long that is; asked for where
-            something was found.
+        pieces: for each piece of it where it begins, where that is written, and how long that is; read as far as somebody asks.
         """
         self.data = data
         self._made = pieces
+        self._source: Iterator[tuple[int, int, int]] | None = None
         self._pieces: _Pieces = []
         self._starts: list[int] = []
         self._offset = offset
+        self._looked: tuple[Looked | None] | None = None
+
+    def look(self, finder: Finder) -> Looked | None:
+        """Find where secrets may be in the text, once."""
+        if self._looked is None:
+            self._looked = (finder.look(self.data),)
+        return self._looked[0]
 
     def place(self, at: int) -> int:
         """Give where a character of the text is written."""
@@ -480,7 +492,7 @@ class _View:
 
     def within(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Give what is written in some places, which are in order, by the positions in the text."""
-        self._make()
+        self._read(len(self.data))
         raws = [piece[1] + self._offset for piece in self._pieces]
         found: list[tuple[int, int]] = []
         for start, end in places:
@@ -491,17 +503,23 @@ class _View:
                 found.append((first, self._starts[last] + size))
         return found
 
-    def _make(self) -> None:
-        if not self._pieces:
-            self._pieces = self._made()
-            self._starts = [piece[0] for piece in self._pieces]
+    def _read(self, until: int) -> None:
+        """Read the pieces up to a position of the text, and the next one."""
+        if self._source is None:
+            self._source = iter(self._made())
+        while not self._starts or self._starts[-1] <= until:
+            piece = next(self._source, None)
+            if piece is None:
+                break
+            self._pieces.append(piece)
+            self._starts.append(piece[0])
 
     def spread(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Give the places that a part of the text stands in: begin, end, and how many characters it holds.
 
         Places beside each other are one.
         """
-        self._make()
+        self._read(end)
         found: list[tuple[int, int, int]] = []
         at = bisect_right(self._starts, start) - 1
         while start < end:
@@ -601,17 +619,15 @@ def _without_colours(data: bytes) -> _View:
     return _View(_COLOUR.sub(b"", data), partial(_between_colours, data))
 
 
-def _between_colours(data: bytes) -> _Pieces:
-    pieces: _Pieces = []
+def _between_colours(data: bytes) -> Iterator[tuple[int, int, int]]:
     size = at = 0
     for found in _COLOUR.finditer(data):
         if found.start() > at:
-            pieces.append((size, at, found.start() - at))
+            yield size, at, found.start() - at
             size += found.start() - at
         at = found.end()
     if at < len(data):
-        pieces.append((size, at, len(data) - at))
-    return pieces
+        yield size, at, len(data) - at
 
 
 def _unescaped(data: bytes, offset: int = 0) -> _View:
@@ -642,24 +658,22 @@ def _without_unicode(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _spans(data: bytes, *escapes: re.Pattern[bytes]) -> list[tuple[int, int]]:
+def _spans(data: bytes, *escapes: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
     """Find where escapes stand, in order; those of two patterns never overlap."""
-    return sorted([found.span() for escape in escapes for found in escape.finditer(data)])
+    return merge(*(map(re.Match.span, escape.finditer(data)) for escape in escapes))
 
 
-def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> _Pieces:
-    pieces: _Pieces = []
+def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> Iterator[tuple[int, int, int]]:
     at = size = 0
     for start, end in _spans(data, *escapes):
         if start > at:
-            pieces.append((size, at, start - at))
+            yield size, at, start - at
             size += start - at
-        pieces.append((size, start, end - start))
+        yield size, start, end - start
         size += 1
         at = end
     if at < len(data):
-        pieces.append((size, at, len(data) - at))
-    return pieces
+        yield size, at, len(data) - at
 
 
 def _spelled(data: bytes, *, events: bool) -> list[_View]:

@@ -17,26 +17,28 @@ from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
 
-MOST_LOOKS = 46_000
+LOOKS = 8_000
 """What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
-FEW_LOOKS = 8_000
-"""The same for a text with so many places that its rest will hardly be searched."""
-MANY_PLACES = 8_000
+ANSWER_LOOKS = 120_000
+"""The same for an answer that a replay has to give again, and that a thread of its own searches."""
+MANY_PLACES = 7_000
+"""An answer with more places, and one for each `BYTES_A_LOOK` bytes, has no more than any text: its rest will hardly be searched."""
 BYTES_A_LOOK = 256
 """A text may have one more for as many bytes."""
-_JUDGED = 4
-"""What a value costs that is judged, and each 64 bytes of one."""
+_JUDGED = 8
+"""What a value costs that is judged."""
 _FOUND = 5
-"""What a value costs that is found again, without judging; one that was judged costs little more."""
+"""What a value costs that is replaced."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 BYTES_A_LONG_LOOK = 64
 _LEAST_TOKEN = 16
 _TOKENS = re.compile(rb"[A-Za-z0-9]{16,}")
 """What has a placeholder of its own in that of a value with signs."""
-_TOKEN_COST = 8
+_RUNS = re.compile(rb"[A-Za-z0-9]+")
+_TOKEN_COST = 13
 _MIXED = re.compile(rb"[0-9][^A-Za-z]*+[A-Za-z]|[A-Za-z][^0-9]*+[0-9]")
 _FEW_TURNS = 3
-_UNSHAPED = 48
+_UNSHAPED = 90
 """What it costs to look for a placeholder without the shape of a secret, for a value that has none: most have it."""
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"
@@ -171,7 +173,8 @@ class Finder:
         done: parts of the text, in order, in which nobody has to look again.
         """
         searched = len(context.data)
-        allowed = most_looks(searched, len(looked.places) if looked is not None else 0)
+        places = len(looked.places) if looked is not None else 0
+        allowed = most_looks(searched, places, answer=context.answer)
         most = allowed if most is None else min(most, allowed)
         found: list[Found] = []
         runs: list[Run] = []
@@ -179,8 +182,8 @@ class Finder:
         if looked is not None:
             searched = looked.searched
             if looked.places:
-                places = _outside(looked.places, done) if done else looked.places
-                until, spent = self._confirm(context, places, found, runs, most)
+                hits = _outside(looked.places, done) if done else looked.places
+                until, spent = self._confirm(context, hits, found, runs, most)
                 searched = min(searched, until)
         if not context.final:
             found += self.find_cut(context)
@@ -216,7 +219,7 @@ class Finder:
             elif context.inner or end <= run:
                 continue
             else:
-                looked += _JUDGED
+                looked += 1
                 if looked > most:
                     return max(behind, end - 64), looked
                 run, spent = self._decode(
@@ -229,17 +232,19 @@ class Finder:
             if isinstance(one, list):
                 found += [each._replace(kind=SECRET) for each in one]
                 behind = max([behind, *(each.end for each in one)])
-                looked += (_JUDGED + _FOUND) * (len(one) - 1)
+                looked += sum(
+                    _JUDGED + _FOUND + _cost_of(context.data[each.start : each.end]) for each in one
+                )
             elif one is not None and one.start < one.end:
                 # What its look has to say counts as what is found anywhere.
                 same = one.declared or one.kind == SECRET
                 found.append(one if same else Found(one.start, one.end, SECRET, one.learn))
+                value = context.data[one.start : one.end]
                 judged = keys.looked
-                if which >= named:
-                    keys.look(context.data[one.start : one.end])
-                looked += _FOUND if which >= named and keys.looked == judged else 1
+                keys.look(value)
+                looked += _FOUND
                 if keys.looked != judged or which < named:
-                    looked += _cost_of(context.data[one.start : one.end])
+                    looked += _cost_of(value)
                 behind = max(behind, one.end) if which >= named else behind
         return len(context.data), looked
 
@@ -255,7 +260,7 @@ class Finder:
             return end - 1, 0  # another word may end there, too
         inner = context._replace(data=run.plain, final=True, inner=True, document=None)
         finding = self.confirm(inner, self.look(run.plain), most)
-        spent = finding.spent + len(run.plain) // BYTES_A_LOOK
+        spent = _JUDGED + finding.spent + len(run.plain) // BYTES_A_LOOK
         if finding.searched < len(run.plain) or spent > most:
             return run.start, most + 1
         if finding.found:
@@ -282,10 +287,10 @@ class Finder:
         return []
 
 
-def most_looks(size: int, places: int) -> int:
+def most_looks(size: int, places: int, *, answer: bool) -> int:
     """Give what may be spent on a text of some size with so many places."""
     more = size // BYTES_A_LOOK
-    return more + (MOST_LOOKS if places <= MANY_PLACES + more else FEW_LOOKS)
+    return more + (ANSWER_LOOKS if answer and places <= MANY_PLACES + more else LOOKS)
 
 
 def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -311,7 +316,7 @@ def _cost_of(value: bytes) -> int:
     if size < _LEAST_TOKEN:
         return cost
     if not value.isalnum():
-        cost += _TOKEN_COST * len(_TOKENS.findall(value))
+        cost += _TOKEN_COST * len(_TOKENS.findall(value)) + len(_RUNS.findall(value)) // 2
     if turns(value) < max(_FEW_TURNS, _FEW_TURNS * size // 24) and _MIXED.search(value):
         cost += _UNSHAPED
     return cost

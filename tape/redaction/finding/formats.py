@@ -11,7 +11,7 @@ from .heads import Head
 
 _LEAST = re.compile(r"(\[[^\]]*\])\{(\d+)(?:,\d*)?\}")
 _UNIT = re.compile(r"(\\.|\[[^\]]*\]|[^\\\[])(?:\{(\d+)\})?")
-BYTES_A_LOOK = 64
+BYTES_A_LOOK = 256
 """A long value counts as several: it is judged and replaced byte by byte."""
 _MOST_HEAD = 16
 _LONGEST_KEY = 17 * 1024

@@ -24,9 +24,9 @@ try:
 except ImportError:  # no wheel for this machine
     hyperscan = None
 
-MOST_PLACES = 2000
+MOST_PLACES = 4000
 """Places of a text that are looked at, however short it is."""
-BYTES_A_PLACE = 64
+BYTES_A_PLACE = 128
 """A text may have one more place for as many bytes."""
 
 

@@ -237,7 +237,9 @@ def read_name(name: bytes) -> Place | None:
 def _find_assigned(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
     """Look at `NAME = VALUE` in any spelling, and at the items of a list in YAML behind the first one."""
     found = _assigned(context, end - 8, strings)
-    if found is None or not _FIRST_ITEM.search(context.data, max(0, found.start - 48), found.start):
+    if found is None or b"- " not in context.data[max(0, found.start - 3) : found.start]:
+        return found
+    if not _FIRST_ITEM.search(context.data, max(0, found.start - 48), found.start):
         return found
     items, at = [found], found.end + (context.data[found.end : found.end + 1] in (b'"', b"'"))
     for _ in range(_MOST_ITEMS):

@@ -134,7 +134,7 @@ class Placeholders:
         normal = normal_form(value)
         if normal is not None:
             return make_pseudonym(value, normal, hmac.digest(self._key, normal, "sha256"))
-        if find_words(value):
+        if b" " in value and find_words(value):
             return write_words(value, self.of)
         if read_pair(value) is not None:
             return self.in_basic(value)
@@ -151,7 +151,7 @@ class Placeholders:
         elif is_versioned_uuid(value):
             make = _make_uuid
         made = make(value, whole, seed)
-        shaped, form = _is_shaped(value), form_of(value)
+        shaped, form = is_shaped(value), form_of(value)
         for turn in range(_TURNS):
             # Some query keys are places of secrets for what has the shape of one: both have it, or neither.
             # And what is a token in it has to be found again where the agent puts it into another value.
