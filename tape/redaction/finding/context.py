@@ -75,6 +75,8 @@ class Strings:
         """Whether the text is JSON, lines of JSON or a stream of events."""
         self.judged = True
         """Whether the place that was looked at last had a value to be judged."""
+        self.value = b""
+        """The value, where it may have been judged before."""
         self.lines = CommandLines(data)
         """The command lines of the text."""
         self.table = -1

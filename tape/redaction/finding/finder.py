@@ -17,16 +17,19 @@ from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
 
-LOOKS = 8_000
+LOOKS = 14_000
 """What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
 ANSWER_LOOKS = 120_000
 """The same for an answer that a replay has to give again, and that a thread of its own searches."""
 MANY_PLACES = 7_000
-"""An answer with more places, and one for each `BYTES_A_LOOK` bytes, has no more than any text: its rest will hardly be searched."""
-BYTES_A_LOOK = 256
+"""An answer with more places, and one for each 256 bytes, has no more than any text: its rest will hardly be searched."""
+BYTES_A_LOOK = 512
 """A text may have one more for as many bytes."""
 _JUDGED = 8
 """What a value costs that is judged."""
+_KNOWN = 3
+"""What one costs that was judged before, or is too short to be judged."""
+_SHORTEST = 12
 _FOUND = 5
 """What a value costs that is replaced."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
@@ -212,10 +215,10 @@ class Finder:
             elif which < words:
                 if looked > most:
                     return max(behind, end - 64), looked
-                strings.judged = which > named + 1
+                strings.judged, strings.value = which > named + 1, b""
                 one = names.NAMED[which - named][1](context, end, strings)
                 looked, keys.looked = looked + _JUDGED * keys.looked, 0
-                looked += _JUDGED if strings.judged and one is None else 1
+                looked += 1 if one is not None else _cost_of_none(strings, keys)
             elif context.inner or end <= run:
                 continue
             else:
@@ -289,8 +292,8 @@ class Finder:
 
 def most_looks(size: int, places: int, *, answer: bool) -> int:
     """Give what may be spent on a text of some size with so many places."""
-    more = size // BYTES_A_LOOK
-    return more + (ANSWER_LOOKS if answer and places <= MANY_PLACES + more else LOOKS)
+    few = places <= MANY_PLACES + size // 256
+    return size // BYTES_A_LOOK + (ANSWER_LOOKS if answer and few else LOOKS)
 
 
 def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -305,6 +308,15 @@ def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> li
         if not start < end <= stop:
             found.append(hit)
     return found
+
+
+def _cost_of_none(strings: Strings, keys: Keys) -> int:
+    """Give what a name costs that has no secret: little where no value was judged, or one that was judged before or is short."""
+    if not strings.judged:
+        return 1
+    if not strings.value:
+        return _JUDGED
+    return _JUDGED if len(strings.value) >= _SHORTEST and keys.is_new(strings.value) else _KNOWN
 
 
 def _cost_of(value: bytes) -> int:

@@ -252,9 +252,14 @@ class Keys:
 
     def look(self, value: bytes) -> None:
         """Count a value that is judged; verdicts are remembered, so the same value costs next to nothing again."""
-        if value not in self._seen:
-            self._seen.add(value)
+        if self.is_new(value):
             self.looked += 1 + len(value) // BYTES_A_LOOK
+
+    def is_new(self, value: bytes) -> bool:
+        """Say whether a value is judged for the first time."""
+        seen = value in self._seen
+        self._seen.add(value)
+        return not seen
 
     def find(self, context: Context, at: int) -> Found | None:
         """Find the body of a key behind the words of its first line."""

@@ -304,6 +304,7 @@ def _find_in_list(context: Context, end: int, strings: Strings) -> list[Found] |
     read = _LIST_NAME.search(data, max(0, end - 100), end)
     place = read_name(read[1]) if read else None
     if read is None or place is None:
+        strings.judged = False
         return None
     if strings.is_prompt(read.start(), len(read[2]) - 1, member=True):
         return None
@@ -335,6 +336,7 @@ def _find_in_map(context: Context, end: int, strings: Strings) -> Found | None:
     # What follows is asked first: it takes the least.
     member = _MAP_MEMBER.match(data, end, end + 4200)
     if member is None or not is_strong(member[2]):
+        strings.judged = member is not None
         return None
     read = _MAP_NAME.search(data, max(0, end - 100), end)
     place = read_name(read[1]) if read else None
@@ -388,6 +390,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         start, value = start + len(scheme) + 1, rest
     if not value:
         return None
+    strings.value = value
     one = _Assigned(
         name,
         place,
