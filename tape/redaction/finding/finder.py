@@ -17,20 +17,20 @@ from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
 
-LOOKS = 14_000
+LOOKS = 20_000
 """What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
-ANSWER_LOOKS = 120_000
+ANSWER_LOOKS = 165_000
 """The same for an answer that a replay has to give again, and that a thread of its own searches."""
 MANY_PLACES = 7_000
 """An answer with more places, and one for each 256 bytes, has no more than any text: its rest will hardly be searched."""
 BYTES_A_LOOK = 512
 """A text may have one more for as many bytes."""
-_JUDGED = 8
+_JUDGED = 10
 """What a value costs that is judged."""
 _KNOWN = 3
 """What one costs that was judged before, or is too short to be judged."""
 _SHORTEST = 12
-_FOUND = 5
+_FOUND = 8
 """What a value costs that is replaced."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 BYTES_A_LONG_LOOK = 64
@@ -38,10 +38,10 @@ _LEAST_TOKEN = 16
 _TOKENS = re.compile(rb"[A-Za-z0-9]{16,}")
 """What has a placeholder of its own in that of a value with signs."""
 _RUNS = re.compile(rb"[A-Za-z0-9]+")
-_TOKEN_COST = 13
+_TOKEN_COST = 18
 _MIXED = re.compile(rb"[0-9][^A-Za-z]*+[A-Za-z]|[A-Za-z][^0-9]*+[0-9]")
 _FEW_TURNS = 3
-_UNSHAPED = 90
+_UNSHAPED = 120
 """What it costs to look for a placeholder without the shape of a secret, for a value that has none: most have it."""
 _TAIL = 2048
 _TOKEN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=:|-"

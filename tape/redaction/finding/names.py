@@ -609,8 +609,8 @@ _PAIR_OPENED = re.compile(rb"(?:\s|\\+n)*(?:\\*[\"'][Vv]alue\\*[\"']\s*:\s*)?\\*
 _SESSIONS = frozenset(
     (b"session", b"sessionid", b"session_id", b"sid", b"connect.sid", b"phpsessid", b"jsessionid")
 )
-_PAIR_NAME = re.compile(rb"(\\*[\"'])([A-Za-z0-9_.-]{1,80})\Z")
-_NAME_CLOSED = re.compile(rb"\\*[\"'](?:\s|\\+n)*\Z")
+_PAIR_NAME = re.compile(rb"(?:\s|n\\+)*[\"']\\*([A-Za-z0-9_.-]{1,80})([\"']\\*)")
+"""A name in quotes, read backwards from what is behind it."""
 _MEMBER_NAME = re.compile(
     rb"(\\*[\"'])(?:Parameter)?(?:[Nn]ame|[Kk]ey)\1(?:\s|\\+n){0,8}:(?:\s|\\+n){0,8}\1\Z"
 )
@@ -635,13 +635,12 @@ def _find_by_name(
     context: Context, end: int, name_end: int, strings: Strings
 ) -> Found | list[Found] | None:
     data = context.data
-    closed = _NAME_CLOSED.search(data, max(0, name_end - 90), name_end)
-    if closed is None:
-        return None
-    read = _PAIR_NAME.search(data, max(0, closed.start() - 90), closed.start())
+    strings.judged = False
+    read = _PAIR_NAME.match(data[max(0, name_end - 200) : name_end][::-1])
     if read is None:
         return None
-    name = read[2]
+    name, quote = read[1][::-1], read[2][::-1]
+    opened_at, name_at = name_end - read.end(2), name_end - read.end(1)
     place = read_name(name)
     header = _is_header_name(name)
     cookies = name.lower() in (b"cookie", b"set-cookie")
@@ -649,7 +648,7 @@ def _find_by_name(
     if place is None and not header and not cookies and not session:
         return None
     own = header or cookies or session
-    if not own and strings.is_prompt(read.start(2) - 1, len(read[1]) - 1, member=True):
+    if not own and strings.is_prompt(name_at - 1, len(quote) - 1, member=True):
         return None
     found: re.Match[bytes] | None = None
     if data[end - 1 : end] == b",":
@@ -662,12 +661,13 @@ def _find_by_name(
                 data, end, end + 4400
             )
     if found is None:
-        found = _find_before(data, read.start(1), read[1])
+        found = _find_before(data, opened_at, quote)
         if found is not None and cookies:
             return _cookies_behind(data, found.start(2))
     if found is None or cookies:
         return None
-    value = found[3]
+    strings.judged = True
+    value = strings.value = found[3]
     accepted = place.accepts(value) if place is not None and not own else is_strong(value)
     if accepted or (found[2].lower().startswith(b"basic") and is_basic(value)):
         return Found(found.start(3), found.end(3), KEY, learn=True)
