@@ -328,7 +328,7 @@ class Search:
         for run in finding.runs:
             for found in run.found:
                 value = run.coded.plain[found.start : found.end]
-                if found.learn:
+                if found.learn and len(edits) < _MOST_LEARNED:
                     self._learned.add(unescape(value))
                 new = self._placeholders.in_text(value)
                 start, end, text = encode(data, run.coded, found.start, found.end, new)

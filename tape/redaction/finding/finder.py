@@ -17,28 +17,30 @@ from .context import Context, Found, Strings, without_overlaps
 from .formats import Formats, Keys
 from .heads import Head, HeadSet, Hits, KeptSets, compile_heads, most_places
 
-LOOKS = 20_000
+LOOKS = 21_000
 """What may be spent on the places of a text, however short it is: a name that is harmless costs one, some 3 us."""
-ANSWER_LOOKS = 165_000
+ANSWER_LOOKS = 190_000
 """The same for an answer that a replay has to give again, and that a thread of its own searches."""
 MANY_PLACES = 7_000
-"""An answer with more places, and one for each 256 bytes, has no more than any text: its rest will hardly be searched."""
-BYTES_A_LOOK = 512
+"""An answer with more places, and one for each `BYTES_A_LOOK` bytes, has no more than any text: its rest will hardly be searched."""
+BYTES_A_LOOK = 256
 """A text may have one more for as many bytes."""
-_JUDGED = 10
+_JUDGED = 11
 """What a value costs that is judged."""
-_KNOWN = 3
+_KNOWN = 4
 """What one costs that was judged before, or is too short to be judged."""
 _SHORTEST = 12
-_FOUND = 8
+_FOUND = 10
 """What a value costs that is replaced."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 BYTES_A_LONG_LOOK = 64
+_LONG = 4
+"""What each `BYTES_A_LONG_LOOK` bytes of a long value cost that is no hexadecimal."""
 _LEAST_TOKEN = 16
 _TOKENS = re.compile(rb"[A-Za-z0-9]{16,}")
 """What has a placeholder of its own in that of a value with signs."""
 _RUNS = re.compile(rb"[A-Za-z0-9]+")
-_TOKEN_COST = 18
+_TOKEN_COST = 20
 _MIXED = re.compile(rb"[0-9][^A-Za-z]*+[A-Za-z]|[A-Za-z][^0-9]*+[0-9]")
 _FEW_TURNS = 3
 _UNSHAPED = 120
@@ -292,8 +294,8 @@ class Finder:
 
 def most_looks(size: int, places: int, *, answer: bool) -> int:
     """Give what may be spent on a text of some size with so many places."""
-    few = places <= MANY_PLACES + size // 256
-    return size // BYTES_A_LOOK + (ANSWER_LOOKS if answer and few else LOOKS)
+    more = size // BYTES_A_LOOK
+    return more + (ANSWER_LOOKS if answer and places <= MANY_PLACES + more else LOOKS)
 
 
 def _outside(hits: list[tuple[int, int]], done: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -316,19 +318,21 @@ def _cost_of_none(strings: Strings, keys: Keys) -> int:
         return 1
     if not strings.value:
         return _JUDGED
-    return _JUDGED if len(strings.value) >= _SHORTEST and keys.is_new(strings.value) else _KNOWN
+    if len(strings.value) < _SHORTEST or not keys.is_new(strings.value):
+        return _KNOWN
+    return _JUDGED + len(strings.value) // BYTES_A_LONG_LOOK
 
 
 def _cost_of(value: bytes) -> int:
     """Give what it costs to judge and replace a value beyond what any costs: a long one, one with tokens in it, one of a rare form."""
     size = len(value)
-    cost = (
-        0 if size < BYTES_A_LONG_LOOK or _HEX.fullmatch(value) else 2 * (size // BYTES_A_LONG_LOOK)
-    )
+    cost = size // BYTES_A_LONG_LOOK
+    if cost and not _HEX.fullmatch(value):
+        cost *= _LONG
     if size < _LEAST_TOKEN:
         return cost
     if not value.isalnum():
-        cost += _TOKEN_COST * len(_TOKENS.findall(value)) + len(_RUNS.findall(value)) // 2
+        cost += _TOKEN_COST * len(_TOKENS.findall(value)) + len(_RUNS.findall(value))
     if turns(value) < max(_FEW_TURNS, _FEW_TURNS * size // 24) and _MIXED.search(value):
         cost += _UNSHAPED
     return cost

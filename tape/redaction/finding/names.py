@@ -647,6 +647,7 @@ def _find_by_name(
     session = name.lower() in _SESSIONS and data.find(b"omain", end, end + 5000) >= 0
     if place is None and not header and not cookies and not session:
         return None
+    strings.judged = True
     own = header or cookies or session
     if not own and strings.is_prompt(name_at - 1, len(quote) - 1, member=True):
         return None
@@ -666,7 +667,6 @@ def _find_by_name(
             return _cookies_behind(data, found.start(2))
     if found is None or cookies:
         return None
-    strings.judged = True
     value = strings.value = found[3]
     accepted = place.accepts(value) if place is not None and not own else is_strong(value)
     if accepted or (found[2].lower().startswith(b"basic") and is_basic(value)):
