@@ -390,7 +390,7 @@ def _assigned(context: Context, start: int, strings: Strings) -> Found | None:
         start, value = start + len(scheme) + 1, rest
     if not value:
         return None
-    strings.value = value
+    strings.value = value[:_JUDGED]
     one = _Assigned(
         name,
         place,
@@ -443,8 +443,12 @@ def _value_end(data: bytes, start: int, quote: bytes, strings: Strings) -> int:
         and data[start:end].replace(b"_", b"").isalnum()
     ):
         return start
-    value = data[start:end].partition(b"<")[0].partition(b">")[0]
-    return start + len(value.rstrip(b".,:;?!"))
+    for sign in (b"<", b">"):
+        cut = data.find(sign, start, end)
+        end = cut if cut >= 0 else end
+    if end > start and data[end - 1] in _STOPS:
+        return start + len(data[start:end].rstrip(_STOPS))
+    return end
 
 
 _MOST_ESCAPED = 32
@@ -469,7 +473,10 @@ def _quote_end(data: bytes, start: int, quote: bytes) -> int:
 
 _BRACED = re.compile(rb"\{([^{}\n\"'\\]{8,256})\}(?=[;\"'\s\\]|\Z)")
 _NEXT_SETTING = re.compile(rb"[;&,][A-Za-z][\w.-]*=")
-_TO_THE_END = re.compile(rb"[^\s\"'\\`]{12,256}(?=[ \t]*(?:\r?\n|\\[nr]|[\"'\\]|\Z))")
+_STOPS = b".,:;?!"
+_JUDGED = 512
+"""Bytes of a value by which it is told from others: a test reads no more."""
+_TO_THE_END = re.compile(rb"[^\s\"'\\`]{12,256}+(?=[ \t]*(?:\r?\n|\\[nr]|[\"'\\]|\Z))")
 
 
 _LINE_SIGNS = re.compile(rb"[\r\n]|\\[nr]")
