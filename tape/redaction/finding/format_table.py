@@ -352,7 +352,7 @@ FORMATS: tuple[Format, ...] = (
     _row("helicone", "sk-helicone-", "L{7}-L{7}-L{7}-L{7}", family="sk"),
     _row("inngest", "signkey-prod- signkey-test-", "H{64}", "hex"),
     _row("axiom", "xaat-", _UUID, "hex"),
-    _row("dropbox", "sl.", r"(?:u\.)?B{130,1400}"),
+    _row("dropbox", "sl. sl.u.", "B{130,1400}"),
     _row("adafruit", "aio_", "A{28}"),
     _row("atlassian-datacenter", "BBDC-", "[A-Za-z0-9+/@_-]{40,50}"),
     _row("bannerbear", "bb_pr_ bb_ma_", "H{30}", "hex"),
@@ -372,7 +372,7 @@ FORMATS: tuple[Format, ...] = (
     _row("robinhood", "rh-api-", _UUID, "hex"),
     _row("rootly", "rootly_", "H{64}", "hex"),
     _row("salad", "salad_cloud_", "A{1,7}_A{16,235}"),
-    _middle("salesforce", r"00A{13}![A-Za-z0-9_.]{96}", r"A{1}![A-Za-z0-9_.]{24}", 14),
+    _middle("salesforce", r"00DA{12}![A-Za-z0-9_.]{96}", r"00DA{12}![A-Za-z0-9_.]{8}", 0),
     _row("scalingo", "tk-us-", "B{48}"),
     _row("settlemint", "sm_aat_ sm_pat_ sm_sat_", "A{16}"),
     _row("sonarcloud", "sqco_", "A{59}"),
@@ -386,7 +386,7 @@ FORMATS: tuple[Format, ...] = (
     _row("defined-networking", "dnkey-", "[a-z0-9=_-]{26}-[a-z0-9=_-]{52}"),
     _row(
         "authress",
-        "sc_ ext_ scauth_ authress_",
+        "sc_ scauth_ authress_",
         r"L{5,30}\.L{4,6}\.acc[_-][a-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}",
     ),
     _row(

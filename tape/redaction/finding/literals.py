@@ -21,8 +21,6 @@ from .heads import BYTES_A_LITERAL, Hits, compile_literals, most_places
 
 _PENDING = 4
 """Values that wait for a compile; fewer cost a search less than a compile does."""
-_SEVERAL = 16
-"""Values that are pending and looked for one by one; more are put together."""
 _RECENT = 64
 _WORTH = 1 << 20
 """Bytes that are searched for values that are pending, for each value of a compile that spares the next text that."""
@@ -211,7 +209,7 @@ class Literals:
         if not known:
             return [], len(data)
         pending = self._take_pending(len(data)) if self._pending else []
-        if len(pending) > _SEVERAL:
+        if len(pending) > _RECENT:
             pending = [self._join(pending)]
         searched = len(data)
         found: list[Match] = []
