@@ -166,7 +166,7 @@ class Search:
         most = most_looks(len(data), places, answer=kind.answer)
         again = escaped or coloured or kind.form or kind.stream or kind.lines
         if again and not kind.answer:
-            most = most * 3 // 5  # to read a text another way takes as long
+            most = most // 2  # to read a text another way takes as long
         finding = self._finder.confirm(context, looked, most * 7 // 8 if again else most)
         founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:
@@ -199,6 +199,7 @@ class Search:
             spelled, until = self._find_spelled(data, context, edits, most, events=kind.stream)
             views += spelled
             searched = min(searched, until)
+        data = data[:searched] if searched < len(data) else data
         if self._learned:
             known_clean = clean is not None and clean is self._learned.values
             until = self._find_learned(
@@ -270,7 +271,7 @@ class Search:
                 finding = self._look_again(view, inner, most - spent, done)
                 spent += finding.spent
                 if finding.searched < len(view.data):
-                    searched = min(searched, view.place(finding.searched))
+                    searched = min(searched, view.cut(finding.searched))
                 places = finding.found + self._find_configured(inner)
             for found in places:
                 spread = view.spread(found.start, found.end)
@@ -305,7 +306,7 @@ class Search:
             finding = self._finder.confirm(joined, view.look(self._finder), most)
             most -= finding.spent
             if finding.searched < len(view.data):
-                searched = min(searched, view.place(finding.searched))
+                searched = min(searched, view.cut(finding.searched))
             for found in finding.found + self._find_personal(view.data):
                 self._spread(view, data, found, edits)
         return views, searched
@@ -475,6 +476,7 @@ class _View:
         pieces: for each piece of it where it begins, where that is written, and how long that is; read as far as somebody asks.
         """
         self.data = data
+        self._size = len(data)
         self._made = pieces
         self._source: Iterator[tuple[int, int, int]] | None = None
         self._pieces: _Pieces = []
@@ -488,13 +490,15 @@ class _View:
             self._looked = (finder.look(self.data),)
         return self._looked[0]
 
-    def place(self, at: int) -> int:
-        """Give where a character of the text is written."""
-        return self.spread(at, at + 1)[0][0]
+    def cut(self, at: int) -> int:
+        """Leave out the text from a character on; give where that is written."""
+        place = self.spread(at, at + 1)[0][0]
+        self.data = self.data[:at]
+        return place
 
     def within(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Give what is written in some places, which are in order, by the positions in the text."""
-        self._read(len(self.data))
+        self._read(self._size)
         raws = [piece[1] + self._offset for piece in self._pieces]
         found: list[tuple[int, int]] = []
         for start, end in places:
@@ -526,7 +530,7 @@ class _View:
         at = bisect_right(self._starts, start) - 1
         while start < end:
             begins, raw, size = self._pieces[at]
-            ends = self._starts[at + 1] if at + 1 < len(self._pieces) else len(self.data)
+            ends = self._starts[at + 1] if at + 1 < len(self._pieces) else self._size
             stop = min(end, ends)
             # A piece that is longer than what it means is one character with its escape.
             literal = size == ends - begins

@@ -244,6 +244,7 @@ def hostile_times(
 
     later: takes the compiles, as in a proxy.
     """
+    Redactor.prepare()
     for case in read("hostile")["cases"]:
         if names and case["id"] not in names:
             continue

@@ -55,4 +55,4 @@ def test_the_rules_know_what_they_are_for() -> None:
     """Of the cases as they are before redaction gitleaks reports many: a scanner that finds nothing proves nothing."""
     cases = [case for case in read("formats")["cases"] if case["kind"] == "by format"]
     known = [case for case in cases if any(True for _ in find_with_gitleaks(expand(case)[0].text))]
-    assert len(known) * 2 > len(cases)
+    assert len(known) > 100
