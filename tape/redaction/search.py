@@ -166,7 +166,7 @@ class Search:
         most = most_looks(len(data), places, answer=kind.answer)
         again = escaped or coloured or kind.form or kind.stream or kind.lines
         if again and not kind.answer:
-            most = most // 2  # to read a text another way takes as long
+            most = most * 2 // 5  # to read a text another way takes as long
         finding = self._finder.confirm(context, looked, most * 7 // 8 if again else most)
         founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:

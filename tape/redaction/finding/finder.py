@@ -34,7 +34,7 @@ _FOUND = 10
 """What a value costs that is replaced."""
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 BYTES_A_LONG_LOOK = 64
-_LONG = 4
+_LONG = 6
 """What each `BYTES_A_LONG_LOOK` bytes of a long value cost that is no hexadecimal."""
 _LEAST_TOKEN = 16
 _TOKENS = re.compile(rb"[A-Za-z0-9]{16,}")
@@ -332,7 +332,7 @@ def _cost_of(value: bytes) -> int:
     if size < _LEAST_TOKEN:
         return cost
     if not value.isalnum():
-        cost += _TOKEN_COST * len(_TOKENS.findall(value)) + len(_RUNS.findall(value))
+        cost += _TOKEN_COST * len(_TOKENS.findall(value)) + 2 * len(_RUNS.findall(value))
     if turns(value) < max(_FEW_TURNS, _FEW_TURNS * size // 24) and _MIXED.search(value):
         cost += _UNSHAPED
     return cost
