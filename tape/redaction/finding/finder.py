@@ -28,7 +28,9 @@ BYTES_A_LOOK = 256
 _JUDGED = 11
 """What a value costs that is judged."""
 _KNOWN = 4
-"""What one costs that was judged before, or is too short to be judged."""
+"""What one costs that was judged before."""
+_SHORT = 3
+"""What one costs that is too short to be judged."""
 _SHORTEST = 12
 _FOUND = 10
 """What a value costs that is replaced."""
@@ -318,7 +320,9 @@ def _cost_of_none(strings: Strings, keys: Keys) -> int:
         return 1
     if not strings.value:
         return _JUDGED
-    if len(strings.value) < _SHORTEST or not keys.is_new(strings.value):
+    if len(strings.value) < _SHORTEST:
+        return _SHORT
+    if not keys.is_new(strings.value):
         return _KNOWN
     return _JUDGED + len(strings.value) // BYTES_A_LONG_LOOK
 
