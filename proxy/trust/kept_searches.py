@@ -31,6 +31,8 @@ class KeptSearches:
         """
         self._folder = store / PRIVATE
         self._key = key
+        self._used: set[Path] = set()
+        """Files of this process, which are several where it searches with several."""
 
     def find(self, name: str) -> bytes | None:
         """Give what was kept under a name, as it was kept; None where it was not, or was changed."""
@@ -40,15 +42,19 @@ class KeptSearches:
         except OSError:
             return None
         kept = data[_MAC_BYTES:]
-        return kept if hmac.compare_digest(data[:_MAC_BYTES], self._mac(kept)) else None
+        if not hmac.compare_digest(data[:_MAC_BYTES], self._mac(kept)):
+            return None
+        self._used.add(self._path(name))
+        return kept
 
     def keep(self, name: str, compiled: bytes) -> None:
-        """Keep something in the place of what was kept before; where that cannot be, nothing is."""
+        """Keep something in the place of what others kept before; where that cannot be, nothing is."""
         path = self._path(name)
+        self._used.add(path)
         with contextlib.suppress(OSError, PlayheadError):
             write_public(path, self._mac(compiled) + compiled, 0o600)
             for other in self._folder.glob(f"{PREFIX}*"):
-                if other != path:
+                if other not in self._used:
                     other.unlink()
 
     def _path(self, name: str) -> Path:

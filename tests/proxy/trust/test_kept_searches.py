@@ -46,9 +46,22 @@ def test_other_heads_take_the_place(kept: KeptSearches, tmp_path: Path) -> None:
     """A newer Playhead leaves nothing of an older one behind."""
     compile_heads(_HEADS, kept)
     [before] = _files(tmp_path)
-    compile_heads(_HEADS[:2], kept)
+    compile_heads(_HEADS[:2], KeptSearches(tmp_path, _KEY))
     [after] = _files(tmp_path)
     assert before != after
+
+
+def test_two_searches_of_a_process_are_both_kept(
+    kept: KeptSearches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither takes the place of the other, in the next process either."""
+    for heads in (_HEADS, _HEADS[:2]):
+        compile_heads(heads, kept)
+    assert len(_files(tmp_path)) == 2
+    later = KeptSearches(tmp_path, _KEY)
+    monkeypatch.setattr(later, "keep", None)
+    for heads in (_HEADS, _HEADS[:2]):
+        compile_heads(heads, later)
 
 
 @pytest.mark.parametrize("spoil", ["a bit", "the end", "another key", "nothing in it", "a folder"])
