@@ -31,6 +31,8 @@ from ...tape.records.events import EventKind
 from ..answer.order import find_needs, find_passed, note_reordered
 from ..answer.stub import imitate_tape
 from ..branching.ask_otherwise import put_body, read_asked
+from ..branching.meet_faults import ask_again, meet_fault
+from ..branching.splice_answers import find_spliced, replace_spliced, splice_in
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
@@ -96,6 +98,12 @@ class TapeLookup:
 
     def _look_up_as_asked(self, fingerprint: Fingerprint, hit: Found) -> Awaitable[None] | None:
         policy = self._policy
+        hit = ask_again(self._playback, hit, self._kind)
+        if not isinstance(hit, Hit) and (
+            given := find_spliced(self._playback, self._request, self._kind)
+        ):
+            splice_in(self._pending, self._playback, given)
+            return None
         if isinstance(hit, Unknown) and self._kind is RequestClass.INFERENCE:
             return self._look_for_drift()
         if not isinstance(hit, Hit) and self._may_leave():
@@ -271,7 +279,9 @@ class TapeLookup:
         if wrong:
             self._refuse(Disagreement(seq, wrong))
             return None
-        playback.cursor.take(fingerprint, Hit(seq))
+        if not meet_fault(pending, playback, recorded):
+            playback.cursor.take(fingerprint, Hit(seq))
+        replace_spliced(pending, playback, seq)
         passed = find_passed(pending.open_run, pending, recorded)
         if playback.point.branch is not None and playback.point.reach(seq):
             return self._leave_tape(playback.point.branch, recorded)

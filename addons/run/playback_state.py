@@ -102,6 +102,15 @@ class CompletionOrder:
         """Find the order in the log of a tape."""
         self._before = find_order(requests, config.classes)
 
+    def swap(self, pairs: Iterable[tuple[Seq, Seq]]) -> None:
+        """Have the first of some pairs be answered after the second. Twice is once."""
+        for first, second in pairs:
+            if second in self._before.get(first, ()):
+                continue
+            left = tuple(one for one in self._before.get(second, ()) if one != first)
+            self._before[second] = left
+            self._before[first] = (*self._before.get(first, ()), second)
+
     def note(self, seq: Seq, at_s: float) -> None:
         """Note that an exchange of the tape has been answered."""
         if self._before:

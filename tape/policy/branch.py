@@ -10,11 +10,11 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from ...config import Answer, LiveRule, Match, parse_match
-from ..exchange import RequestClass, Seq
+from ..exchange import Exchange, Request, RequestClass, Seq
 
 HYPOTHETICAL = "hypothetical"
 """The kind of an answer that nobody gave."""
@@ -69,6 +69,41 @@ class RequestChange:
     """The body in the place of the recorded one; None changes nothing."""
 
 
+class Spliced(NamedTuple):
+    """What a question is given that the tape alone does not answer."""
+
+    answer: Answer
+    tape_seq: Seq | None
+    """Of the exchange of the tape in whose place it is given; None where the tape has no such question."""
+    source: str
+    """Whose answer it is, in words."""
+
+
+class SplicedAnswers(Protocol):
+    """The answers of another recording that a branch is given (`tape/splicing/splice.py`). Belongs to one run."""
+
+    name: str
+    """Of the other recording."""
+    count: int
+    """How many of its answers are spliced in."""
+
+    def replace(self, seq: Seq) -> Spliced | None:
+        """Give what is answered in the place of an exchange of the tape that has just been asked for; None for its own answer."""
+
+    def find(self, request: Request, request_class: RequestClass) -> Spliced | None:
+        """Find what answers a question that the tape does not hold as it stands; None where nothing does."""
+
+
+class FaultSchedule(Protocol):
+    """The faults that a branch meets (`tape/schedules/running.py`). Belongs to one run."""
+
+    reordered: set[tuple[Seq, Seq]]
+    """Pairs of exchanges of which the first is answered after the second."""
+
+    def take(self, recorded: Exchange) -> Any:
+        """Give what is done to a recorded answer that has been asked for, as `Met`; None for nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """All that one branch declares."""
@@ -84,6 +119,10 @@ class Branch:
     change: RequestChange | None = None
     alone: bool = False
     """Whether the exchange at the point is all that is asked: nothing that comes before it is waited for."""
+    splice: SplicedAnswers | None = None
+    """Answers of another recording that it is given."""
+    schedule: FaultSchedule | None = None
+    """Faults that its recorded answers meet."""
 
     @property
     def sends(self) -> bool:

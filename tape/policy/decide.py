@@ -507,6 +507,8 @@ def _take_from_tape(facts: Facts, policy: Policy, found: Found | None) -> Decisi
         if found.repeated:
             again = policy.find_repeat(facts)
             rule_text = "telemetry" if again is None else f"read rule {again.match.text!r}"
+            if again is None and facts.request_class is not RequestClass.TELEMETRY:
+                rule_text = "asked again"
             text = f"{rule_text}, served again"
         return Decision(Action.SERVE, text, "tape", found.seq, found.repeated)
     if isinstance(found, Drifted) and found.allowed:

@@ -140,13 +140,16 @@ class Supposed(NamedTuple):
     seq: Seq | None
     """Of the exchange whose answer it replaces; None where there is none."""
     answer: Answer
+    source: str = ""
+    """Whose answer it is, in words; empty for one that somebody gave."""
 
     @property
     def text(self) -> str:
         """In one line."""
+        more = f", {self.source}" if self.source else ""
         if self.seq is None:
-            return "given for a request that is not on the tape"
-        return f"in the place of the answer of tape seq {self.seq}"
+            return f"given for a request that is not on the tape{more}"
+        return f"in the place of the answer of tape seq {self.seq}{more}"
 
 
 class Ruled(NamedTuple):
@@ -186,7 +189,7 @@ def revise(decision: Decision | None, finding: Finding) -> Decision:
             then = before.then if approval.ruling is Ruling.APPROVED else None
             text = f"{before.reason}; {approval.text}"
             return Decision(then or Action.REFUSE, text, before.rule, route=before.route)
-        case Supposed(_, answer):
+        case Supposed(_, answer, _):
             return Decision(Action.STUB, finding.text, BRANCH, answer=answer)
         case Injected(text):
             return replace(before, reason=f"{before.reason}; {text}")

@@ -1,0 +1,107 @@
+"""Search for the answer that turns a run bad: how many answers of the good run are spliced in next, and what has been found.
+
+Rules:
+
+1. With no answer of the good run a run is bad, with all of them it is good: so its tapes say. A pair of neighbours is looked for, of
+   which the one with fewer is bad and the other good.
+2. What cannot be tested says nothing: its nearest neighbours are tried instead.
+3. Nothing is named that did not happen: both runs of the pair are run, also where one is an end. A run that is left over repeats the
+   bad one, as a result that comes by chance is none.
+4. Among `count` answers there are at most ceil(log2 count) + 1 runs, two for one answer, and more only for what cannot be tested.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Standing(StrEnum):
+    """How a run stands."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+    """It could not be tested."""
+
+
+def most_runs(count: int) -> int:
+    """Give how many runs it takes at most to name one of so many answers, if each run can be tested."""
+    return max(2, math.ceil(math.log2(count)) + 1)
+
+
+@dataclass(slots=True)
+class Search:
+    """A search among so many answers."""
+
+    count: int
+    repeats: bool = True
+    """Whether a run that is left over repeats one."""
+    runs: int = 0
+    problem: str = ""
+    """Why nothing can be named; empty while that is open, and once something is."""
+    _known: dict[int, Standing] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Mapping[int, Standing]:
+        """How each number of answers stands that has been tried."""
+        return MappingProxyType(self._known)
+
+    @property
+    def low(self) -> int:
+        """The most answers with which a run is bad."""
+        return max((one for one, how in self._known.items() if how is Standing.BAD), default=0)
+
+    @property
+    def high(self) -> int:
+        """The fewest answers with which a run is good."""
+        found = (one for one, how in self._known.items() if how is Standing.GOOD)
+        return min(found, default=self.count)
+
+    @property
+    def found(self) -> int | None:
+        """The answer that turns the run bad, by its place from 1; None while none is proved."""
+        if self.problem or self._next() is not None:
+            return None
+        return self.high
+
+    def next(self) -> int | None:
+        """Give how many answers to splice in next; None where nothing is left to be tried."""
+        return None if self.problem else self._next()
+
+    def _next(self) -> int | None:
+        untried = [one for one in range(self.low + 1, self.high) if one not in self._known]
+        if untried and self.runs < 3 * most_runs(self.count):
+            middle = (self.low + self.high) / 2
+            return min(untried, key=lambda one: (abs(one - middle), one))
+        if self.high - self.low == 1:
+            for end in (self.low, self.high):
+                if end not in self._known:
+                    return end
+            if self.repeats and self.runs < most_runs(self.count):
+                return self.low
+        return None
+
+    def tell(self, count: int, standing: Standing) -> None:
+        """Note how a run with so many answers stands."""
+        self.runs += 1
+        before = self._known.setdefault(count, standing)
+        if before is not standing:
+            self.problem = (
+                f"with {count} answers of the good run it was {before} once and {standing} another time:"
+                " the result comes by chance"
+            )
+        elif standing is Standing.UNKNOWN and count in (0, self.count):
+            which = "without any answer of the good run" if not count else "with all of them"
+            self.problem = f"{which} it could not be tested"
+        elif count == 0 and standing is Standing.GOOD:
+            self.problem = (
+                "the bad run is good when it is run again, without any answer of the good run"
+            )
+        elif count == self.count and standing is Standing.BAD:
+            self.problem = (
+                "it is bad with all answers of the good run: what turns it bad is none of them"
+            )
+        elif self._next() is None and self.high - self.low > 1:
+            self.problem = f"between {self.low} and {self.high} answers of the good run nothing could be tested"

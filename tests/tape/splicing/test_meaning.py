@@ -1,0 +1,74 @@
+"""Two answers to one question: whether they mean the same, and what in them is mere wording."""
+
+from typing import Any
+
+import pytest
+
+from playhead.tape.splicing.meaning import compare_answers
+from playhead.tests.support.dialects import make_request, make_response
+from playhead.tests.support.exchanges import make_exchange
+
+CHAT = make_request("https://api.openai.com/v1/chat/completions", {"model": "m", "messages": []})
+READ = make_request("https://api.test/orders/7", method="GET")
+
+
+def said(text: str | None, arguments: str | None = None, call: str = "call_a1") -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if arguments is not None:
+        function = {"name": "refund", "arguments": arguments}
+        message["tool_calls"] = [{"id": call, "type": "function", "function": function}]
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (said("done"), said("done"), True),
+        (said("done"), said("  done\n"), True),
+        (said("done"), said("failed"), False),
+        (said("I look", '{"a": 1, "b": 2}'), said("let me see", '{"b": 2, "a": 1}', "b"), True),
+        (said("I look", '{"a": 1}'), said("I look", '{"a": 2}'), False),
+        (said("I look", '{"a": 1}'), said("I look"), False),
+        (said("I look", '{"a'), said("I look", '{"b'), False),
+    ],
+)
+def test_answers_of_a_model(one: dict[str, Any], other: dict[str, Any], same: bool) -> None:
+    """Calls count with their arguments; words count where there is no call."""
+    first = make_exchange(1, request=CHAT, response=make_response(one))
+    second = make_exchange(2, request=CHAT, response=make_response(other))
+    assert compare_answers(first, second).same is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"price": 10}, {"price": 10}, True),
+        ({"price": 10}, {"price": 99}, False),
+        ({"id": "re_1Qx8abcd9"}, {"id": "re_7Zz1efgh2"}, True),
+        ({"at": "2026-01-02 03:04:05"}, {"at": "2026-05-06 07:08:09"}, True),
+        ({"id": "re_1Qx8abcd9", "price": 1}, {"id": "re_7Zz1efgh2", "price": 2}, False),
+    ],
+)
+def test_other_answers(one: object, other: object, same: bool) -> None:
+    """Ids and times do not count."""
+    first = make_exchange(1, request=READ, response=make_response(one))
+    second = make_exchange(2, request=READ, response=make_response(other))
+    assert compare_answers(first, second).same is same
+
+
+def test_wording_is_what_an_agent_sends_back() -> None:
+    """Ids and words of answers that mean the same, each with its counterpart; none that is short."""
+    first = make_exchange(1, request=CHAT, response=make_response(said("I look", "{}", "call_a1")))
+    other = said("let me see", "{}", "call_b2")
+    second = make_exchange(2, request=CHAT, response=make_response(other))
+    assert set(compare_answers(first, second).wording) == {
+        ("I look", "let me see"),
+        ("call_a1", "call_b2"),
+    }
+
+
+def test_another_status_is_another_answer() -> None:
+    """Whatever the body says."""
+    first = make_exchange(1, request=READ, response=make_response({}, 200))
+    second = make_exchange(2, request=READ, response=make_response({}, 500))
+    assert not compare_answers(first, second).same

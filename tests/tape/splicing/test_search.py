@@ -1,0 +1,80 @@
+"""The search for the answer that turns a run bad: it names what it has seen, in few runs, or nothing."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead.tape.splicing.search import Search, Standing, most_runs
+from playhead.tests.support.counts import tries
+
+GOOD, BAD, UNKNOWN = Standing.GOOD, Standing.BAD, Standing.UNKNOWN
+
+
+def search(count: int, stands: Callable[[int, int], Standing]) -> Search:
+    """Search; how a run stands is given by its number of answers, and how many runs came before."""
+    made = Search(count)
+    while (asked := made.next()) is not None:
+        made.tell(asked, stands(asked, made.runs))
+        assert made.runs <= 3 * most_runs(count) + 2
+    return made
+
+
+@tries(200)
+@given(st.data(), st.integers(1, 300))
+def test_a_fault_is_named_in_few_runs(data: st.DataObject, count: int) -> None:
+    """At most ceil(log2 n) + 1, two for one answer; both runs of the pair are run."""
+    fault = data.draw(st.integers(1, count))
+    found = search(count, lambda asked, _: GOOD if asked >= fault else BAD)
+    assert found.found == fault
+    assert found.problem == ""
+    assert found.runs <= max(2, math.ceil(math.log2(count)) + 1)
+    assert (found.known[fault - 1], found.known[fault]) == (BAD, GOOD)
+
+
+@tries(200)
+@given(st.data(), st.integers(1, 60))
+def test_what_cannot_be_tested_is_never_named(data: st.DataObject, count: int) -> None:
+    """The pair is still one of a bad and a good run."""
+    fault = data.draw(st.integers(1, count))
+    dark = data.draw(st.frozensets(st.integers(0, count)))
+
+    def stands(asked: int, _: int) -> Standing:
+        if asked in dark:
+            return UNKNOWN
+        return GOOD if asked >= fault else BAD
+
+    found = search(count, stands)
+    if found.found is None:
+        assert found.problem
+    else:
+        assert found.found == fault
+        assert not dark & {fault - 1, fault}
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+@pytest.mark.parametrize(
+    ("stands", "says"),
+    [
+        (lambda *_: GOOD, "is good when it is run again"),
+        (lambda *_: BAD, "bad with all answers of the good run"),
+        (lambda *_: UNKNOWN, "could not be tested|could be tested"),
+    ],
+    ids=["always good", "always bad", "never tested"],
+)
+def test_ends_that_are_not_as_the_tapes_say_prove_nothing(
+    count: int, stands: Callable[[int, int], Standing], says: str
+) -> None:
+    """Whatever was in between."""
+    found = search(count, stands)
+    assert found.found is None
+    assert any(one in found.problem for one in says.split("|")), found.problem
+
+
+def test_a_result_that_changes_is_chance() -> None:
+    """The run that is left over repeats the bad one."""
+    found = search(4, lambda asked, runs: GOOD if asked >= 3 or runs == 2 else BAD)
+    assert found.found is None
+    assert "by chance" in found.problem
