@@ -28,8 +28,8 @@ class ExitCode(IntEnum):
         1,
         "",
         (
-            "`doctor`, `demo`, `verify`, `contracts`, `diff`, `runs`",
-            "a client that reaches the proxy distrusts it or fails; a step of the story went otherwise; a check failed,"
+            "`bisect`, `explore`, `doctor`, `demo`, `verify`, `contracts`, `diff`, `runs`",
+            "no answer is proved to turn a run bad; something was broken; a client that reaches the proxy distrusts it or fails; a step of the story went otherwise; a check failed,"
             " a contract was violated, two runs differ, or `--grep` or `--trace` found nothing",
         ),
     )
@@ -52,6 +52,7 @@ class ExitCode(IntEnum):
             " code than while it was recorded, or the run was stopped",
         ),
         ("`ask`, `branch`", "a request was refused, by a cap too, or the run was stopped"),
+        ("`sweep`", "a cap has ended it"),
     )
     UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
     LEAKED = (

@@ -64,6 +64,9 @@ _LITERALS = {
         "timeline/receipts/interventions/limits.py",
     ),
     "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
+    "explore": ("proxy/experiments/explore.py", "proxy/experiments/invariants.py"),
+    "sweep": ("proxy/experiments/outcome_table.py", "proxy/experiments/sweep.py"),
+    "bisect": ("proxy/experiments/bisect.py",),
     "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: hints": (
         "timeline/receipts/unmatched_rules.py",

@@ -6,7 +6,17 @@ and `show` are quick, and so is being told of a mistake.
 
 import click
 
-from . import approvals, causes, fleet, inspect, look_back, retention, setup, tape_files
+from . import (
+    approvals,
+    causes,
+    experiments,
+    fleet,
+    inspect,
+    look_back,
+    retention,
+    setup,
+    tape_files,
+)
 from . import container_entrypoints as compose
 from . import record_replay as run
 from . import run_again as again
@@ -15,6 +25,7 @@ from . import store_maintenance as store_care
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
     *(again.branch, again.ask),
+    *(experiments.bisect, experiments.sweep, experiments.explore),
     *(
         inspect.runs,
         look_back.show,

@@ -95,20 +95,25 @@ def _in_docker[F: Callable[..., Any]](function: F) -> F:
 
 def runs_again[F: Callable[..., Any]](function: F) -> F:
     """Give a command the flags of where COMMAND runs again, on what, and where it is held."""
+    held = click.option(
+        "--break",
+        "breaks",
+        metavar="POINT",
+        multiple=True,
+        help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
+    )
+    keeps = click.option(
+        "--keep-writes",
+        flag_value="true",
+        default=None,
+        help="Put what COMMAND has written into the working folder when it has ended.",
+    )
+    return runs_often(keeps(held(function)))
+
+
+def runs_often[F: Callable[..., Any]](function: F) -> F:
+    """Give a command the flags of where COMMAND runs again, and on what."""
     for option in (
-        click.option(
-            "--break",
-            "breaks",
-            metavar="POINT",
-            multiple=True,
-            help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
-        ),
-        click.option(
-            "--keep-writes",
-            flag_value="true",
-            default=None,
-            help="Put what COMMAND has written into the working folder when it has ended.",
-        ),
         click.option(
             "--in-place", is_flag=True, help="Work on the folder itself; as --files in-place."
         ),

@@ -20,12 +20,13 @@ from .record_replay import (
 _FILE = click.Path(path_type=Path)
 
 
-class _Usd(click.ParamType[Decimal]):
+class Usd(click.ParamType[Decimal]):
     """An amount of money above zero."""
 
     name = "USD"
 
     def convert(self, value: object, param: object, ctx: object) -> Decimal:
+        """Read it."""
         try:
             return parse_usd(str(value))
         except ValueError as error:
@@ -87,7 +88,7 @@ class _Usd(click.ParamType[Decimal]):
     metavar="FILE",
     help="YAML of hypothetical answers to what the tape does not hold.",
 )
-@click.option("--cap", type=_Usd(), metavar="USD", help="Most dollars for models, over all runs.")
+@click.option("--cap", type=Usd(), metavar="USD", help="Most dollars for models, over all runs.")
 @click.option(
     "--max-calls",
     type=click.IntRange(1, MOST),
@@ -173,7 +174,7 @@ def branch(
 @click.option("--edit", is_flag=True, help="Ask what you make of the call in your editor.")
 @click.option("--key-env", metavar="NAME", help="Variable with the key of the provider.")
 @click.option("--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Ask so often.")
-@click.option("--cap", type=_Usd(), metavar="USD", help="Most dollars, over all times.")
+@click.option("--cap", type=Usd(), metavar="USD", help="Most dollars, over all times.")
 @click.option("--yes", is_flag=True, help="Do not ask you before something is sent.")
 @click.argument("run")
 @click.argument("seq", type=int)

@@ -43,6 +43,13 @@ class Caps:
     usd: Decimal | None = None
     calls: int | None = None
 
+    def show(self) -> str:
+        """Say them in a few words."""
+        told = [] if self.usd is None else [f"{show_usd(self.usd)} USD"]
+        if self.calls is not None:
+            told.append(f"{self.calls:,} calls")
+        return ", ".join(told) + " in all"
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
@@ -115,7 +122,7 @@ def branch(
         hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
         price = find_price(store, tape, declared.at, hosts)
         recorded = find_command(store.events.all(tape))
-    caps = _find_caps(repeat, declared, price)
+    caps = find_caps(repeat.caps, declared, price, repeat.times)
     for line in announce(tape, declared, price, repeat.times, caps, (command, recorded)):
         print_status(line)
     if declared.sends and not repeat.yes:
@@ -179,7 +186,7 @@ def announce(
     if declared.sends:
         if declared.live:
             yield f"  price: from there on the tape has of these {price.show(times)}"
-        yield f"  cap: {_show_caps(caps)}"
+        yield f"  cap: {caps.show()}"
     elif not declared.answers:
         yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
     yield f"  command: {one_line(shlex.join(command), _WIDTH)}"
@@ -198,8 +205,8 @@ def confirm() -> None:
         raise EngineError("nothing was run", "")
 
 
-def _find_caps(repeat: Repeat, declared: Branch, price: Price) -> Caps:
-    caps = repeat.caps
+def find_caps(caps: Caps, declared: Branch, price: Price, times: int) -> Caps:
+    """Give the caps of so many runs, by default what they may be expected to need. Raises: EngineError."""
     if caps.usd is not None and not has_prices():
         raise EngineError(
             NO_PRICES,
@@ -214,8 +221,13 @@ def _find_caps(repeat: Repeat, declared: Branch, price: Price) -> Caps:
         return caps
     calls = caps.calls
     if calls is None:
-        calls = max(_LEAST_CALLS, 2 * price.calls) * repeat.times
+        calls = expected_calls(price) * times
     return Caps(caps.usd, calls)
+
+
+def expected_calls(price: Price) -> int:
+    """Give how many requests a run may make where nobody says."""
+    return max(_LEAST_CALLS, 2 * price.calls)
 
 
 def limit_run(limits: Limits, caps: Caps, spent: Spent, calls: int | None = None) -> Limits:
@@ -240,13 +252,6 @@ def _is_reached(receipt: Receipt, caps: Caps, spent: Spent) -> bool:
         return True
     used_up = caps.usd is not None and spent.usd >= caps.usd
     return used_up or (caps.calls is not None and spent.calls >= caps.calls)
-
-
-def _show_caps(caps: Caps) -> str:
-    told = [] if caps.usd is None else [f"{show_usd(caps.usd)} USD"]
-    if caps.calls is not None:
-        told.append(f"{caps.calls:,} calls")
-    return ", ".join(told) + " in all"
 
 
 def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps) -> str:

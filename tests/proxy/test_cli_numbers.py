@@ -15,6 +15,7 @@ from playhead.tests.support.recordings import ask, record_run
 _NUMBERS = (-1, 0, 1 << 31, (1 << 63) - 1, 1 << 63, 1 << 64, 10**30)
 _REQUIRED = {
     "run": "tape",
+    "good": "other",
     "text": "a note",
     "file": "nowhere.playhead",
     "path": "$.a",

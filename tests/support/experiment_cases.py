@@ -33,7 +33,7 @@ BISECT = (
         ("bisect", "carries", "good"),
         "was recorded with: touch",
     ),
-    Words("bisect: no good run", ("bisect", "bad", "--", "true"), "nothing differs"),
+    Words("bisect: no good run", ("bisect", "bad", "--", "true"), "runs the command that you give"),
     Words("bisect: nobody", ("bisect", "nobody", "good", *GO), "nobody"),
     Words("bisect: nobody good", ("bisect", "bad", "nobody", *GO), "nobody"),
     Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "nothing differs"),
@@ -100,7 +100,7 @@ BISECT = (
 )
 
 SWEEP = (
-    Words("sweep: no file", ("sweep", "nowhere.yaml"), "cannot be read"),
+    Words("sweep: no file", ("sweep", "nowhere.yaml"), "no such file"),
     Words("sweep: an empty file", ("sweep", "FILE"), "missing; expected the recording", ""),
     Words("sweep: no YAML", ("sweep", "FILE"), "FILE:1", "{["),
     Words("sweep: a list", ("sweep", "FILE"), "expected a mapping", "- run: bad\n"),
@@ -261,7 +261,7 @@ EXPLORE = (
     Words(
         "explore: a schedule that is not there",
         ("explore", "bad", "--schedule", "nowhere.yaml", *GO),
-        "cannot be read",
+        "no such file",
     ),
     Words(
         "explore: a schedule that is none",

@@ -31,7 +31,7 @@ PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "pl
 """Its attributes that are parts of it: only their own modules, in `addons/run/exchange_parts/`, write what is in them."""
 
 INSIDE = {
-    "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load answers_file watch",
+    "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load answers_file experiments watch",
     "tape": "exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
     "tape.redaction": "harmless acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
@@ -47,7 +47,7 @@ INSIDE = {
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
     "proxy": "errors garbage progress search_path standard_streams open_files given_texts processes determinism trust sandbox capture engine operations"
-    " stdio control folder docker run run_again doctor looking_back commands cli",
+    " stdio control folder docker run run_again experiments doctor looking_back commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"

@@ -493,6 +493,9 @@ COMMANDS = [
     (("replay", "--no-sandbox", "r", "--", "true"), 125),
     (("ask", "--yes", "r", "1"), 2),
     (("branch", "--no-sandbox", "--at", "1", "r", "--", "true"), 2),
+    (("explore", "--no-sandbox", "r", "--", "true"), 2),
+    (("sweep", "--no-sandbox", "SWEEP", "--", "true"), 2),
+    (("bisect", "--no-sandbox", "r", "s", "--", "true"), 2),
 ]
 
 
@@ -504,7 +507,10 @@ def test_every_command_says_which_key_is_missing(
     file = tmp_path / "playhead.yaml"
     file.write_text(f"store: {tmp_path / 'store'}\n")
     Store.open(tmp_path / "store", key=ONE).close()
-    given = [str(file) if word == "FILE" else word for word in words]
+    sweep = tmp_path / "sweep.yaml"
+    sweep.write_text("{run: r, at: 1, variants: [{name: a}]}")
+    files = {"FILE": str(file), "SWEEP": str(sweep)}
+    given = [files.get(word, word) for word in words]
     done, told = command(capsys, given[0], "-c", file, *given[1:])
     assert done == code
     assert f"is encrypted under key {ONE.id.hex()}, but no key was given" in told

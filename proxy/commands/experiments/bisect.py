@@ -1,0 +1,76 @@
+"""`playhead bisect`."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import click
+
+from ..common import DEFAULT_FILE, options, settings
+from ..record_replay import find_container_host, runs_often, take_short_flags
+from .flags import CHECK, spends
+
+
+@click.command()
+@options(
+    *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
+    *("late", "json"),
+)
+@click.option(
+    "--label", "by_label", is_flag=True, help="Judge runs by their labels, not by the exit code."
+)
+@CHECK
+@click.option(
+    "--times",
+    type=click.IntRange(1, 1000),
+    metavar="K",
+    help="Run each number of answers so often; by default once, and as often as it takes where something is live.",
+)
+@spends
+@runs_often
+@click.argument("run")
+@click.argument("good")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def bisect(
+    config_file: Path | None,
+    run: str,
+    good: str,
+    command: tuple[str, ...],
+    by_label: bool,
+    check: str | None,
+    times: int | None,
+    live: tuple[str, ...],
+    reason: str | None,
+    cap: Decimal | None,
+    max_calls: int | None,
+    yes: bool,
+    as_json: bool,
+    no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    in_place: bool,
+    **flags: object,
+) -> int:
+    """Name the answer that turns RUN bad, by giving COMMAND answers of the run GOOD."""
+    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
+    config, _ = settings(config_file, flags)
+    container_host = find_container_host(
+        config.sandbox, config.sandbox.replay, image, variables, volumes
+    )
+    from ...experiments.bisect import Wanted
+    from ...experiments.bisect import bisect as run_bisect
+    from ...experiments.judge import make_judge
+    from ...run_again.branch import Caps, require_command
+
+    require_command(config, run, command)
+    judge = make_judge(check, by_label=by_label)
+    wanted = Wanted(run, good, judge, live, reason, times, yes, Caps(cap, max_calls))
+    return run_bisect(
+        config,
+        wanted,
+        command,
+        container_host,
+        config_file or DEFAULT_FILE,
+        as_json=as_json,
+    )

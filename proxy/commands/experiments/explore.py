@@ -1,0 +1,112 @@
+"""`playhead explore`."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import click
+
+from ....config.values import parse_duration
+from ..common import DEFAULT_FILE, options, settings
+from ..record_replay import find_container_host, runs_often, take_short_flags
+from .flags import CHECK, spends
+
+_KINDS = ("late", "slow", "cut", "throttle", "duplicate", "reorder")
+_MOST = 1_000_000
+
+
+@click.command()
+@options(
+    *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
+    "json",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, _MOST),
+    default=200,
+    metavar="N",
+    help="Try the seeds from 1 to this one; 200 by default.",
+)
+@click.option(
+    "--fault",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Draw these alone: late, slow, cut, throttle, duplicate or reorder; may be repeated.",
+)
+@click.option("--late-by", default="10s", metavar="TIME", help="How late a late answer is, as 10s.")
+@click.option(
+    "--schedule",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Run the faults of this file, and draw none.",
+)
+@click.option(
+    "--parallel", type=click.IntRange(1, 64), metavar="N", help="Run so many at the same time."
+)
+@CHECK
+@spends
+@runs_often
+@click.argument("run")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def explore(
+    config_file: Path | None,
+    run: str,
+    command: tuple[str, ...],
+    seeds: int,
+    kinds: tuple[str, ...],
+    late_by: str,
+    schedule: Path | None,
+    parallel: int | None,
+    check: str | None,
+    live: tuple[str, ...],
+    reason: str | None,
+    cap: Decimal | None,
+    max_calls: int | None,
+    yes: bool,
+    as_json: bool,
+    no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    in_place: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND against RUN with faults drawn from seeds, until it does what it never is to do."""
+    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
+    for kind in kinds:
+        if kind not in _KINDS:
+            raise click.UsageError(
+                f"--fault: {kind[:40]!r} is none; expected one of {', '.join(_KINDS)}"
+            )
+    try:
+        late_s = parse_duration(late_by)
+    except ValueError as error:
+        raise click.UsageError(f"--late-by: {error}") from None
+    config, _ = settings(config_file, flags)
+    container_host = find_container_host(
+        config.sandbox, config.sandbox.replay, image, variables, volumes
+    )
+    from ....tape.schedules.fault import FaultWord
+    from ...experiments.explore import Wanted
+    from ...experiments.explore import explore as run_explore
+    from ...experiments.judge import make_judge
+    from ...run_again.branch import Caps, require_command
+
+    require_command(config, run, command)
+    wanted = Wanted(
+        run,
+        seeds,
+        make_judge(check, by_label=False),
+        late_s,
+        tuple(map(FaultWord, kinds)),
+        schedule,
+        live,
+        reason,
+        parallel,
+        yes,
+        caps=Caps(cap, max_calls),
+    )
+    return run_explore(
+        config, wanted, command, container_host, config_file or DEFAULT_FILE, as_json=as_json
+    )

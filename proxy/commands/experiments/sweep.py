@@ -1,0 +1,55 @@
+"""`playhead sweep`."""
+
+from pathlib import Path
+
+import click
+
+from ..common import DEFAULT_FILE, options, settings
+from ..record_replay import find_container_host, runs_often, take_short_flags
+
+
+@click.command()
+@options(
+    *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
+    *("late", "json"),
+)
+@click.option(
+    "--parallel", type=click.IntRange(1, 64), metavar="N", help="Run so many at the same time."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
+@runs_often
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("command", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+def sweep(
+    config_file: Path | None,
+    file: Path,
+    command: tuple[str, ...],
+    parallel: int | None,
+    yes: bool,
+    as_json: bool,
+    no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    in_place: bool,
+    **flags: object,
+) -> int:
+    """Run the variants of FILE, each several times, and count how they end; again, to do what is left."""
+    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
+    config, _ = settings(config_file, flags)
+    container_host = find_container_host(
+        config.sandbox, config.sandbox.replay, image, variables, volumes
+    )
+    from ...experiments.sweep import sweep as run_sweep
+
+    return run_sweep(
+        config,
+        file,
+        command,
+        container_host,
+        config_file or DEFAULT_FILE,
+        parallel=parallel,
+        yes=yes,
+        as_json=as_json,
+    )

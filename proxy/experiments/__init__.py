@@ -1,0 +1,1 @@
+"""Run a command many times against one tape, each time otherwise: `bisect`, `sweep`, `explore`."""

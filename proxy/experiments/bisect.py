@@ -1,0 +1,384 @@
+"""`playhead bisect`: splice answers of a good run into a bad one, and name the answer that turns it bad.
+
+Said is what two runs have shown that differ in one answer; else that it is not proved, and why.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+import click
+
+from ...config import Config
+from ...store import RunInfo, Store
+from ...tape.canonical.canonical_request import rules_of
+from ...tape.diff.divergence_types import one_line
+from ...tape.exchange import Exchange, RequestClass, Seq
+from ...tape.exit_codes import ExitCode
+from ...tape.policy.branch import Branch
+from ...tape.policy.refusal import is_grpc
+from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
+from ...tape.splicing.search import Search, Standing, most_runs
+from ...tape.splicing.splice import Splice
+from ...timeline.cost.render import show_usd
+from ...timeline.reading.placeholder_key import find_key
+from ..errors import EngineError
+from ..operations.open_store import open_store
+from ..operations.restore_archived import restore_runs
+from ..run.launcher import ContainerHost
+from ..run_again.branch import Caps, Spent, confirm, find_caps, find_tape, limit_run
+from ..run_again.declare import Asked, declare
+from ..run_again.price import Price, find_price, show_unpriced
+from ..standard_streams import print_status
+from .judge import Judge, Judged
+from .one_run import Place, Ran, read_done, run_once
+from .power import differs, find_repeats
+from .workers import Workers, run_all
+
+_HIGH, _LOW = 0.9, 0.1
+"""Shares of bad runs that are told apart where the caller does not say how often each is run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a bisection."""
+
+    run: str
+    good: str
+    judge: Judge
+    live: tuple[str, ...] = ()
+    reason: str | None = None
+    times: int | None = None
+    yes: bool = False
+    caps: Caps = field(default_factory=Caps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """All that is known before anything runs."""
+
+    bad: RunInfo
+    good: RunInfo
+    pairing: Pairing
+    declared: Branch
+    price: Price
+
+
+@dataclass(slots=True)
+class _Tried:
+    """A number of answers that was tried, and how its runs stand."""
+
+    count: int
+    runs: list[tuple[Ran, Judged]]
+
+    def standing(self, *, by_chance: bool) -> Judged:
+        """Say how it stands.
+
+        by_chance: whether runs may differ, and most of them count.
+        """
+        found = [judged.standing for _, judged in self.runs]
+        most = max(set(found), key=lambda one: (found.count(one), one is Standing.UNKNOWN))
+        said = next(judged for _, judged in self.runs if judged.standing is most)
+        if len(set(found)) == 1 or by_chance:
+            return said
+        told = " and ".join(f"{found.count(one)} times {one}" for one in dict.fromkeys(found))
+        return Judged(Standing.UNKNOWN, f"it was {told}: the result comes by chance")
+
+    def bad(self, *, or_unknown: bool) -> int:
+        """Count the bad runs, those that tell nothing with them or not."""
+        found = [judged.standing for _, judged in self.runs]
+        return found.count(Standing.BAD) + (found.count(Standing.UNKNOWN) if or_unknown else 0)
+
+
+def bisect(
+    config: Config,
+    wanted: Wanted,
+    command: Sequence[str],
+    container_host: ContainerHost | None,
+    config_file: Path,
+    *,
+    as_json: bool,
+) -> int:
+    """Bisect; give 0 where an answer is proved to turn the run bad, and 1 where none is.
+
+    Raises: PlayheadError, before anything runs, or where a run cannot be judged.
+    """
+    restore_runs(config, wanted.run, wanted.good)
+    with open_store(config, readonly=True) as store:
+        prepared = _prepare(store, config, wanted)
+    count = len(prepared.pairing.roots)
+    times = _find_times(wanted, prepared, count)
+    most = most_runs(count) * times
+    caps = find_caps(wanted.caps, prepared.declared, prepared.price, most)
+    for line in _announce(prepared, wanted, times, caps):
+        print_status(line)
+    if prepared.declared.sends and not wanted.yes:
+        confirm()
+    place = Place(prepared.bad.id, command, container_host, config_file)
+    made = _Bisection(config, wanted, prepared, place, times, caps)
+    made.run()
+    if as_json:
+        click.echo(json.dumps(made.to_json(), indent=1))
+    else:
+        for line in made.render():
+            click.echo(line)
+    return 0 if made.search.found is not None and not made.problem else ExitCode.FAILED
+
+
+def _prepare(store: Store, config: Config, wanted: Wanted) -> _Prepared:
+    """Pair the recordings. Raises: EngineError, saying why they cannot be bisected."""
+    bad, good = find_tape(store, wanted.run), find_tape(store, wanted.good)
+    if bad.number == good.number:
+        raise _nothing_differs(bad, good)
+    keys = find_key(store, bad), find_key(store, good)
+    if all(keys) and keys[0] != keys[1]:
+        raise EngineError(
+            f"the placeholders of {good.id!r} were made with another key than those of {bad.id!r}: the same secret reads"
+            " differently in each, so that their answers cannot be compared",
+            "record both with one store",
+        )
+    _require_ends(store, wanted.judge, bad, good)
+    seqs = _list_seqs(store, bad, config), _list_seqs(store, good, config)
+    reads = partial(_read, store, bad), partial(_read, store, good)
+    pairing = pair_recordings(seqs, reads, rules_of(config, thread_time))
+    if not any(pair.bad and pair.good for pair in pairing.pairs):
+        raise EngineError(
+            f"{bad.id!r} and {good.id!r} have no question in common",
+            "name a good run of the same task",
+        )
+    if not pairing.roots:
+        raise _nothing_differs(bad, good)
+    at = pairing.roots[0].bad
+    declared = declare(
+        store, bad, config, Asked(int(at or 0), live=wanted.live, reason=wanted.reason)
+    )
+    hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
+    return _Prepared(bad, good, pairing, declared, find_price(store, bad, declared.at, hosts))
+
+
+def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:
+    return EngineError(
+        f"nothing differs in what {bad.id!r} and {good.id!r} were answered to the same questions",
+        f"what turns it bad is no answer; see: playhead diff {bad.id} {good.id}",
+    )
+
+
+def _require_ends(store: Store, judge: Judge, bad: RunInfo, good: RunInfo) -> None:
+    """Have the recordings be a bad and a good one, as far as that is known. Raises: EngineError."""
+    for run, expected in ((bad, Standing.BAD), (good, Standing.GOOD)):
+        found = judge.judge_recorded(store, run)
+        if found.standing is Standing.UNKNOWN and not judge.check:
+            raise EngineError(f"how {run.id!r} stands is not known: {found.why}", "nothing was run")
+        if found.standing not in (expected, Standing.UNKNOWN):
+            why = found.why.replace("the command", f"the command of {run.id!r}")
+            raise EngineError(
+                f"{why}, which is {found.standing}; expected a {expected} run there",
+                "name the bad run first; --label or --check judge by something else than the exit code",
+            )
+
+
+def _list_seqs(store: Store, run: RunInfo, config: Config) -> list[Seq]:
+    """List the exchanges whose answers count."""
+    found = []
+    for seq in store.exchanges.seqs(run):
+        exchange = _read(store, run, seq)
+        telemetry = exchange.request_class is RequestClass.TELEMETRY
+        odd = exchange.request.method == "CONNECT" or exchange.websocket is not None
+        if not (telemetry or odd or is_grpc(exchange.request)):
+            found.append(seq)
+    return found
+
+
+def _read(store: Store, run: RunInfo, seq: Seq) -> Exchange:
+    found = store.exchanges.find(run, seq)
+    if found is None:
+        raise EngineError(f"exchange {seq} of {run.id!r} is missing", f"playhead verify {run.id}")
+    return found
+
+
+def _find_times(wanted: Wanted, prepared: _Prepared, count: int) -> int:
+    if wanted.times is not None:
+        return wanted.times
+    return find_repeats(_HIGH, _LOW, most_runs(count)) if prepared.declared.live else 1
+
+
+def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> Iterator[str]:
+    """Say what is going to happen, before it does."""
+    pairing, declared = prepared.pairing, prepared.declared
+    count = len(pairing.roots)
+    both = sum(pair.bad is not None and pair.good is not None for pair in pairing.pairs)
+    runs = most_runs(count)
+    yield (
+        f"playhead: {prepared.bad.id!r} and {prepared.good.id!r} share {both} questions; {count} of these"
+        f" {'was' if count == 1 else 'were'} answered otherwise: at most {runs} runs"
+        + (f", each {times} times" if times > 1 else "")
+        + f", judged by {wanted.judge.text}"
+    )
+    for rule, kind in declared.live:
+        yield f"  live: {kind.value} at {rule.match.host} ({rule.reason})"
+    if not declared.live:
+        yield "  nothing leaves: what neither tape holds is refused, and such a run tells nothing"
+        return
+    needed = find_repeats(_HIGH, _LOW, runs)
+    yield (
+        f"  power: {needed} repeats tell {_HIGH:.0%} bad runs from {_LOW:.0%} with 95 % power,"
+        f" {find_repeats(0.75, 0.25, runs)} tell 75 % from 25 %; asked for: {times}"
+    )
+    if times < needed:
+        yield "  with fewer repeats than that most differences are not proved"
+    yield f"  price: one run {prepared.price.show(runs * times)}"
+    yield f"  cap: {caps.show()}"
+
+
+class _Bisection:
+    """The runs of one bisection."""
+
+    def __init__(
+        self,
+        config: Config,
+        wanted: Wanted,
+        prepared: _Prepared,
+        place: Place,
+        times: int,
+        caps: Caps,
+    ) -> None:
+        self._config, self._wanted, self._prepared = config, wanted, prepared
+        self._place, self._times, self._caps = place, times, caps
+        self._by_chance = bool(prepared.declared.live)
+        self._tried: list[_Tried] = []
+        self._spent = Spent()
+        self.search = Search(len(prepared.pairing.roots), repeats=not self._by_chance)
+        self.problem = ""
+        """Why nothing is proved, whatever the search has found."""
+
+    def run(self) -> None:
+        """Run until an answer is proved, or nothing is left to be tried."""
+        with Workers(1) as workers:
+            while (count := self.search.next()) is not None:
+                tried, problem = self._try(workers, count)
+                if problem:
+                    self.problem = problem
+                    return
+                judged = tried.standing(by_chance=self._by_chance)
+                print_status(f"  {self._say(tried, judged)}")
+                self.search.tell(count, judged.standing)
+        self.problem = self.problem or self.search.problem or self._find_chance()
+
+    def _try(self, workers: Workers, count: int) -> tuple[_Tried, str]:
+        """Run with so many answers; give what came of it, and why it is not to be gone on with."""
+        tried, problem = _Tried(count, []), ""
+        self._tried.append(tried)
+        caps, share = self._caps, replace(self._caps)
+        if caps.calls is not None:
+            share = replace(caps, calls=max(0, caps.calls - self._spent.calls) // self._times)
+        for done in run_all(workers, ((number, self._work(count, share)) for number in range(self._times))):  # fmt: skip
+            ran = read_done(done)
+            ran.add_to(self._spent)
+            judged = Judged(Standing.UNKNOWN, ran.untested)
+            if not ran.untested:
+                judged = self._wanted.judge.judge(self._config, ran, done.files)
+            tried.runs.append((ran, judged))
+            if ran.limited or (caps.usd is not None and self._spent.usd >= caps.usd):
+                problem = f"a cap was reached: {self._say_spent()}; go on with a higher one"
+        return tried, problem
+
+    def _work(self, count: int, share: Caps) -> Any:
+        prepared, config = self._prepared, self._config
+        splice = Splice(prepared.pairing, count, prepared.good.id)
+        left = Spent(self._spent.usd)
+        limits = limit_run(config.limits, share, left)
+        declared = replace(prepared.declared, splice=splice)
+        return partial(run_once, replace(config, limits=limits), self._place, declared)
+
+    def _find_chance(self) -> str:
+        """Say that what was found may be chance; nothing where it is none."""
+        if not self._by_chance or self.search.found is None:
+            return ""
+        low, high = self._pair()
+        more, fewer = low.bad(or_unknown=False), high.bad(or_unknown=True)
+        if differs(more, fewer, self._times, most_runs(self.search.count)):
+            return ""
+        return (
+            f"{more} of {self._times} runs were bad with {low.count} answers of the good run, and {fewer} with {high.count}:"
+            " that may be chance; give more repeats with --times"
+        )
+
+    def _pair(self) -> tuple[_Tried, _Tried]:
+        low = next(one for one in self._tried if one.count == self.search.low)
+        return low, next(one for one in self._tried if one.count == self.search.high)
+
+    def _say(self, tried: _Tried, judged: Judged) -> str:
+        of = f"{tried.count} of {self.search.count} answers of {self._prepared.good.id!r}"
+        if self._times > 1:
+            bad = tried.bad(or_unknown=False)
+            return f"{of}: {judged.standing}, {bad} of {len(tried.runs)} runs were bad"
+        return f"{of}: {judged.standing} ({one_line(judged.why)}), {tried.runs[0][0].run!r}"
+
+    def _say_spent(self) -> str:
+        spent, caps = self._spent, self._caps
+        left = [] if caps.calls is None else [f"{max(0, caps.calls - spent.calls):,} calls"]
+        return (
+            f"spent {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)};"
+            f" left {', '.join(left) or 'nothing'}"
+        )
+
+    @property
+    def _named(self) -> Pair | None:
+        place = self.search.found
+        return self._prepared.pairing.roots[place - 1] if place and not self.problem else None
+
+    def render(self) -> Iterator[str]:
+        """Give the lines for a person."""
+        bad, good, pair = self._prepared.bad.id, self._prepared.good.id, self._named
+        if pair is None:
+            yield f"not proved: {self.problem}"
+            if self.search.high - self.search.low < self.search.count:
+                yield f"  it is one of the answers {self.search.low + 1} to {self.search.high}, if it is one"  # fmt: skip
+            return
+        with open_store(self._config, readonly=True) as store:
+            asked = _read(store, self._prepared.bad, Seq(int(pair.bad or 0))).request
+        low, high = self._pair()
+        yield f"the answer to exchange {pair.bad} turns {bad!r} bad: {asked.method} {one_line(asked.url)}"
+        yield f"  bad with {low.count} answers of {good!r}:  {low.runs[0][0].run}"
+        yield f"  good with {high.count} answers of {good!r}: {high.runs[0][0].run}"
+        yield "look at it:"
+        yield f"  playhead show {bad} {pair.bad}"
+        yield f"  playhead show {good} {pair.good}"
+        yield f"  playhead diff {low.runs[0][0].run} {high.runs[0][0].run}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        pair = self._named
+        found = None
+        if pair is not None:
+            low, high = self._pair()
+            found = {
+                "seq": pair.bad,
+                "good_seq": pair.good,
+                "bad_run": low.runs[0][0].run,
+                "good_run": high.runs[0][0].run,
+            }
+        return {
+            "run": self._prepared.bad.id,
+            "good": self._prepared.good.id,
+            "answers": [[one.bad, one.good] for one in self._prepared.pairing.roots],
+            "proved": found,
+            "problem": self.problem or None,
+            "runs": [
+                {
+                    "run": ran.run,
+                    "answers": tried.count,
+                    "standing": judged.standing.value,
+                    "why": judged.why,
+                }
+                for tried in self._tried
+                for ran, judged in tried.runs
+            ],
+            "calls": self._spent.calls,
+            "usd": f"{self._spent.usd:f}",
+            "unpriced": self._spent.unpriced,
+        }

@@ -1,0 +1,69 @@
+"""What runs at the same time may use up: each is given a part of what is left of the caps, which no other has meanwhile."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from ...timeline.cost.render import show_usd
+from ..run_again.branch import Caps, Spent
+from ..run_again.price import show_unpriced
+from .one_run import Ran
+
+
+@dataclass(slots=True)
+class Budget:
+    """Caps over all runs, and what has been spent of them."""
+
+    caps: Caps
+    at_once: int
+    """How many runs there are at most at the same time."""
+    expected: int
+    """Requests that one run may make where others wait for the rest."""
+    spent: Spent = field(default_factory=Spent)
+    _given: dict[int, Caps] = field(default_factory=dict)
+
+    def give(self, name: int) -> Caps | None:
+        """Give a run its part; None while nothing is left that no other has."""
+        calls, usd = self._left_calls(), self._left_usd()
+        parts = max(1, self.at_once - len(self._given))
+        if calls is not None:
+            calls = max(min(calls, self.expected), calls // parts)
+        if usd is not None:
+            usd /= parts
+        if calls == 0 or (usd is not None and usd <= 0):
+            return None
+        part = Caps(usd, calls)
+        self._given[name] = part
+        return part
+
+    def take(self, name: int, ran: Ran) -> None:
+        """Take back what a run has not used."""
+        self._given.pop(name, None)
+        ran.add_to(self.spent)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something may be left once a run has ended."""
+        return bool(self._given)
+
+    def _left_calls(self) -> int | None:
+        if self.caps.calls is None:
+            return None
+        given = sum(one.calls or 0 for one in self._given.values())
+        return max(0, self.caps.calls - self.spent.calls - given)
+
+    def _left_usd(self) -> Decimal | None:
+        if self.caps.usd is None:
+            return None
+        given = sum((one.usd or Decimal(0) for one in self._given.values()), Decimal(0))
+        return max(Decimal(0), self.caps.usd - self.spent.usd - given)
+
+    def show(self) -> str:
+        """Say what was spent and what is left."""
+        spent, caps = self.spent, self.caps
+        text = (
+            f"spent {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)}"
+        )
+        left = [] if caps.calls is None else [f"{max(0, caps.calls - spent.calls):,} calls"]
+        if caps.usd is not None:
+            left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
+        return text + (f"; left {', '.join(left)}" if left else "")

@@ -1,0 +1,317 @@
+"""`playhead sweep`: run variants of one exchange, each several times over the same prefix, and count how they end.
+
+Each run is noted as it ends (`journal.py`), so that the next call with the same file does what is left. What is noted counts for as
+long as its variant, its tape, its command and what judges it are as they were.
+"""
+
+import json
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...config import Config
+from ...config.experiments.sweep_file import SweepFile, Variant, load_sweep
+from ...store import RunInfo, Store
+from ...tape.diff.divergence_types import one_line
+from ...tape.exit_codes import ExitCode
+from ...tape.policy.branch import Branch
+from ...tape.splicing.search import Standing
+from ...timeline.receipts.command.command_end import find_command
+from ..errors import EngineError
+from ..operations.open_store import open_store
+from ..operations.restore_archived import restore_runs
+from ..run.launcher import ContainerHost
+from ..run_again.branch import (
+    Caps,
+    Spent,
+    confirm,
+    expected_calls,
+    find_caps,
+    find_tape,
+    limit_run,
+    require_command,
+)
+from ..run_again.declare import Asked, declare
+from ..run_again.price import Price, find_price
+from ..standard_streams import print_status
+from .budget import Budget
+from .journal import Journal
+from .judge import Judge, Judged, make_judge
+from .one_run import Place, Ran, read_done, run_once
+from .outcome_table import Row, render_table, to_json
+from .workers import Done, Files, Workers
+
+_AT_ONCE = 4
+"""Runs at the same time by default, where there are as many cores."""
+_UNFINISHED = "unfinished"
+"""What is noted of a run that a cap has ended: what it used counts, and it is run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A variant that can be run."""
+
+    name: str
+    declared: Branch
+    key: str
+    """Tells it from others, and from what it was before it was changed."""
+    price: Price
+
+
+def sweep(
+    config: Config,
+    file: Path,
+    command: Sequence[str],
+    container_host: ContainerHost | None,
+    config_file: Path,
+    *,
+    parallel: int | None,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Run what is left of a sweep; give 0 once all of it is done, and 121 where a cap has ended it.
+
+    Raises: PlayheadError, before anything runs, or where a run cannot be judged.
+    """
+    wanted = load_sweep(file)
+    command = _choose_command(config, wanted, command)
+    judge = make_judge(wanted.judged_by, by_label=wanted.label)
+    restore_runs(config, wanted.run)
+    with open_store(config, readonly=True) as store:
+        tape = find_tape(store, wanted.run)
+        told = (command, judge.text)
+        variants = [_prepare(store, config, tape, wanted, one, told) for one in wanted.variants]
+        recorded = find_command(store.events.all(tape))
+    at_once = parallel or wanted.parallel or min(_AT_ONCE, os.cpu_count() or 1)
+    with Journal(file) as journal:
+        left = _find_left(variants, wanted.times, journal)
+        budget = _make_budget(wanted, variants, at_once, journal)
+        for line in _announce(tape, wanted, variants, left, budget, judge, (command, recorded)):
+            print_status(line)
+        if left and any(one.declared.sends for one in variants) and not yes:
+            confirm()
+        made = _Sweep(
+            config, Place(tape.id, command, container_host, config_file), judge, budget, journal
+        )
+        undone = made.run(left, at_once)
+        rows = [_count(one, journal) for one in variants]
+    if as_json:
+        click.echo(json.dumps(to_json(tape.id, wanted.at, rows, undone, budget.spent), indent=1))
+    else:
+        for line in render_table(rows, judge.text):
+            click.echo(line)
+    if undone:
+        print_status(f"playhead: {undone} runs are left: {budget.show()}; go on with a higher cap and the same file")  # fmt: skip
+    return ExitCode.DIVERGED if undone else 0
+
+
+def _choose_command(config: Config, wanted: SweepFile, command: Sequence[str]) -> Sequence[str]:
+    if command and wanted.command:
+        raise EngineError(
+            "the file has a command, and the command line too; expected one of them",
+            "nothing was run",
+        )
+    chosen = command or wanted.command
+    require_command(config, wanted.run, chosen)
+    return chosen
+
+
+def _prepare(
+    store: Store,
+    config: Config,
+    tape: RunInfo,
+    wanted: SweepFile,
+    variant: Variant,
+    told: tuple[Sequence[str], str],
+) -> Prepared:
+    """Check a variant, and read what it names. Raises: EngineError."""
+    live, routes = variant.live or wanted.live, variant.routes or wanted.routes
+    reason = (
+        (variant.reason or wanted.reason) if live or routes or variant.reason else wanted.reason
+    )
+    asked = Asked(
+        wanted.at,
+        answer=variant.answer,
+        system=variant.system,
+        request_change=variant.request_change,
+        live=live,
+        routes=routes,
+        answers=variant.answers,
+        reason=reason,
+    )
+    try:
+        declared = declare(store, tape, config, asked)
+    except EngineError as error:
+        raise EngineError(f"variant {variant.name!r}: {error}", error.hint) from error
+    hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
+    key = blake2b(digest_size=8)
+    for part in (tape.id, tape.created_ns, *_tell(declared), *told[0], "", told[1]):
+        key.update(repr(part).encode("utf-8", "surrogateescape") + b"\0")
+    return Prepared(
+        variant.name, declared, key.hexdigest(), find_price(store, tape, declared.at, hosts)
+    )
+
+
+def _tell(declared: Branch) -> Iterator[object]:
+    """Give what tells a branch from others."""
+    yield declared.at
+    yield from ((rule.match.text, kind.value) for rule, kind in declared.live)
+    yield from ((route.match.text, route.place, route.path) for route in declared.routes)
+    yield from ((one.match.text, one.answer) for one in declared.answers)
+    yield declared.answer
+    yield declared.change
+
+
+def _find_left(variants: Sequence[Prepared], times: int, journal: Journal) -> list[Prepared]:
+    """List the runs that are still to be made: the first of each variant, then the second of each."""
+    done = Counter(row["key"] for row in journal.rows if row["standing"] != _UNFINISHED)
+    missing = [max(0, times - done[one.key]) for one in variants]
+    return [
+        one
+        for turn in range(max(missing, default=0))
+        for one, count in zip(variants, missing, strict=True)
+        if turn < count
+    ]
+
+
+def _make_budget(
+    wanted: SweepFile, variants: Sequence[Prepared], at_once: int, journal: Journal
+) -> Budget:
+    """Give the caps, and what earlier calls have used of them. Raises: EngineError."""
+    dearest = max(variants, key=lambda one: (one.declared.sends, one.price.calls))
+    times = len(variants) * wanted.times
+    caps = find_caps(Caps(wanted.cap, wanted.max_calls), dearest.declared, dearest.price, times)
+    budget = Budget(caps, at_once, expected_calls(dearest.price))
+    for row in journal.rows:
+        if row["key"] in {one.key for one in variants}:
+            read_row(row).add_to(budget.spent)
+    return budget
+
+
+def read_row(row: dict[str, Any]) -> Ran:
+    """Read a run that was noted."""
+    nowhere = Files(Path(), Path(), Path())
+    return read_done(Done(0, {**row, "refused": (), "stubbed": 0, "limited": False}, nowhere))
+
+
+def _announce(
+    tape: RunInfo,
+    wanted: SweepFile,
+    variants: Sequence[Prepared],
+    left: Sequence[Prepared],
+    budget: Budget,
+    judge: Judge,
+    commands: tuple[Sequence[str], Sequence[str]],
+) -> Iterator[str]:
+    """Say what is going to happen, before it does."""
+    command, recorded = commands
+    whole = len(variants) * wanted.times
+    done = f", {whole - len(left)} of them done already" if len(left) < whole else ""
+    yield (
+        f"playhead: sweep of {tape.id!r} at {wanted.at}: {len(variants)} variants, each {wanted.times} times,"
+        f" {whole} runs{done}; judged by {judge.text}"
+    )
+    yield "  what comes before is answered from the tape, and nothing of it is sent again"
+    live = {
+        (kind.value, rule.match.host): rule for one in variants for rule, kind in one.declared.live
+    }
+    for (kind, host), rule in live.items():
+        yield f"  live: {kind} at {host} ({rule.reason})"
+    routes = {route.match.text: route for one in variants for route in one.declared.routes}
+    for route in routes.values():
+        yield f"  sandboxed: {one_line(route.match.text)} at {route.place}{route.path} ({route.reason})"
+    if live or routes:
+        priced = max(variants, key=lambda one: one.price.calls).price
+        yield f"  price: from there on the tape has of these {priced.show(len(left))}"
+        yield f"  cap: {budget.caps.show()}"
+    else:
+        yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
+    yield f"  command: {one_line(shlex.join(command), 200)}"
+    if recorded and tuple(recorded) != tuple(command):
+        yield f"  recorded with, and not run: {one_line(shlex.join(recorded), 200)}"
+
+
+class _Sweep:
+    """The runs of one call."""
+
+    def __init__(
+        self, config: Config, place: Place, judge: Judge, budget: Budget, journal: Journal
+    ) -> None:
+        self._config, self._place, self._judge = config, place, judge
+        self._budget, self._journal = budget, journal
+        self._by_name: dict[int, Prepared] = {}
+
+    def run(self, left: Sequence[Prepared], at_once: int) -> int:
+        """Make runs; give how many are left, where a cap has ended it."""
+        waiting = list(reversed(list(enumerate(left))))
+        undone = 0
+        with Workers(at_once) as workers:
+            while waiting or workers.running:
+                while waiting and workers.has_room and self._start(workers, *waiting[-1]):
+                    waiting.pop()
+                if not workers.running:
+                    break  # a cap is reached
+                undone += not self._take(workers.wait())
+        return undone + len(waiting)
+
+    def _start(self, workers: Workers, number: int, variant: Prepared) -> bool:
+        part = self._budget.give(number) if variant.declared.sends else Caps()
+        if part is None:
+            return False
+        self._by_name[number] = variant
+        limits = limit_run(self._config.limits, part, Spent())
+        config = replace(self._config, limits=limits)
+        workers.start(number, partial(run_once, config, self._place, variant.declared))
+        return True
+
+    def _take(self, done: Done) -> bool:
+        """Note a run that has ended; say whether it came to its own end."""
+        ran, variant = read_done(done), self._by_name[done.name]
+        self._budget.take(done.name, ran)
+        judged = Judged(Standing.UNKNOWN, ran.no_result)
+        if not ran.no_result:
+            judged = self._judge.judge(self._config, ran, done.files)
+        standing = _UNFINISHED if ran.limited else judged.standing.value
+        self._journal.add(
+            {
+                "variant": variant.name,
+                "key": variant.key,
+                "run": ran.run,
+                "standing": standing,
+                "why": judged.why,
+                "code": ran.code,
+                "child_exit": ran.child_exit,
+                "calls": ran.calls,
+                "usd": f"{ran.usd:f}",
+                "unpriced": ran.unpriced,
+            }
+        )
+        print_status(f"  {variant.name}: {standing} ({one_line(judged.why)}), {ran.run!r}")
+        return not ran.limited
+
+
+def _count(variant: Prepared, journal: Journal) -> Row:
+    """Count how the runs of a variant ended."""
+    found = [row for row in journal.rows if row["key"] == variant.key]
+    spent = Spent()
+    for row in found:
+        read_row(row).add_to(spent)
+    ended = [row for row in found if row["standing"] != _UNFINISHED]
+    count = Counter(str(row["standing"]) for row in ended)
+    return Row(
+        variant.name,
+        count[Standing.GOOD.value],
+        count[Standing.BAD.value],
+        count[Standing.UNKNOWN.value],
+        spent,
+        tuple(str(row["run"]) for row in ended),
+        Counter(str(row["why"]) for row in ended).most_common(1)[0][0] if ended else "",
+    )

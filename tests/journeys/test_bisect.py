@@ -1,0 +1,288 @@
+"""A bad run is bisected against a good one: the answer that was planted is named, or nothing is."""
+
+import asyncio
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from time import thread_time
+from typing import Any, NamedTuple
+
+import pytest
+
+from playhead.config import Config, Mode
+from playhead.store import RunInfo, Store
+from playhead.tape.canonical.canonical_request import rules_of
+from playhead.tape.exchange import Exchange, RunId, Seq
+from playhead.tape.policy.branch import Branch
+from playhead.tape.splicing.pairs import Pairing, pair_recordings
+from playhead.tape.splicing.search import Search, Standing
+from playhead.tape.splicing.splice import Splice
+from playhead.tests.support import planted_agent
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.planted_agent import BAD, KINDS, World
+from playhead.tests.support.process import playhead
+from playhead.tests.support.refund_agent import CHAT, send_by_urllib
+from playhead.timeline import build
+
+FAULTS = 200 if FULL else 9
+"""Planted, over all kinds."""
+MOST_STEPS = 40
+
+
+class Planted(NamedTuple):
+    """A fault in a run of so many steps."""
+
+    kind: str
+    steps: int
+    fault: int
+
+
+def _plant() -> list[Planted]:
+    drawn = random.Random(23)
+    found = []
+    for number in range(FAULTS):
+        steps = drawn.randint(2, MOST_STEPS if FULL or number < 3 else 8)
+        found.append(Planted(KINDS[number % len(KINDS)], steps, drawn.randint(1, steps)))
+    return found
+
+
+class Shop(NamedTuple):
+    """The services, and what they answer."""
+
+    origin: Origin
+    world: World
+
+    def ask(self, proxy: str, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """Ask by way of a proxy. Blocking."""
+        return send_by_urllib(method, self.origin.url + path, body, proxy=proxy)
+
+    def run(self, proxy: str, case: Planted) -> int:
+        """Run the agent; give its exit code. Blocking."""
+        return planted_agent.run(partial(self.ask, proxy), case.kind, case.steps)
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Shop]:
+    """One for all that follows."""
+    world = World()
+    with Origin({"/{tail:.*}": world.serve}) as origin:
+        yield Shop(origin, world)
+
+
+async def _off_loop(work: Any, *given: Any) -> Any:
+    with ThreadPoolExecutor(1) as thread:
+        return await asyncio.get_running_loop().run_in_executor(thread, work, *given)
+
+
+async def _record(running: Running, shop: Shop, case: Planted, name: str, *, bad: bool) -> RunInfo:
+    world = shop.world
+    world.kind, world.steps = case.kind, case.steps
+    world.seed, world.fault = (1, case.fault) if bad else (2, 0)
+    code = await _off_loop(shop.run, running.url_for(name), case)
+    assert code == (BAD if bad else 0)
+    await running.end(name)
+    return running.store.runs.get(RunId(name))
+
+
+def _pair(store: Store, bad: RunInfo, good: RunInfo) -> Pairing:
+    def read(run: RunInfo, seq: Seq) -> Exchange:
+        found = store.exchanges.find(run, seq)
+        assert found is not None
+        return found
+
+    seqs = [Seq(seq) for seq in store.exchanges.seqs(bad)], [Seq(seq) for seq in store.exchanges.seqs(good)]  # fmt: skip
+    return pair_recordings(seqs, (partial(read, bad), partial(read, good)), rules_of(Config(), thread_time))  # fmt: skip
+
+
+async def _try(running: Running, shop: Shop, case: Planted, branch: Branch, name: str) -> Standing:
+    """Run the agent in a branch, as `playhead bisect` does."""
+    running.registry.branch = branch
+    code = await _off_loop(shop.run, running.url_for(name), case)
+    (open_run,) = running.registry.open
+    assert open_run.info is not None
+    made = open_run.info.id
+    await running.end(made)
+    receipt = build(running.store, running.store.runs.get(made))
+    if receipt.refused or receipt.counts["stubbed"]:
+        return Standing.UNKNOWN
+    return Standing.BAD if code else Standing.GOOD
+
+
+@pytest.mark.timeout(2400 if FULL else 120)
+async def test_planted_faults_are_named(shop: Shop, tmp_path: Path) -> None:
+    """In at most ceil(log2 n) + 1 runs; 99 of 100 exactly, the rest is not proved, and none is named wrongly."""
+    exact, unproved, wrong = 0, list[Planted](), list[tuple[Planted, int]]()
+    for number, case in enumerate(_plant()):
+        config = Config(store=tmp_path / str(number), mode=Mode.RECORD)
+        async with running_engine(config) as running:
+            bad = await _record(running, shop, case, "bad", bad=True)
+            good = await _record(running, shop, case, "good", bad=False)
+            pairing = _pair(running.store, bad, good)
+            running.play()
+            shop.origin.requests.clear()
+            search = Search(len(pairing.roots))
+            at = pairing.roots[0].bad
+            assert at is not None
+            while (count := search.next()) is not None:
+                declared = Branch(at, splice=Splice(pairing, count, "good"))
+                search.tell(count, await _try(running, shop, case, declared, "bad"))
+            assert shop.origin.requests == []
+            answers = bad.exchanges or len(pairing.pairs)
+            assert search.runs <= math.ceil(math.log2(answers)) + 1, case
+            if search.found is None:
+                unproved.append(case)
+                continue
+            named = pairing.roots[search.found - 1].bad
+            assert named is not None
+            asked = running.store.exchanges.find(bad, named)
+            planted = _is_planted(asked, case)
+            exact += planted
+            if not planted:
+                wrong.append((case, named))
+    assert wrong == []
+    assert exact >= 0.99 * FAULTS, unproved
+
+
+def _is_planted(asked: Exchange | None, case: Planted) -> bool:
+    """Say whether an exchange is the one into which the fault was planted."""
+    assert asked is not None
+    assert asked.response is not None
+    if case.kind == "choice":
+        return b'\\"where\\": \\"us\\"' in asked.response.body
+    return asked.request.path == f"/items/{case.fault}"
+
+
+# ---- the command ---------------------------------------------------------------------------------------
+
+
+class Stored(NamedTuple):
+    """A store with a bad and a good recording of one agent."""
+
+    shop: Shop
+    folder: Path
+    case: Planted
+
+    def words(self, *words: str) -> list[str]:
+        """Give the words of a bisection."""
+        agent = ("-m", planted_agent.__name__, self.shop.origin.url)
+        told = ("--store", str(self.folder / "store"), "--no-sandbox", *words)
+        command = (sys.executable, *agent, self.case.kind, str(self.case.steps))
+        return ["bisect", "bad", "good", *told, "--", *command]
+
+
+def _store(shop: Shop, folder: Path, case: Planted) -> Stored:
+    made = Stored(shop, folder, case)
+    for name in ("bad", "good"):
+        world = shop.world
+        world.kind, world.steps = case.kind, case.steps
+        world.seed, world.fault = (1, case.fault) if name == "bad" else (2, 0)
+        at = made.words().index("--")
+        told = ("--store", folder / "store", "--run", name, "-q")
+        done = playhead("record", *told, *made.words()[at:], cwd=folder)
+        assert done.returncode == (BAD if name == "bad" else 0), done.stderr
+    shop.origin.requests.clear()
+    return made
+
+
+@pytest.fixture(scope="module")
+def reads(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    """Of an agent whose answers all differ."""
+    return _store(shop, tmp_path_factory.mktemp("reads"), Planted("reads", 4, 3))
+
+
+def test_the_command_names_the_answer_and_the_runs_that_prove_it(reads: Stored) -> None:
+    """With what to look at; and nothing is sent."""
+    done = playhead(*reads.words(), cwd=reads.folder, timeout_s=120)
+    assert done.returncode == 0, done.stderr
+    assert "share 4 questions; 4 of these were answered otherwise: at most 3 runs" in done.stderr
+    assert "nothing leaves" in done.stderr
+    url = f"{reads.shop.origin.url}/items/3"
+    said = done.stdout.splitlines()
+    assert said[0] == f"the answer to exchange 3 turns 'bad' bad: GET {url}"
+    assert said[1].startswith("  bad with 2 answers of 'good':  bad@")
+    assert said[2].startswith("  good with 3 answers of 'good': bad@")
+    assert "  playhead show bad 3" in said
+    assert reads.shop.origin.requests == []
+    pair = [line.split()[-1] for line in said[1:3]]
+    different = playhead("diff", *pair, "--store", reads.folder / "store")
+    assert different.returncode == 1, different.stdout
+
+
+def test_what_a_check_says_counts(reads: Stored) -> None:
+    """It finds the exit code and the receipt of each run."""
+    (reads.folder / "check.sh").write_text('[ "$PLAYHEAD_EXIT" = 0 ] && [ -s "$PLAYHEAD_RECEIPT" ]')
+    done = playhead(*reads.words("--check", "sh check.sh", "--json"), cwd=reads.folder)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["proved"]["seq"], told["proved"]["good_seq"]) == (3, 3)
+    assert {one["why"] for one in told["runs"]} == {
+        "the check ended with 0",
+        "the check ended with 1",
+    }
+
+
+def test_labels_judge_where_the_agent_says_nothing(reads: Stored) -> None:
+    """And nobody is at a terminal: then nothing is proved, and no guess is made."""
+    for name in ("bad", "good"):
+        done = playhead("label", name, name, "--store", reads.folder / "store")
+        assert done.returncode == 0, done.stderr
+    done = playhead(*reads.words("--label", "--json"), cwd=reads.folder)
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert told["proved"] is None
+    assert {one["standing"] for one in told["runs"]} == {"unknown"}
+
+
+def test_a_check_that_says_this_and_that_proves_nothing(reads: Stored) -> None:
+    """It is asked twice about each run."""
+    (reads.folder / "flaky.sh").write_text("[ -e once ] && { rm once; exit 1; }; touch once")
+    done = playhead(*reads.words("--check", "sh flaky.sh", "--json"), cwd=reads.folder)
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert told["proved"] is None
+    assert {one["standing"] for one in told["runs"]} == {"unknown"}
+    assert "nothing could be tested" in told["problem"]
+
+
+def test_a_bad_end_that_no_answer_makes_is_not_proved(reads: Stored) -> None:
+    """The command is bad whatever it is answered."""
+    words = reads.words()
+    done = playhead(*words[: words.index("--") + 1], "false", cwd=reads.folder)
+    assert done.returncode == 1
+    assert done.stdout.startswith("not proved: ")
+
+
+@pytest.fixture(scope="module")
+def summary(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    """Of an agent that has a model judge all that it has read."""
+    return _store(shop, tmp_path_factory.mktemp("summary"), Planted("summary", 3, 2))
+
+
+def test_what_neither_tape_holds_is_no_guess(summary: Stored) -> None:
+    """A mixture of both was never asked; so nothing is proved without the model."""
+    done = playhead(*summary.words(), cwd=summary.folder)
+    assert done.returncode == 1, done.stderr
+    assert (
+        "not proved: between 0 and 3 answers of the good run nothing could be tested" in done.stdout
+    )
+    assert summary.shop.origin.requests == []
+
+
+def test_with_a_live_model_the_repeats_are_said_first(summary: Stored) -> None:
+    """And how many calls they are; then the model is asked what neither tape holds, and nothing else."""
+    summary.shop.origin.requests.clear()
+    live = ("--live", "inference", "--reason", "a test", "--times", "5", "--yes")
+    done = playhead(*summary.words(*live), cwd=summary.folder, timeout_s=180)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "repeats tell 90% bad runs from 10% with 95 % power" in done.stderr
+    assert "price: one run 1 call" in done.stderr
+    assert "exchange 2 turns 'bad' bad" in done.stdout
+    assert set(summary.shop.origin.requests) == {f"POST {CHAT}"}
+    assert len(summary.shop.origin.requests) <= 15

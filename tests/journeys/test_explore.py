@@ -1,0 +1,213 @@
+"""A run that went well is explored: the double refund is found in it, made small, kept, and given again."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any, NamedTuple
+
+import pytest
+
+from playhead.tests.support import queue_agent
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead, read_json
+from playhead.tests.support.queue_agent import Services
+from playhead.tests.support.refund_agent import CHAT
+from playhead.tests.support.refund_service import AGENT, serve
+from playhead.tests.support.refunds import STORY, run_fakes
+
+pytestmark = pytest.mark.timeout(600)
+
+SEEDS = 200
+AGAIN = 10 if FULL else 3
+"""How often what was kept is given again."""
+LATE = ("--late-by", "3s")
+"""Well after the agent has given up."""
+
+
+class Demo(NamedTuple):
+    """The agent of the demo, a folder with a store, and a run that went well."""
+
+    folder: Path
+    variables: dict[str, str]
+
+    def run(self, *words: str, module: str = "agent") -> "CompletedProcess[str]":
+        """Run a command of ours with the agent."""
+        agent = (sys.executable, "-m", f"{STORY}.{module}")
+        told = (*words[:1], "--store", "store", *words[1:])
+        return playhead(*told, "--", *agent, cwd=self.folder, env=self.variables, timeout_s=600)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Demo, "CompletedProcess[str]"]:
+    """What is found in it, while the provider is there and the payment API is not."""
+    folder = tmp_path_factory.mktemp("explore")
+    with run_fakes("0") as ((_, provider), (payments, url)):
+        variables = {
+            "OPENAI_BASE_URL": f"{provider}/v1",
+            "OPENAI_API_KEY": "sk-test-this-is-no-secret",
+            "PAYMENTS_URL": url,
+        }
+        demo = Demo(folder, variables)
+        done = demo.run("record", "--run", "well", "-q")
+        assert done.returncode == 0, done.stderr
+        payments.kill()
+        live = ("--live", "inference", "--reason", "a test", "--yes")
+        words = ("explore", "well", "--no-sandbox", *LATE, *live, "--seeds", str(SEEDS), "--json")
+        return demo, demo.run(*words)
+
+
+def _effects(demo: Demo, run: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_json("effects", run, "--store", demo.folder / "store")
+    return rows
+
+
+def test_the_double_refund_is_found(found: tuple[Demo, "CompletedProcess[str]"]) -> None:
+    """Within 200 seeds, from a run in which it did not happen; one fault is enough for it."""
+    demo, done = found
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert told["found"]["seed"] <= SEEDS
+    (fault,) = told["found"]["faults"]
+    assert fault["kind"] in ("late", "slow")
+    assert told["found"]["broken"][0].startswith("duplicate effect: POST ")
+    assert "never: an effect that is done twice" in done.stderr
+    recorded = read_json("receipt", "well", "--store", demo.folder / "store")
+    assert len(recorded["effects"]) == 1
+
+
+def test_the_kept_tape_gives_it_again(found: tuple[Demo, "CompletedProcess[str]"]) -> None:
+    """Ten times of ten, with nobody there: neither the model nor the payment API."""
+    demo, done = found
+    kept = json.loads(done.stdout)["found"]["tape"]
+    assert kept.startswith("well-seed-")
+    for _ in range(AGAIN):
+        again = demo.run("replay", kept, "--no-sandbox", "--json")
+        receipt = json.loads(again.stderr)
+        assert again.returncode == 0, again.stderr
+        assert receipt["faithful"] is True
+        notes = [row["note"] for row in receipt["effects"]]
+        assert len(notes) == 2
+        assert notes[1].startswith("possible duplicate of seq")
+
+
+def test_a_fixed_agent_does_otherwise(found: tuple[Demo, "CompletedProcess[str]"]) -> None:
+    """On the kept tape it asks for refunds instead of making another."""
+    demo, done = found
+    kept = json.loads(done.stdout)["found"]["tape"]
+    again = demo.run("replay", kept, "--no-sandbox", "--json", module="agent_fixed")
+    assert again.returncode == 121
+    receipt = json.loads(again.stderr)
+    asked = [row["method"] for row in receipt["divergences"] if "/v1/refunds" in row["url"]]
+    assert asked[:1] == ["GET"]
+
+
+# ---- another agent, with nothing live ------------------------------------------------------------------
+
+
+class World(NamedTuple):
+    """A shop with a model, and a store with a tape of an agent."""
+
+    shop: Origin
+    folder: Path
+
+    def explore(self, *words: str) -> "CompletedProcess[str]":
+        """Explore it."""
+        told = ("--store", "store", "--no-sandbox", *words)
+        command = (sys.executable, *AGENT, self.shop.url)
+        return playhead("explore", "tape", *told, "--", *command, cwd=self.folder, timeout_s=300)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One recording for all that follows."""
+    folder = tmp_path_factory.mktemp("explore")
+    with Origin({"/{tail:.*}": serve}) as shop:
+        agent = (sys.executable, *AGENT, shop.url)
+        told = ("--store", folder / "store", "--run", "tape", "-q")
+        done = playhead("record", *told, "--", *agent, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        shop.requests.clear()
+        yield World(shop, folder)
+
+
+def test_the_same_seeds_give_the_same_schedules(world: World) -> None:
+    """And nothing leaves."""
+    words = ("--seeds", "6", "--fault", "throttle", "--fault", "cut", "--parallel", "2")
+    first, second = world.explore(*words), world.explore(*words)
+    assert first.returncode == second.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+
+    def schedules(said: str) -> set[str]:
+        return {line.rsplit(",", 1)[0] for line in said.splitlines() if line.startswith("  seed ")}
+
+    assert schedules(first.stderr) == schedules(second.stderr) != set()
+    assert world.shop.requests == []
+
+
+def test_a_check_is_an_invariant(world: World) -> None:
+    """Here: the agent ends well. What breaks that is kept with its file, which gives it again."""
+    words = ("--check", 'sh -c "exit $PLAYHEAD_EXIT"', "--fault", "cut", "--json")
+    done = world.explore(*words)
+    told = json.loads(done.stdout)
+    assert done.returncode == 1, done.stderr
+    assert told["found"]["broken"] == ["the check ended with 1"]
+    again = world.explore("--schedule", told["found"]["file"], "--json", *words[:2])
+    assert again.returncode == 1
+    assert json.loads(again.stdout)["found"]["faults"] == told["found"]["faults"]
+
+
+def test_what_an_agent_does_not_ask_again_is_told(world: World) -> None:
+    """It goes on with what its tape does not hold; that breaks nothing, and tells nothing."""
+    (world.folder / "throttle.yaml").write_text("run: tape\nfaults: [{seq: 2, kind: throttle}]\n")
+    done = world.explore("--schedule", "throttle.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["untested"] == 1
+    assert world.shop.requests == []
+
+
+@pytest.mark.parametrize(
+    ("way", "kind", "says"),
+    [
+        ("queue", "duplicate", "duplicate effect: POST "),
+        ("race", "reorder", "the check ended with 3"),
+    ],
+)
+def test_agents_that_do_what_comes(tmp_path: Path, way: str, kind: str, says: str) -> None:
+    """A queue that delivers twice, and answers that change places; the kept tape gives both again."""
+    with Origin({"/{tail:.*}": Services().serve}) as origin:
+        agent = ("--", sys.executable, "-m", queue_agent.__name__, origin.url, way)
+        done = playhead("record", "--store", "store", "--run", "r", "-q", *agent, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        origin.requests.clear()
+        check = ("--check", 'sh -c "exit $PLAYHEAD_EXIT"')
+        words = ("r", "--store", "store", "--no-sandbox", "--fault", kind, *check)
+        done = playhead("explore", *words, "--json", *agent, cwd=tmp_path, timeout_s=120)
+        assert done.returncode == 1, done.stderr
+        found = json.loads(done.stdout)["found"]
+        assert found["broken"][0].startswith(says)
+        assert [one["kind"] for one in found["faults"]] == [kind]
+        words = (found["tape"], "--store", "store", "--no-sandbox", "--json")
+        again = playhead("replay", *words, *agent, cwd=tmp_path)
+        receipt = json.loads(again.stderr)
+        assert receipt["faithful"] is True, again.stderr
+        assert again.returncode == (3 if way == "race" else 0)
+        assert origin.requests == []
+
+
+def test_what_the_run_does_without_faults_is_not_looked_for(world: World) -> None:
+    """A check that fails at once has nothing to do with faults."""
+    done = world.explore("--check", "false")
+    assert done.returncode == 2
+    assert "does without any fault what it never is to do" in done.stderr
+
+
+def test_a_live_model_is_all_that_is_asked(world: World) -> None:
+    """Counted at the shop."""
+    world.shop.requests.clear()
+    live = ("--live", "inference", "--reason", "r", "--yes", "--max-calls", "30")
+    done = world.explore(*live, "--fault", "cut", "--seeds", "8")
+    assert done.returncode in (0, 1), done.stderr
+    assert set(world.shop.requests) <= {f"POST {CHAT}"}

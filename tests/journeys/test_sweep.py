@@ -1,0 +1,173 @@
+"""A sweep runs its variants over one shared prefix, counts how they end, and goes on where it stopped."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any, NamedTuple
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.support import walking_agent
+from playhead.tests.support.counts import FULL
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import playhead
+from playhead.tests.support.recordings import ask, record_run
+from playhead.tests.support.refund_agent import CHAT
+
+STEPS, AT, VARIANTS = (100, 92, 100) if FULL else (12, 10, 4)
+AFTER = STEPS - AT + 1
+"""Calls of one variant, all of which leave."""
+
+
+class World(NamedTuple):
+    """A model, a folder, and a store with a tape of the agent."""
+
+    model: Origin
+    folder: Path
+
+    def write(self, text: str, name: str = "sweep.yaml") -> None:
+        """Write a file of variants."""
+        (self.folder / name).write_text(text)
+
+    def sweep(self, *words: str, name: str = "sweep.yaml") -> "CompletedProcess[str]":
+        """Run it."""
+        self.model.requests.clear()
+        told = ("--store", "store", "--no-sandbox", "--yes", *words)
+        agent = (sys.executable, "-m", walking_agent.__name__, self.model.url, str(STEPS))
+        return playhead("sweep", name, *told, "--", *agent, cwd=self.folder, timeout_s=900)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A tape of model calls, each with the answer to the one before."""
+    with Origin({"/{tail:.*}": walking_agent.serve}) as model:
+        steps = [
+            ask(walking_agent.step(number, str(number - 1)), walking_agent.say(str(number)), f"{model.url}{CHAT}")
+            for number in range(1, STEPS + 1)
+        ]  # fmt: skip
+        with Store.open(tmp_path / "store") as store:
+            record_run(store, "long", steps, noted={"child_exit": 0})
+        yield World(model, tmp_path)
+
+
+HEAD = f"run: long\nat: {AT}\nlive: [inference]\nreason: a test\n"
+
+
+def _variants(folder: Path, count: int) -> str:
+    """Give variants that each ask the model at the point otherwise."""
+    text = "variants:\n"
+    for number in range(count):
+        body = {"seed": number} if number % 2 else {"temperature": 1, "seed": number}
+        (folder / f"{number}.json").write_text(json.dumps(body))
+        text += f"  - {{name: v{number}, request_change: {number}.json}}\n"
+    return text
+
+
+@pytest.mark.timeout(1200 if FULL else 120)
+def test_the_prefix_is_never_sent_again(world: World) -> None:
+    """A hundred variants at step 92 of 100 make 900 calls, counted at the model; each has a folder of its own."""
+    world.write(HEAD + _variants(world.folder, VARIANTS))
+    done = world.sweep("--json", "--parallel", "2")
+    assert done.returncode == 0, done.stderr
+    assert world.model.requests == [f"POST {CHAT}"] * (AFTER * VARIANTS)
+    told = json.loads(done.stdout)
+    assert told["calls"] == AFTER * VARIANTS
+    assert [(one["good"], one["bad"], one["unknown"]) for one in told["variants"]] == [
+        (number % 2, 1 - number % 2, 0) for number in range(VARIANTS)
+    ]
+    assert not (world.folder / "walked").exists()
+    assert f"sweep of 'long' at {AT}: {VARIANTS} variants" in done.stderr
+    assert "nothing of it is sent again" in done.stderr
+    assert f"{AFTER} calls" in done.stderr
+
+
+def test_a_second_call_does_what_is_left(world: World) -> None:
+    """Nothing is run twice: what has been done is noted in a file beside the variants."""
+    text = HEAD + _variants(world.folder, 2)
+    world.write(text + f"max_calls: {AFTER}\n")
+    first = world.sweep()
+    assert first.returncode == 121, first.stderr
+    assert len(world.model.requests) == AFTER
+    assert "1 runs are left" in first.stderr
+    assert f"spent {AFTER} calls" in first.stderr
+    world.write(text + f"max_calls: {2 * AFTER}\n")
+    second = world.sweep()
+    assert second.returncode == 0, second.stderr
+    assert "1 of them done already" in second.stderr
+    assert len(world.model.requests) == AFTER
+    third = world.sweep()
+    assert third.returncode == 0
+    assert world.model.requests == []
+    assert third.stdout == second.stdout
+    lines = (world.folder / "sweep.yaml.done").read_text().splitlines()
+    assert [json.loads(line)["variant"] for line in lines] == ["v0", "v1"]
+
+
+def test_more_repeats_and_changed_variants_are_run(world: World) -> None:
+    """And only these."""
+    text = HEAD + _variants(world.folder, 2)
+    world.write(text)
+    assert world.sweep().returncode == 0
+    world.write(text + "times: 2\n")
+    assert world.sweep().returncode == 0
+    assert len(world.model.requests) == 2 * AFTER
+    (world.folder / "1.json").write_text('{"seed": 7}')
+    done = world.sweep("--json")
+    assert len(world.model.requests) == 2 * AFTER
+    told = json.loads(done.stdout)
+    assert [len(one["runs"]) for one in told["variants"]] == [2, 2]
+
+
+def test_a_table_has_the_intervals(world: World) -> None:
+    """Of the share of good runs, as Wilson gives it."""
+    (world.folder / "bad.json").write_text(json.dumps(walking_agent.say("bad")))
+    world.write(
+        f"run: long\nat: {STEPS}\ntimes: 2\nvariants:\n  - {{name: as it was}}\n  - {{name: worse, answer: bad.json}}\n"
+    )
+    done = world.sweep()
+    assert done.returncode == 0, done.stderr
+    assert world.model.requests == []
+    said = done.stdout.splitlines()
+    assert said[1].split()[:8] == ["as", "it", "was", "2", "of", "2", "34%", "to"]
+    assert said[2].split()[:7] == ["worse", "0", "of", "2", "0%", "to", "66%"]
+    assert "nothing leaves" in done.stderr
+
+
+def test_a_check_judges(world: World) -> None:
+    """It finds what the command wrote."""
+    (world.folder / "check.sh").write_text(f'grep -qx {STEPS} "$PLAYHEAD_STDOUT"')
+    world.write(f"run: long\nat: {STEPS}\ncheck: sh check.sh\nvariants: [{{name: as it was}}]\n")
+    done = world.sweep("--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["variants"]
+    assert (row["good"], row["bad"]) == (1, 0)
+
+
+def _rows(world: World) -> list[dict[str, Any]]:
+    lines = (world.folder / "sweep.yaml.done").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_what_was_not_declared_is_refused_and_tells_nothing(world: World) -> None:
+    """A variant that goes on otherwise, with nothing live, is no bad run."""
+    (world.folder / "bad.json").write_text(json.dumps(walking_agent.say("bad")))
+    world.write(f"run: long\nat: {AT}\nvariants: [{{name: worse, answer: bad.json}}]\n")
+    done = world.sweep("--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["variants"]
+    assert (row["good"], row["bad"], row["unknown"]) == (0, 0, 1)
+    assert world.model.requests == []
+    assert _rows(world)[0]["why"].startswith("a request was refused")
+
+
+def test_a_file_of_what_was_done_that_is_none_is_refused(world: World) -> None:
+    """Nothing is run over what cannot be read."""
+    world.write(HEAD + _variants(world.folder, 1))
+    (world.folder / "sweep.yaml.done").write_text("[]\n")
+    done = world.sweep()
+    assert done.returncode == 2
+    assert "line 1: no run of a sweep" in done.stderr
+    assert world.model.requests == []
