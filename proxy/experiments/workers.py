@@ -124,7 +124,7 @@ def _be_worker(work: Work, files: Files, writing: int) -> None:
     """Do the work, tell its result, and end. Never returns."""
     code = 1
     try:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # not on every system
             die_with_parent(signal.SIGTERM)
         os.setsid()
         _redirect(files)

@@ -286,3 +286,14 @@ def test_with_a_live_model_the_repeats_are_said_first(summary: Stored) -> None:
     assert "exchange 2 turns 'bad' bad" in done.stdout
     assert set(summary.shop.origin.requests) == {f"POST {CHAT}"}
     assert len(summary.shop.origin.requests) <= 15
+
+
+def test_a_cap_ends_it_with_nothing_proved(summary: Stored) -> None:
+    """What was spent is said, and what is left; no call is made beyond it."""
+    summary.shop.origin.requests.clear()
+    live = ("--live", "inference", "--reason", "a test", "--times", "2", "--yes")
+    done = playhead(*summary.words(*live, "--max-calls", "3"), cwd=summary.folder, timeout_s=180)
+    assert done.returncode == 1, (done.stdout, done.stderr)
+    assert "not proved: a cap was reached: spent 2 calls" in done.stdout
+    assert "left 1 calls" in done.stdout
+    assert summary.shop.origin.requests == [f"POST {CHAT}"] * 2

@@ -1,6 +1,7 @@
 """A sweep runs its variants over one shared prefix, counts how they end, and goes on where it stopped."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from playhead.store import Store
-from playhead.tests.support import walking_agent
+from playhead.tests.support import prepared, walking_agent
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.origins import Origin
-from playhead.tests.support.process import playhead
+from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.refund_agent import CHAT
 
@@ -171,3 +172,23 @@ def test_a_file_of_what_was_done_that_is_none_is_refused(world: World) -> None:
     assert done.returncode == 2
     assert "line 1: no run of a sweep" in done.stderr
     assert world.model.requests == []
+
+
+def test_a_sweep_that_is_killed_goes_on(world: World) -> None:
+    """Whatever was under way is run again, and nothing else."""
+    world.write(HEAD + "times: 3\n" + _variants(world.folder, 2))
+    told = ("--store", "store", "--no-sandbox", "--yes", "--parallel", "1")
+    agent = (sys.executable, "-m", walking_agent.__name__, world.model.url, str(STEPS))
+    notes = world.folder / "sweep.yaml.done"
+    with prepared.start(
+        [*COMMAND, "sweep", "sweep.yaml", *told, "--", *agent],
+        cwd=world.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        wait_until(lambda: notes.exists() and notes.read_text().count("\n") >= 1, 60)
+        process.kill()
+    done = notes.read_text().count("\n")
+    assert world.sweep("--json").returncode == 0
+    assert len(_rows(world)) == 6
+    assert AFTER * (6 - done) <= len(world.model.requests) <= AFTER * (7 - done)
