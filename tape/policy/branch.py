@@ -99,6 +99,8 @@ class FaultSchedule(Protocol):
 
     reordered: set[tuple[Seq, Seq]]
     """Pairs of exchanges of which the first is answered after the second."""
+    texts: list[str]
+    """Each fault in a few words."""
 
     def take(self, recorded: Exchange) -> Any:
         """Give what is done to a recorded answer that has been asked for, as `Met`; None for nothing."""

@@ -33,6 +33,7 @@ class RunningSchedule:
         """Begin with none of them met."""
         self._waiting = {fault.seq: fault for fault in schedule}
         self._late_s = late_s
+        self.texts = [fault.text for fault in schedule]
         self.reordered = {
             (fault.seq, fault.other)
             for fault in schedule

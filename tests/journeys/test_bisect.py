@@ -27,7 +27,7 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.planted_agent import BAD, KINDS, World
-from playhead.tests.support.process import playhead
+from playhead.tests.support.process import playhead, read_json
 from playhead.tests.support.refund_agent import CHAT, send_by_urllib
 from playhead.timeline import build
 
@@ -211,6 +211,9 @@ def test_the_command_names_the_answer_and_the_runs_that_prove_it(reads: Stored) 
     assert "  playhead show bad 3" in said
     assert reads.shop.origin.requests == []
     pair = [line.split()[-1] for line in said[1:3]]
+    branch = read_json("receipt", pair[0], "--store", reads.folder / "store")["branch"]
+    assert branch["spliced"] == ["good", 2]
+    assert [row["in_place_of"] for row in branch["hypothetical"]] == [1, 2]
     different = playhead("diff", *pair, "--store", reads.folder / "store")
     assert different.returncode == 1, different.stdout
 

@@ -74,6 +74,8 @@ def test_the_double_refund_is_found(found: tuple[Demo, "CompletedProcess[str]"])
     assert fault["kind"] in ("late", "slow")
     assert told["found"]["broken"][0].startswith("duplicate effect: POST ")
     assert "never: an effect that is done twice" in done.stderr
+    run = read_json("receipt", told["found"]["run"], "--store", demo.folder / "store")
+    assert run["branch"]["faults"] == [f"{fault['kind']} answer to exchange 4"]
     recorded = read_json("receipt", "well", "--store", demo.folder / "store")
     assert len(recorded["effects"]) == 1
 

@@ -88,6 +88,8 @@ class BranchAccount:
                 ],
                 "answers": list(told["answers"]),
             },
+            "spliced": told.get("spliced"),
+            "faults": list(told.get("faults", ())),
             "reached": self.reached,
             "served_before": self.before,
             "served_after": self.after,
@@ -119,6 +121,10 @@ class BranchAccount:
         declared += [f"{row[0]} live at {row[1]} ({row[2]})" for row in told["live"]]
         declared += [f"{row[0]} to the sandbox {row[1]} ({row[2]})" for row in told["routes"]]
         declared += [f"a hypothetical answer to {text}" for text in told["answers"]]
+        if "spliced" in told:
+            name, count = told["spliced"]
+            declared.append(f"{count} answers of {name}")
+        declared += told.get("faults", ())
         return lines + titled_rows("declared", declared)
 
     def answer_lines(self, counts: Mapping[str, int]) -> list[str]:

@@ -44,7 +44,13 @@ def describe_branch(branch: Branch) -> dict[str, Any]:
         "system": branch.change is not None and branch.change.system is not None,
         "request": branch.change is not None and branch.change.patch is not None,
     }
+    more: dict[str, Any] = {}
+    if branch.splice is not None:
+        more["spliced"] = [branch.splice.name, branch.splice.count]
+    if branch.schedule is not None:
+        more["faults"] = branch.schedule.texts
     return {
+        **more,
         "at": branch.at,
         "changes": [name for name, is_changed in changes.items() if is_changed],
         "live": [[only.value, rule.match.host, rule.reason] for rule, only in branch.live],
