@@ -191,8 +191,8 @@ def test_agents_that_do_what_comes(tmp_path: Path, way: str, kind: str, says: st
         found = json.loads(done.stdout)["found"]
         assert found["broken"][0].startswith(says)
         assert [one["kind"] for one in found["faults"]] == [kind]
-        words = (found["tape"], "--store", "store", "--no-sandbox", "--json")
-        again = playhead("replay", *words, *agent, cwd=tmp_path)
+        told = ("--store", "store", "--no-sandbox", "--json")
+        again = playhead("replay", found["tape"], *told, *agent, cwd=tmp_path)
         receipt = json.loads(again.stderr)
         assert receipt["faithful"] is True, again.stderr
         assert again.returncode == (3 if way == "race" else 0)
