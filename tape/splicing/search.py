@@ -5,8 +5,8 @@ Rules:
 1. With no answer of the good run a run is bad, with all of them it is good: so its tapes say. A pair of neighbours is looked for, of
    which the one with fewer is bad and the other good.
 2. What cannot be tested says nothing: its nearest neighbours are tried instead.
-3. Nothing is named that did not happen: both runs of the pair are run, also where one is an end. A run that is left over repeats the
-   bad one, as a result that comes by chance is none.
+3. Nothing is named that did not happen: both runs of the pair are run, also where one is an end. A run that is left over tries an end
+   that was not tried, or repeats the bad one: more than one answer may decide, and a result that comes by chance is none.
 4. Among `count` answers there are at most ceil(log2 count) + 1 runs, two for one answer, and more only for what cannot be tested.
 """
 
@@ -37,7 +37,7 @@ class Search:
 
     count: int
     repeats: bool = True
-    """Whether a run that is left over repeats one."""
+    """Whether a run that is left over is made."""
     runs: int = 0
     problem: str = ""
     """Why nothing can be named; empty while that is open, and once something is."""
@@ -80,25 +80,29 @@ class Search:
                 if end not in self._known:
                     return end
             if self.repeats and self.runs < most_runs(self.count):
-                return self.low
+                ends = (one for one in (self.count, 0) if one not in self._known)
+                return next(ends, self.low)
         return None
 
     def tell(self, count: int, standing: Standing) -> None:
         """Note how a run with so many answers stands."""
         self.runs += 1
+        low, high = self.low, self.high
         before = self._known.setdefault(count, standing)
         if before is not standing:
             self.problem = (
                 f"with {count} answers of the good run it was {before} once and {standing} another time:"
                 " the result comes by chance"
             )
-        elif standing is Standing.UNKNOWN and count in (0, self.count):
+        elif standing is Standing.UNKNOWN and count in (0, self.count) and count in (low, high):
             which = "without any answer of the good run" if not count else "with all of them"
             self.problem = f"{which} it could not be tested"
         elif count == 0 and standing is Standing.GOOD:
             self.problem = (
                 "the bad run is good when it is run again, without any answer of the good run"
             )
+        elif count == self.count and standing is Standing.BAD and high < count:
+            self.problem = f"it is good with {high} answers of the good run, and bad with all of them: more than one answer decides"
         elif count == self.count and standing is Standing.BAD:
             self.problem = (
                 "it is bad with all answers of the good run: what turns it bad is none of them"

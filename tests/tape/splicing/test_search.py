@@ -74,7 +74,29 @@ def test_ends_that_are_not_as_the_tapes_say_prove_nothing(
 
 
 def test_a_result_that_changes_is_chance() -> None:
-    """The run that is left over repeats the bad one."""
-    found = search(4, lambda asked, runs: GOOD if asked >= 3 or runs == 2 else BAD)
+    """Nothing is named after that."""
+    made = Search(3)
+    made.tell(1, GOOD)
+    made.tell(1, BAD)
+    assert (made.next(), made.found) == (None, None)
+    assert "by chance" in made.problem
+
+
+@pytest.mark.parametrize(
+    ("good", "says"),
+    [
+        ({3}, "bad with all of them: more than one answer decides"),
+        ({3, 4, 5, 6}, "bad with all of them: more than one answer decides"),
+    ],
+)
+def test_an_end_that_is_not_as_its_tape_says_proves_nothing(good: set[int], says: str) -> None:
+    """Tried with the run that is left over."""
+    found = search(7, lambda asked, _: GOOD if asked in good else BAD)
     assert found.found is None
-    assert "by chance" in found.problem
+    assert says in found.problem
+
+
+def test_an_end_that_cannot_be_tested_takes_nothing_away() -> None:
+    """The pair was run, and stands."""
+    found = search(7, lambda asked, _: UNKNOWN if asked == 7 else GOOD if asked >= 3 else BAD)
+    assert found.found == 3
