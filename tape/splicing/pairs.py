@@ -57,16 +57,18 @@ class Wording:
     def __init__(self) -> None:
         """Begin with none."""
         self._found: dict[str, str] = {}
+        self._longest_first: list[str] = []
 
     def add(self, texts: Iterable[tuple[str, str]]) -> None:
         """Add texts of the first recording, each with that of the second."""
         for mine, theirs in texts:
             if len(self._found) < _MOST_WORDING:
                 self._found.setdefault(_inside(mine), _inside(theirs))
+        self._longest_first = sorted(self._found, key=len, reverse=True)
 
     def take(self, text: str) -> str:
         """Give a text with the words of the second recording."""
-        for mine in sorted(self._found, key=len, reverse=True):
+        for mine in self._longest_first:
             if mine in text:
                 text = text.replace(mine, self._found[mine])
         return text
