@@ -21,10 +21,11 @@ from playhead.tests.support.refunds import STORY, run_fakes
 pytestmark = pytest.mark.timeout(600)
 
 SEEDS = 200
-AGAIN = 10 if FULL else 3
+KINDS = () if FULL else ("--fault", "late", "--fault", "throttle")
+AGAIN = 10 if FULL else 2
 """How often what was kept is given again."""
-LATE = ("--late-by", "3s")
-"""Well after the agent has given up."""
+LATE, PATIENCE_S = ("--late-by", "8s"), "2.5"
+"""Well after the agent has given up, which waits longer than a busy machine takes."""
 
 
 class Demo(NamedTuple):
@@ -49,13 +50,24 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Demo, "CompletedPro
             "OPENAI_BASE_URL": f"{provider}/v1",
             "OPENAI_API_KEY": "sk-test-this-is-no-secret",
             "PAYMENTS_URL": url,
+            "REFUND_TIMEOUT_S": PATIENCE_S,
         }
         demo = Demo(folder, variables)
         done = demo.run("record", "--run", "well", "-q")
         assert done.returncode == 0, done.stderr
         payments.kill()
         live = ("--live", "inference", "--reason", "a test", "--yes")
-        words = ("explore", "well", "--no-sandbox", *LATE, *live, "--seeds", str(SEEDS), "--json")
+        words = (
+            "explore",
+            "well",
+            "--no-sandbox",
+            *LATE,
+            *KINDS,
+            *live,
+            "--seeds",
+            str(SEEDS),
+            "--json",
+        )
         return demo, demo.run(*words)
 
 

@@ -16,16 +16,20 @@ _LATER_S = 0.4
 
 
 class Services:
-    """A queue with two orders, two things of which the second takes longer, and refunds."""
+    """A queue with two orders, two things of which the second takes longer once both are asked for, and refunds."""
 
     def __init__(self) -> None:
         self.orders = [7, 8]
+        self._second_came = asyncio.Event()
 
     async def serve(self, request: web.Request) -> web.Response:
         """Answer as the services do."""
         if request.path == "/queue":
             return web.json_response({"order": self.orders.pop(0) if self.orders else None})
+        if request.path == "/first":
+            await self._second_came.wait()
         if request.path == "/second":
+            self._second_came.set()
             await asyncio.sleep(_LATER_S)
         return web.json_response({"of": request.path})
 
