@@ -6,6 +6,7 @@ is not approved is answered as a refusal, so that the agent can go on.
 
 import logging
 from collections.abc import Awaitable
+from typing import Any
 
 from mitmproxy import http
 
@@ -19,6 +20,7 @@ from .run.exchange_events import repeat_row
 from .run.pending_approvals import MOST_HELD, PendingApprovals
 from .run.pending_exchange import PendingExchange, find_pending
 from .run.registry import RunRegistry
+from .run.run_state import OpenRun
 
 _UNBEGUN = "its run could not be begun, so nobody could be asked"
 _CROWDED = f"{MOST_HELD} requests are held already; approve or deny some"
@@ -63,7 +65,11 @@ class Gate:
             repeat=decision.repeat,
             redact_text=open_run.redactor.redact_text,
         )
-        more = {"repeat": repeat_row(decision.repeat)} if decision.repeat is not None else {}
+        more: dict[str, Any] = {}
+        if decision.repeat is not None:
+            more["repeat"] = repeat_row(decision.repeat)
+        if (unknown := pending.lookup.unknown) is not None:
+            more["unknown_effect"] = unknown.row
         open_run.note(
             EventKind.HELD,
             seq=pending.seq,
@@ -84,7 +90,7 @@ class Gate:
             decided = confirm(
                 await approval.wait(),
                 left=pending.held.left,
-                stopped=str(open_run.lifetime.stopped or ""),
+                stopped=str(open_run.lifetime.stopped or "") or _find_divergence(open_run),
                 withdrawn=_is_withdrawn(pending, decision),
             )
         finally:
@@ -99,13 +105,21 @@ class Gate:
             via=decided.via,
             reason=decided.reason,
         )
+        playback = open_run.playback
+        if unknown is not None and playback is not None and decided.ruling is Ruling.APPROVED:
+            playback.resumption.settle(unknown)
         _apply(pending, Ruled(decided))
+
+
+def _find_divergence(open_run: OpenRun) -> str:
+    """Give why the prefix of a resumed run is another one than was recorded; nothing leaves then."""
+    return "" if open_run.playback is None else open_run.playback.resumption.diverged
 
 
 def _is_withdrawn(pending: PendingExchange, decision: Decision) -> bool:
     """Say whether the live rule that would let a request out has been removed meanwhile; those of a branch stay."""
     policy = pending.open_run.policy
-    if decision.then is not Action.LIVE or policy.branch is not None:
+    if decision.then is not Action.LIVE or policy.leaves_tape:
         return False
     return policy.find_live(pending.facts) is None
 

@@ -53,13 +53,17 @@ class ExitCode(IntEnum):
         ),
         ("`ask`, `branch`", "a request was refused, by a cap too, or the run was stopped"),
         ("`sweep`", "a cap has ended it"),
+        (
+            "`resume`",
+            "a request was another one than the crashed run has there, a limit was reached, or the run was stopped",
+        ),
     )
     UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
     LEAKED = (
         123,
         "something tried to leave past the tape",
         (
-            "`branch`, `replay`",
+            "`branch`, `replay`, `resume`",
             "something tried to leave: the guard or the kernel denied it, or a socket led past the proxy",
         ),
     )
@@ -72,13 +76,14 @@ class ExitCode(IntEnum):
             " made, or the replay's own process died",
         ),
         ("`branch`", "its point was never asked for, or no request was made"),
+        ("`resume`", "not all that the crashed run had asked for was asked for again"),
         (
-            "`branch`, `record`, `replay`",
+            "`branch`, `record`, `replay`, `resume`",
             "the store, the configuration or Playhead's own files [changed](sandbox.md#the-proxys-own-files) while the"
             " command ran, or the receipt could not be written to the file of `--receipt`",
         ),
         (
-            "`branch`, `replay`",
+            "`branch`, `replay`, `resume`",
             "an answer that was asked for has a part that was"
             " [not searched for secrets](secrets.md#what-is-not-searched), and so was not kept",
         ),

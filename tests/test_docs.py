@@ -94,6 +94,7 @@ from playhead.timeline.receipts.exchange_rows import _row
 from playhead.timeline.receipts.interventions.gates import GateRow
 from playhead.timeline.receipts.interventions.injected import InjectedRow
 from playhead.timeline.receipts.interventions.limits import LimitsRow
+from playhead.timeline.receipts.resume import ResumeAccount
 
 ROOT = Path(playhead.__file__).resolve().parent
 PAGES = {
@@ -314,6 +315,8 @@ def _receipt() -> Receipt:
     made.injected.append(InjectedRow(1, "what if", "reset", 1, 0))
     parts.contracts.rows.append(CONTRACT)
     parts.branch = BRANCHED
+    unknown = dict.fromkeys(("run", "seq", "method", "url", "became", "asked_as"), "")
+    parts.resume = ResumeAccount("r", unknown={("r", 1): unknown})
     made.model_drift.append(OptIn("m=n", 1, [1]))
     parts.matches.profiles.rows["a"] = ProfileRow("a", 1)
     parts.limits.stopped = {"by": "alice", "pid": 1, "reason": "x", "at_ns": 1}

@@ -37,6 +37,7 @@ from playhead.timeline.receipts.interventions.injected import InjectedFaults, In
 from playhead.timeline.receipts.interventions.limits import LimitsAccount, LimitsRow
 from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.receipt import Receipt
+from playhead.timeline.receipts.resume import ResumeAccount
 
 _GOLDEN = json.loads((Path(__file__).parent / "golden" / "json_keys.json").read_bytes())
 _FOLDERS = {
@@ -68,6 +69,7 @@ _LITERALS = {
     "sweep": ("proxy/experiments/outcome_table.py", "proxy/experiments/sweep.py"),
     "bisect": ("proxy/experiments/bisect.py",),
     "receipt: branch": ("timeline/receipts/branch.py",),
+    "receipt: resume": ("timeline/receipts/resume.py",),
     "receipt: hints": (
         "timeline/receipts/unmatched_rules.py",
         "timeline/receipts/unused_ignore_places.py",
@@ -152,6 +154,7 @@ def _receipt() -> set[str]:
                 "answers": [],
             }
         ),
+        resume=ResumeAccount("r", unknown={("r", 1): {}}),
         divergences=Divergences(root={"kind": "changed", "seq": 2}),
         limits=LimitsAccount(LimitsRow(dict(limits))),
     )

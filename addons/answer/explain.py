@@ -215,7 +215,7 @@ def _on_tape(playback: PlaybackState, before: Seq, deadline: float) -> Iterator[
     for seq in range(1, before):
         exchange = playback.read_recorded(Seq(seq))
         if exchange is not None:
-            given = playback.given.get(Seq(seq))
+            given = playback.completion.given.get(Seq(seq))
             yield Answer(given, Seq(seq), exchange.response, exchange.redactions)
         if time.monotonic() > deadline:
             return
@@ -223,7 +223,9 @@ def _on_tape(playback: PlaybackState, before: Seq, deadline: float) -> Iterator[
 
 def _given(open_run: OpenRun, playback: PlaybackState, deadline: float) -> Iterator[Answer]:
     """Give what this playback was answered, in the order in which it asked."""
-    rows: list[tuple[Seq, Seq | None]] = [(seq, one) for one, seq in playback.given.copy().items()]
+    rows: list[tuple[Seq, Seq | None]] = [
+        (seq, one) for one, seq in playback.completion.given.copy().items()
+    ]
     made = playback.stubbed.copy()
     if open_run.info is not None and open_run.policy.sends:
         for exchange in open_run.store.exchanges.all(open_run.info):

@@ -77,6 +77,8 @@ class Refuse:
         diverges = decision.action is not Action.DISCARD and code == NOT_ON_TAPE
         if open_run.policy.branch is not None and decision.action is Action.STUB:
             diverges = False  # it leaves its tape on purpose
+        if open_run.policy.resume is not None and pending.held.approval is not None:
+            diverges = False  # a person has refused it
         if open_run.playback is not None and diverges:
             divergence = await asyncio.to_thread(explain, open_run.playback, pending, request)
         more: dict[str, Any] = {}

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...tape.canonical.canonical_request import raw_key
+from ...tape.classify.background_reads import find_background_read
 from ...tape.diff.divergence_types import Dependence
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
 from ...tape.matching.cursor import Hit, Unknown
 from ...tape.policy.branch import Branch, RequestChange
 from ...tape.policy.decide import (
+    RESUME,
     UNCONSTRAINED,
     Action,
     Constraints,
@@ -33,16 +35,22 @@ from ..answer.stub import imitate_tape
 from ..branching.ask_otherwise import put_body, read_asked
 from ..branching.meet_faults import ask_again, meet_fault
 from ..branching.splice_answers import find_spliced, replace_spliced, splice_in
+from ..branching.wait_for_prefix import wait_for_prefix
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
-from ..run.request_constraints import add_violation, decide_on
+from ..run.request_constraints import add_violation, decide_on, note_served_effect
 from .leaving import LARGE_BYTES, let_out_live
 from .missed_tunnels import find_missed, take_missed
 from .recorded import as_asked, find_disagreements, read_served
 
 if TYPE_CHECKING:
     from ..order.tool_results import ToolResults
+
+_PLACEHOLDER = (
+    "it carries the placeholder of a secret that the answer of tape seq {} had: the tape does not have the secret itself,"
+    " which `secrets: encrypted` would keep"
+)
 
 
 class TapeLookup:
@@ -99,6 +107,8 @@ class TapeLookup:
     def _look_up_as_asked(self, fingerprint: Fingerprint, hit: Found) -> Awaitable[None] | None:
         policy = self._policy
         hit = ask_again(self._playback, hit, self._kind)
+        if policy.resume is not None and self._is_behind(hit):
+            return self._go_on(fingerprint, hit)
         if not isinstance(hit, Hit) and (
             given := find_spliced(self._playback, self._request, self._kind)
         ):
@@ -140,12 +150,18 @@ class TapeLookup:
                     break
                 # Somebody has asked for it meanwhile just as it was recorded.
                 near, needs = await drifts.find(self._request, self._policy.drift), None
-            if self._may_leave() and (near is None or not near.found.allowed):
-                await _wait(self._leave(Unknown() if near is None else near.found))
-            elif near is None:
-                self._settle(Unknown())
-            elif self._settle(near.found):
-                await _wait(self._take(near.fingerprint, near.found.seq, needs))
+            if near is not None and near.found.allowed:
+                if self._settle(near.found):
+                    await _wait(self._take(near.fingerprint, near.found.seq, needs))
+                return
+            found = Unknown() if near is None else near.found
+            if self._policy.resume is None:
+                if self._may_leave():
+                    await _wait(self._leave(found))
+                else:
+                    self._settle(found)
+                return
+        await self._leave_behind_prefix(found)  # others look for theirs meanwhile
 
     async def _serve_reordered(self, tool_results: "ToolResults") -> bool:
         """Serve a model call that lists the results of tools in another order than on the tape, if these ran side by side."""
@@ -161,6 +177,60 @@ class TapeLookup:
             await _wait(self._take(found.fingerprint, found.seq, needs))
         return True
 
+    # ---- what a resumed run does -------------------------------------------------------------------
+
+    def _is_behind(self, hit: Found) -> bool:
+        """Say whether a resumed run has no answer to a request on its tape that has not been given; of telemetry it has while the prefix lasts."""
+        if not isinstance(hit, Hit):
+            return True
+        return hit.repeated and self._playback.find_awaited() is None
+
+    def _go_on(self, fingerprint: Fingerprint, hit: Found) -> Awaitable[None] | None:
+        """Let a request out that a crashed run has no answer to, once its prefix has been asked for."""
+        pending, playback = self._pending, self._playback
+        if self._kind is RequestClass.EFFECT and pending.lookup.unknown is None:
+            unknown = playback.take_unknown(self._request, fingerprint)
+            pending.find(replace(pending.lookup, unknown=unknown))
+        is_unknown = pending.lookup.unknown is not None
+        if playback.find_awaited(is_unknown=is_unknown) is None:
+            return self._leave(hit)
+        if isinstance(hit, Unknown) and self._kind is RequestClass.INFERENCE:
+            return self._look_for_drift()
+        if self._kind is RequestClass.TELEMETRY:
+            self._settle(hit)
+            return None
+        return self._leave_behind_prefix(hit)
+
+    def _note_crash_point(self) -> None:
+        """Note once that a resumed run has come to its crash point."""
+        playback = self._playback
+        resumption = playback.resumption
+        if resumption.resume is None or resumption.reached or playback.find_awaited() is not None:
+            return
+        resumption.reach()
+        self._pending.open_run.note(EventKind.NOTED, crash_point=self._pending.seq)
+
+    def _carries_placeholder(self) -> bool:
+        """Refuse what would do something with a placeholder; a model is only told of it."""
+        pending, resumption = self._pending, self._playback.resumption
+        if resumption.resume is None or self._kind not in (RequestClass.EFFECT, RequestClass.READ):
+            return False
+        seq = resumption.find_placeholder(read_asked(pending))
+        if seq is not None:
+            pending.revise(Refused(Cause.PLACEHOLDER, _PLACEHOLDER.format(seq), RESUME))
+        return seq is not None
+
+    async def _leave_behind_prefix(self, found: Found) -> None:
+        """Wait for the rest of the prefix; what is asked for instead of it diverges."""
+        pending, playback = self._pending, self._playback
+        awaited = await wait_for_prefix(pending, playback)
+        if pending.finished:  # its client has left
+            return
+        if awaited is None and not playback.resumption.diverged:
+            await _wait(self._leave(found))
+        else:
+            self._settle(found)
+
     # ---- what a branch does from its point on --------------------------------------------------------
 
     def _may_leave(self) -> bool:
@@ -175,6 +245,9 @@ class TapeLookup:
     def _leave(self, found: Found) -> Awaitable[None] | None:
         pending = self._pending
         pending.find(replace(pending.lookup, found=found))
+        self._note_crash_point()
+        if self._carries_placeholder():
+            return None
         fingerprint = pending.fingerprint or Fingerprint(b"")
         return let_out_live(pending, self._request, fingerprint, found)
 
@@ -247,6 +320,8 @@ class TapeLookup:
         now = add_violation(pending, Constraints(model=pending.lookup.made is not None))
         decision = pending.decide(decide_on(pending, self._policy, found, now))
         pending.find(replace(pending.lookup, found=found))
+        if decision.action is Action.REFUSE:
+            self._diverge(decision.reason)
         if decision.action is not Action.SERVE or not isinstance(found, Hit | Drifted):
             return False
         missed = find_missed(pending.open_run, playback, self._request, found.seq)
@@ -282,6 +357,10 @@ class TapeLookup:
         if not meet_fault(pending, playback, recorded):
             playback.cursor.take(fingerprint, Hit(seq))
         replace_spliced(pending, playback, seq)
+        if playback.resumption.resume is not None:
+            note_served_effect(pending, recorded)
+            playback.resumption.note_change()
+            self._note_crash_point()
         passed = find_passed(pending.open_run, pending, recorded)
         if playback.point.branch is not None and playback.point.reach(seq):
             return self._leave_tape(playback.point.branch, recorded)
@@ -293,6 +372,17 @@ class TapeLookup:
         """Refuse what the tape has."""
         self._pending.find(replace(self._pending.lookup, wrong=wrong))
         self._pending.revise(wrong)
+        self._diverge(wrong.text)
+
+    def _diverge(self, text: str) -> None:
+        """End a resumed run: its prefix is another one. What SDKs read by chance says nothing of the agent."""
+        pending, resumption = self._pending, self._playback.resumption
+        if resumption.resume is None or resumption.diverged or find_background_read(self._request):
+            return
+        resumption.diverge(
+            f"the prefix of the crashed run diverged at seq {pending.seq}, {self._request.method}"
+            f" {self._request.url}: {text}; nothing is served or sent any more"
+        )
 
     async def _take_later(
         self, fingerprint: Fingerprint, seq: Seq, needs: Dependence | None
@@ -322,7 +412,9 @@ class TapeLookup:
             # Another request with the same fingerprint was served meanwhile.
             hit = again
             pending.find(replace(pending.lookup, found=again))
-            if not isinstance(hit, Hit) and self._may_leave():
+            if self._policy.resume is not None and self._is_behind(hit):
+                await _wait(self._go_on(fingerprint, hit))
+            elif not isinstance(hit, Hit) and self._may_leave():
                 await _wait(self._leave(hit))
             elif not isinstance(hit, Hit) and self._policy.imitates(pending.facts):
                 await self._stub(hit)

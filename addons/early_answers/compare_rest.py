@@ -67,6 +67,8 @@ def _diverge(
 ) -> None:
     """Note that a request is another one from this byte on, and that it gets no further answer."""
     pending.body.diverge(early)
+    if pending.open_run.playback is not None:
+        pending.open_run.playback.resumption.diverge(text)
     expected = early.exchange.request.body[at:]
     shown = pending.open_run.redactor.text(came)
     same = common_prefix(expected, shown)

@@ -10,6 +10,7 @@ from ..faults.inject import note_injected
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange, note_verdict
 from ..run.playback_state import PlaybackState
+from ..serving.keep_served import keep_served
 from ..serving.notes import notes
 from ..serving.play import find_raw, play
 from .compare_rest import compare_values
@@ -66,3 +67,6 @@ def _take(
     same = same and playback.agreement.has_same_secrets(request, recorded)
     match = "exact" if same else "canonical"
     note_verdict(pending, request, decision, tape_seq=recorded.seq, match=match, **more)
+    if playback.resumption.resume is not None:
+        playback.resumption.note_change()
+        keep_served(pending, playback, recorded, raw)

@@ -75,6 +75,10 @@ def _intent(pending: PendingExchange) -> Event:
     data |= claims
     if pending.open_run.mode is Mode.PLAYBACK or pending.held.approval is not None:
         data["reason"] = pending.reason
+    if pending.open_run.policy.resume is not None:
+        data["resumed"] = True
+    if pending.lookup.unknown is not None:
+        data["unknown_effect"] = pending.lookup.unknown.row
     if pending.lookup.asked_otherwise:
         data["asked_otherwise"] = True
     if pending.decision is not None and pending.decision.route is not None:

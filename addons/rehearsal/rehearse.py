@@ -207,7 +207,7 @@ def _note(
     if action is Action.SERVE and recorded is not None:
         notes(pending, playback, request, recorded)
         playback.id_rewriting.rewrite(request, recorded, recorded.response)
-        playback.given.setdefault(recorded.seq, seq)
+        playback.completion.given.setdefault(recorded.seq, seq)
         if strayed is None:
             found.moved += open_run.take_divergence()
             found.served.append(seq)

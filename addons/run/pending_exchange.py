@@ -567,7 +567,7 @@ def note_verdict(
             more["repeat"] = repeat_row(repeat)
     playback = pending.open_run.playback
     if decision.action is Action.SERVE and playback is not None:
-        playback.given.setdefault(more["tape_seq"], pending.seq)
+        playback.completion.given.setdefault(more["tape_seq"], pending.seq)
     claims = claims_row(pending.facts.claims, words)
     fingerprint = pending.fingerprint or b""
     logged = verdict_row(pending.seq, request, kind, decision, fingerprint, claims) | more

@@ -38,6 +38,7 @@ from ...tape.matching.json_rpc_ids import IdRewriting
 from ...tape.matching.profile_use import have_other_conditions
 from ...tape.policy.branch import BranchPoint
 from ...tape.policy.decide import Policy
+from ...tape.policy.resume import Resumption, UnknownEffect
 from ...tape.records.events import EventKind
 from ...timeline.lookup.endpoints import Logged, Places, find_order, find_places, read_requests
 from ...timeline.lookup.recorded_requests import RecordedRequests
@@ -89,7 +90,7 @@ class MissSearch(NamedTuple):
 
 
 class CompletionOrder:
-    """The order in which answers of the tape ended, and when they ended in this playback."""
+    """The order in which answers of the tape ended; to which requests they were given in this playback, and when they ended."""
 
     def __init__(self) -> None:
         """Begin with an order that is not known."""
@@ -97,6 +98,8 @@ class CompletionOrder:
         """By exchange of the tape, those that overlapped it and were answered before it."""
         self.answered: dict[Seq, float] = {}
         """When exchanges of the tape were answered, by the monotonic clock."""
+        self.given: dict[Seq, Seq] = {}
+        """By the tape's seq: the request that its answer was first given to."""
 
     def find(self, requests: Iterable[Logged], config: Config) -> None:
         """Find the order in the log of a tape."""
@@ -160,8 +163,6 @@ class PlaybackState:
         self._reading = threading.Lock()
         self.preparing: asyncio.Future[Any] | None = None
         """Reads them, from the opening of a playback on."""
-        self.given: dict[Seq, Seq] = {}
-        """By the tape's seq: the request that its answer was first given to."""
         self.completion = CompletionOrder()
         self._miss_search: MissSearch | None = None
         """Made at the first model call that is not on the tape."""
@@ -171,6 +172,8 @@ class PlaybackState:
         """Origins of the tape with a failed tunnel that has not failed again yet."""
         self.point = BranchPoint(policy.branch)
         """Whether it has come to where it leaves its tape; of a playback that is no branch never."""
+        self.resumption = Resumption(policy.resume)
+        """How far it has come, where it resumes a crashed run."""
 
     @cached_property
     def shipped_rules(self) -> Rules:
@@ -185,6 +188,12 @@ class PlaybackState:
         return len(self.identifier.rules.ignore) > len(DEFAULT_IGNORE)
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
+        found, resume = self._next_recorded(fingerprint, after), self.resumption.resume
+        while found is not None and resume is not None and found in resume.unanswered:
+            found = self._next_recorded(fingerprint, found)
+        return found
+
+    def _next_recorded(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         if self._reindexed is None:
             return self._store.index.next_use(self.tape, fingerprint, after)
         uses = self._reindexed.uses.get(fingerprint, [])
@@ -194,6 +203,13 @@ class PlaybackState:
     def read_recorded(self, seq: Seq) -> Exchange | None:
         """Find an exchange of the tape; None where it cannot be read, which is said where it is served. Any thread."""
         return read_as_now(self._store, self.tape, self._secrets.requests, seq)
+
+    def without_crash(self, recorded: Exchange) -> Exchange:
+        """Give what is served of an exchange of the tape: one whose client died in a crash did not give up. Any thread."""
+        resume = self.resumption.resume
+        if resume is None or recorded.seq not in resume.died:
+            return recorded
+        return replace(recorded, gone=None)
 
     def as_now(self, recorded: Exchange) -> Exchange:
         """Give an exchange of the tape with its request as the rules of now have it. Any thread."""
@@ -304,15 +320,39 @@ class PlaybackState:
                 return one.seq
         return None
 
-    def find_awaited(self) -> Seq | None:
-        """Find what a branch has still to be asked for before anything may leave. Loop."""
+    def find_awaited(self, *, is_unknown: bool = False) -> Seq | None:
+        """Find what a branch or a resumed run has still to be asked for before anything may leave. Loop.
+
+        is_unknown: the request that is to leave is itself an effect of a crashed run without an outcome.
+        """
+        if self.resumption.resume is not None:
+            return self.resumption.find_awaited(self.cursor.served, is_unknown=is_unknown)
         return self.point.find_awaited(self.cursor.served)
 
-    def find_each_time(self, before: Seq) -> frozenset[Seq]:
-        """Find the exchanges before one that are asked for each time: no telemetry, tunnels, nor what threads read by chance. Blocks."""
+    def take_unknown(self, request: Request, fingerprint: Fingerprint) -> UnknownEffect | None:
+        """Find the effect of a crashed run without an outcome that a request asks for again. Loop."""
+        # Its log has the fingerprint of the rules that it was recorded under.
+        same_rules = self._reindexed is None and not self.tape.index
+        return self.resumption.take_unknown(request, fingerprint, same_rules=same_rules)
+
+    def expect_prefix(self) -> None:
+        """Find what a resumed run is to ask for again. Blocks."""
+        resume = self.resumption.resume
+        if resume is not None:
+            self.resumption.expect(self.find_each_time(None) - resume.unanswered)
+
+    def find_each_time(self, before: Seq | None) -> frozenset[Seq]:
+        """Find the exchanges before one that are asked for each time: no telemetry, tunnels, nor what threads read by chance. Blocks.
+
+        before: None for all; then one that cannot be read is among them.
+        """
         found = set()
         for seq in self._store.exchanges.seqs(self.tape):
-            recorded = self.read_recorded(seq) if seq < before else None
+            if before is not None and seq >= before:
+                break
+            recorded = self.read_recorded(seq)
+            if recorded is None and before is None:
+                found.add(seq)
             if recorded is None or recorded.request.method == "CONNECT" or is_poll(recorded):
                 continue
             now = reclassify(recorded, self._config.classes)

@@ -31,15 +31,16 @@ from typing import Any, Protocol
 from mitmproxy import connection
 
 from ...config import Config, Mode, parse_run_name
-from ...store import RunInfo, Store, StoreUnwritable
+from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError, StoreUnwritable
 from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.redaction.redactor import Redactor
+from ...timeline.lookup.crashed_runs import find_crashed
 from .lifecycle.breaks import Breaks
 from .lifecycle.client_groups import ClientGroups, Group, Processes, find_address
 from .lifecycle.hooks import RunHooks
-from .lifecycle.run_opener import RunOpener
+from .lifecycle.run_opener import RunOpener, refuse_all
 from .lifecycle.run_sealer import RunSealer
 from .pending_approvals import PendingApprovals
 from .process_counters import Counters
@@ -109,6 +110,8 @@ class RunRegistry:
         """Knows where the command's own programs listen; None where there is no command of ours."""
         self.branch: Branch | None = None
         """What the next playbacks declare, where they are branches."""
+        self.resumes = False
+        """Whether the next playbacks resume runs that crashed."""
         self.breaks: Breaks | None = None
         """The breakpoints of playbacks; None without any."""
         self._store = store
@@ -245,7 +248,7 @@ class RunRegistry:
         default = self.config.runs.default
         shared = name or (default if default != "per-process" else None)
         existing = self._by_key.get((shared,)) if shared else None
-        if existing is not None and existing.mode is self.config.mode:
+        if existing is not None and existing.config.mode is self.config.mode:
             # No need to know the process yet; it matters once the mode changes.
             self._groups.look_later(existing, client)
             return existing
@@ -285,7 +288,7 @@ class RunRegistry:
         """
         if open_run.lifetime.ending:
             return False
-        if open_run.mode is self.config.mode or not open_run.members.named:
+        if open_run.config.mode is self.config.mode or not open_run.members.named:
             return True
         # The mode has changed: those whose run it was go on in it, and nobody joins them. Who cannot be
         # seen may be one of them.
@@ -303,7 +306,15 @@ class RunRegistry:
         if config.mode is Mode.PLAYBACK:
             await self._settle_recordings(name)
         make = partial(OpenRun, config.mode, config, redactor, self._store, branch=self.branch)
-        open_run = await self._opener.open(config, make, name, agent)
+        playing = partial(OpenRun, Mode.PLAYBACK, config, redactor, self._store)
+        try:
+            crashed = await asyncio.to_thread(self._find_crashed, config, name)
+            if crashed is None:
+                open_run = await self._opener.open(config, make, name, agent)
+            else:
+                open_run = await self._opener.resume(config, playing, crashed, agent)
+        except RunOpen as error:  # somebody else resumes it
+            open_run = refuse_all(playing, f"{error}; {error.hint}")
         open_run.counters = self.counters
         self.counters.runs[open_run.mode.value] += 1
         open_run.members.keys.add(key)
@@ -311,6 +322,26 @@ class RunRegistry:
         for told in self.hooks.on_opened:
             await told(open_run)
         return open_run
+
+    def _find_crashed(self, config: Config, name: str) -> RunInfo | None:
+        """Find the crashed run that the next run of a name resumes; None where it resumes none. Blocking.
+
+        Of recordings of one name the newest counts.
+        """
+        if self.resumes:
+            return find_crashed(self._store, name)
+        if config.mode is not Mode.RECORD or config.runs.resume != "auto":
+            return None
+        newest = next(iter(self._store.runs.find_recordings(name)), None)
+        if newest is None or newest.status is not RunStatus.RECOVERED:
+            return None
+        try:
+            return find_crashed(self._store, newest.id)
+        except RunOpen:
+            raise
+        except StoreError as error:  # what resumed it has ended
+            logger.info("run %s is not resumed: %s", newest.id, error)
+            return None
 
     async def _settle_recordings(self, name: str) -> None:
         """Seal what has ended but was not noticed yet, and wait for the tape to be played."""
@@ -332,7 +363,7 @@ class RunRegistry:
 
         A named run waits for others of its name for as long as the mode is its own.
         """
-        if open_run.members.named and (self._sole or open_run.mode is self.config.mode):
+        if open_run.members.named and (self._sole or open_run.config.mode is self.config.mode):
             return False
         return self._groups.have_ended(open_run)
 
@@ -351,7 +382,7 @@ class RunRegistry:
                 self.end(open_run, "asked for by playhead seal")
             elif self._has_run_out(open_run):
                 self.end(open_run, "its process group has ended")
-            elif open_run.mode is not self.config.mode and self._quiet(open_run):
+            elif open_run.config.mode is not self.config.mode and self._quiet(open_run):
                 self.end(open_run, f"the mode became {self.config.mode.value}")
 
     def _quiet(self, open_run: OpenRun) -> bool:

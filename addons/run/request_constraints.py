@@ -7,7 +7,9 @@ that is known not to have happened is repeated by nobody: it was never sent, or 
 from dataclasses import replace
 
 from ...config.targets.path_interpretations import normal_path, without_trailing
-from ...tape.exchange import Fingerprint, Request, RequestClass
+from ...tape.diff.divergence_types import one_line
+from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass
+from ...tape.matching.idempotency_keys import find_key
 from ...tape.policy.alike_effects import find_alike_keys, find_form_keys
 from ...tape.policy.approval_decision import is_undone
 from ...tape.policy.decide import (
@@ -21,8 +23,10 @@ from ...tape.policy.decide import (
     decide,
 )
 from ...tape.policy.limits import Forms
+from ...tape.policy.resume import UnknownEffect
 from .exchange_events import idempotency_key
 from .pending_exchange import PendingExchange
+from .playback_state import PlaybackState
 from .repeats import Effect
 
 
@@ -44,6 +48,8 @@ def find_forms(pending: PendingExchange, request: Request, found: Fingerprint) -
     return frozenset(own) | find_form_keys(rest, pending.facts.ways)
 
 
+_MOST_SHOWN = 400
+"""Characters of what is said of an effect without an outcome."""
 _LEAVING = frozenset({Action.FORWARD, Action.LIVE, Action.HOLD})
 
 
@@ -52,12 +58,55 @@ def decide_on(
 ) -> Decision:
     """Decide on a request; what the reason quotes of it is without its secrets."""
     open_run = pending.open_run
-    if open_run.playback is not None and policy.branch is not None:
-        now = replace(now, awaited=open_run.playback.find_awaited())
+    if open_run.playback is not None and policy.leaves_tape:
+        now = _add_departure(pending, open_run.playback, now)
     decision = decide(pending.facts, open_run.mode, policy, found, now)
     if pending.facts.ways.plain:
         return decision
     return replace(decision, reason=open_run.redactor.redact_text(decision.reason))
+
+
+def _add_departure(
+    pending: PendingExchange, playback: PlaybackState, now: Constraints
+) -> Constraints:
+    """Add how far a playback has come that leaves its tape."""
+    unknown = pending.lookup.unknown
+    return replace(
+        now,
+        awaited=playback.find_awaited(is_unknown=unknown is not None),
+        diverged=playback.resumption.diverged,
+        unknown="" if unknown is None else describe_unknown(unknown, pending.request),
+    )
+
+
+def describe_unknown(unknown: UnknownEffect, request: Request | None) -> str:
+    """Say that nobody knows whether an effect has happened, and with which idempotency key it is asked for now."""
+    text = f"an effect without an outcome: {unknown.run} sent it as seq {unknown.seq}, and it may have happened"
+    key = None if request is None else find_key(request)
+    if request is None or key is None:
+        lost = ", and was sent with one then" if unknown.key is not None else ""
+        return f"{text}; it carries no idempotency key{lost}"
+    shown = ", ".join(key.decode("utf-8", "backslashreplace").split("\n"))
+    if unknown.key is None:
+        compared = "was sent without one then"
+    else:
+        same = unknown.key == idempotency_key(request)
+        compared = "the one it was sent with" if same else "NOT the one it was sent with"
+    return one_line(f"{text}; {shown} ({compared})", _MOST_SHOWN)
+
+
+def note_served_effect(pending: PendingExchange, recorded: Exchange) -> None:
+    """Have a gate on duplicates know of an effect that the crashed run has sent."""
+    asked = pending.asked
+    if asked is None or asked.effect_key is None or not asks_for_repeats(pending):
+        return
+    gated = pending.account.note_gated(Effect(pending.seq, idempotency_key(asked.request)))
+    status = recorded.response.status if recorded.response is not None else 0
+    phase = recorded.fault.phase if recorded.fault is not None else None
+    gated.undone = is_undone(status, phase)
+    pending.open_run.effects.gated.note(
+        find_alike_keys(asked.effect_key, pending.facts.ways), gated
+    )
 
 
 def decide_leaving(pending: PendingExchange, policy: Policy, found: Found | None) -> Decision:

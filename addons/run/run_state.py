@@ -30,6 +30,7 @@ from ...tape.matching.agreement import Agreement
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Decision, Policy
 from ...tape.policy.faults import Faults
+from ...tape.policy.resume import Resume
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline.lookup.recorded_requests import RecordedRequests, Redacts
@@ -194,10 +195,12 @@ class OpenRun:
         problem: str = "",
         *,
         branch: Branch | None = None,
+        resume: Resume | None = None,
     ) -> None:
         """Begin a run with the rules that are in force now.
 
         branch: what a playback that is a branch declares.
+        resume: what is known of the crashed run, of a playback that resumes one.
         """
         self.mode = mode
         self.config = config
@@ -212,7 +215,7 @@ class OpenRun:
             lambda sink: self.counters.lost.update([sink]),
         )
         self.lifetime = Lifetime(problem)
-        self.policy = Policy.of(config, branch)
+        self.policy = Policy.of(config, branch, resume)
         self.redactor = redactor
         self.identifier = Identifier(rules_of(config, thread_time), redactor.redacted_query)
         self.playback: PlaybackState | None = None

@@ -12,6 +12,7 @@ from ..run.pending_exchange import PendingExchange, note_verdict
 from ..run.playback_state import PlaybackState
 from ..websockets.player import serve_websocket
 from ..wire.http import needs_http2
+from .keep_served import keep_served
 from .notes import describe_match, notes
 from .play import find_raw, lay_out
 
@@ -76,10 +77,13 @@ def serve(
     if wrong:
         pending.flow.response = refusal(request, None, wrong)
         decision = pending.revise(Refused(Cause.UNPLAYABLE, wrong))
+        playback.resumption.diverge(wrong)
     more = describe_match(pending, playback, decision, request, exchange)
     if not wrong:
         more |= notes(pending, playback, request, exchange, raw)
     note_verdict(pending, request, decision, tape_seq=decision.seq, **more)
+    if playback.resumption.resume is not None and not wrong:
+        keep_served(pending, playback, exchange, raw)
 
 
 def _find_withheld(pending: PendingExchange, exchange: Exchange) -> str:

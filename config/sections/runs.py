@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..document import Value
 from ..keys import SCALAR, custom, key
-from ..values import Choice, parse_duration, parse_run_name, parse_token, parse_yes
+from ..values import Choice, choice, parse_duration, parse_run_name, parse_token, parse_yes
 
 
 def _read_tokens(value: Value) -> Mapping[str, str]:
@@ -38,6 +38,11 @@ class Runs:
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
         example='"support-*": a-long-random-text',
+    )
+    resume: str = key(
+        "off",
+        choice("off", "auto"),
+        "`auto`: a process that comes with the name of a run that crashed [continues it](resume.md#in-playhead-serve). `off`: it begins a new run.",
     )
     strict: bool = key(
         "false",

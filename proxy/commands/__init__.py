@@ -24,7 +24,7 @@ from . import store_maintenance as store_care
 
 COMMANDS: tuple[click.Command, ...] = (
     *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
-    *(again.branch, again.ask),
+    *(again.branch, again.ask, again.resume),
     *(experiments.bisect, experiments.sweep, experiments.explore),
     *(
         inspect.runs,

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 )
 @click.option("--trace", metavar="ID", help="Runs with a request of a trace, or of a traceparent.")
 @click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
-@click.option("--tree", is_flag=True, help="Below each recording its replays and branches.")
+@click.option(
+    "--tree", is_flag=True, help="Below each recording its replays, branches and resumed runs."
+)
 def runs(
     config_file: Path | None,
     store: str | None,
@@ -37,7 +39,7 @@ def runs(
     from ...store import StoreError
     from ...timeline import render_runs
     from ...timeline.outcomes.outcome import outcome_json, read_outcome
-    from ...timeline.show.run_tree import find_point, render_tree
+    from ...timeline.show.run_tree import find_role, render_tree
     from ..operations.open_store import open_store
 
     config = reading(config_file, store)
@@ -52,7 +54,7 @@ def runs(
                 run for run in opened.runs.all() if not run.sealed_ns or run.sealed_ns >= since_ns
             ]
             if tree:
-                for line in render_tree(listed, partial(find_point, opened)):
+                for line in render_tree(listed, partial(find_role, opened)):
                     click.echo(line)
                 return 0
             outcomes = {run.number: read_outcome(opened, run) for run in listed}

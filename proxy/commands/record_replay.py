@@ -102,13 +102,18 @@ def runs_again[F: Callable[..., Any]](function: F) -> F:
         multiple=True,
         help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
     )
+    return runs_on(held(function))
+
+
+def runs_on[F: Callable[..., Any]](function: F) -> F:
+    """Give a command the flags of where COMMAND runs again, on what, and what becomes of that."""
     keeps = click.option(
         "--keep-writes",
         flag_value="true",
         default=None,
         help="Put what COMMAND has written into the working folder when it has ended.",
     )
-    return runs_often(keeps(held(function)))
+    return runs_often(keeps(function))
 
 
 def runs_often[F: Callable[..., Any]](function: F) -> F:

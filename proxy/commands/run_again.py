@@ -1,4 +1,4 @@
-"""Commands that run an agent again, or one call of it, and otherwise: branch, ask."""
+"""Commands that run an agent again, or one call of it: branch, ask, resume."""
 
 from decimal import Decimal
 from functools import partial
@@ -14,6 +14,7 @@ from .record_replay import (
     find_container_host,
     read_breaks,
     runs_again,
+    runs_on,
     take_short_flags,
 )
 
@@ -200,3 +201,55 @@ def ask(
 
     question = Question(seq, model, system, edit, key_env)
     return run_ask(config, run, question, Repeat(times, yes, Caps(cap)), as_json=as_json)
+
+
+@click.command()
+@options(
+    "config",
+    "store",
+    "ca_dir",
+    "upstream_ca",
+    "allow_model_drift",
+    "determinism",
+    "json",
+    "receipt",
+    "quiet",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before COMMAND runs.")
+@runs_on
+@click.argument("run")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def resume(
+    config_file: Path | None,
+    run: str,
+    command: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+    receipt_file: Path | None,
+    quiet: bool,
+    no_sandbox: bool,
+    sandbox: str | None,
+    image: str | None,
+    variables: tuple[str, ...],
+    volumes: tuple[str, ...],
+    in_place: bool,
+    **flags: object,
+) -> int:
+    """Run COMMAND on the tape of RUN, which crashed, and on from there live: effects are executed."""
+    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
+    config, _ = settings(config_file, flags)
+    container_host = find_container_host(
+        config.sandbox, config.sandbox.replay, image, variables, volumes
+    )
+    from ..run.launcher import Output
+    from ..run_again.resume import resume as run_resume
+
+    return run_resume(
+        config,
+        run,
+        command,
+        Output(as_json, receipt_file, quiet),
+        container_host,
+        config_file=config_file or DEFAULT_FILE,
+        yes=yes,
+    )

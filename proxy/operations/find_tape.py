@@ -16,7 +16,7 @@ def get_recording(store: Store, name: str) -> RunInfo:
     Raises: UnknownRun, RunOpen; StoreError for a playback.
     """
     info = store.runs.get(name)
-    if info.parent is not None:
+    if info.parent is not None and not info.has_resumed:
         raise StoreError(
             f"{name!r} is a playback of {info.parent!r}, which holds no answers of its own",
             f"name a recording, as {info.parent!r}",

@@ -29,6 +29,7 @@ from ...tape.policy.breakpoints import Breakpoint
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
+from ...timeline.lookup.crashed_runs import find_crashed, find_first
 from ...timeline.receipts.command.command_end import find_files
 from ..capture.prefork import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
@@ -189,6 +190,24 @@ def branch(
     return code, made[0]
 
 
+def resume(
+    config: Config,
+    run: str,
+    command: Sequence[str],
+    output: Output,
+    container_host: ContainerHost | None = None,
+    *,
+    config_file: Path | None = None,
+) -> int:
+    """Run a command against what a crashed run has, and on from there live; give what `replay` does.
+
+    run: the one that crashed last, of those that resume each other.
+    Raises: PlayheadError, before the command is started.
+    """
+    wanted = _Wanted(run, command, output, container_host, config_file, resumes=True)
+    return _launch(replace(for_command(config, command), mode=Mode.PLAYBACK), wanted)
+
+
 def replay_like(
     config: Config,
     command: Sequence[str],
@@ -242,6 +261,8 @@ class _Wanted(NamedTuple):
     """Given the receipt."""
     breaking: Breaking | None = None
     """Where it is held, and who is asked then."""
+    resumes: bool = False
+    """Whether it goes on with a run that crashed."""
 
 
 def _launch(config: Config, wanted: _Wanted) -> int:
@@ -274,14 +295,20 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         restrict_imports()
         archived = await asyncio.to_thread(ArchivedFiles, find_archives(config))
         for_clock = asyncio.get_running_loop().create_task(_look(config, config_file, file))
+        recorded = run
+        if wanted.resumes:
+            crashed = find_crashed(runtime.store, run)
+            run, recorded = crashed.id, find_first(runtime.store, crashed).id
+        elif config.mode is Mode.PLAYBACK:
+            run = recorded = _check_tape(runtime, run)
         if config.mode is Mode.PLAYBACK:
-            run = _check_tape(runtime, run)
             runtime.registry.name_sole_run(run)
-            runtime.registry.branch = wanted.branch
-        preload_bundle = _equip(runtime, config, run)
+            runtime.registry.branch, runtime.registry.resumes = wanted.branch, wanted.resumes
+        # Clock and folder are known of the recording alone, not of runs that resumed it.
+        preload_bundle = _equip(runtime, config, recorded)
         if preload_bundle is not None:
             stack.callback(preload_bundle.close)
-        await work.begin(run, preload_bundle)
+        await work.begin(recorded, preload_bundle)
         # What is repeated follows the tape; a divergence is explained by it.
         level = "off" if preload_bundle is None else preload_bundle.basis.level
         runtime.registry.adopt(replace(runtime.registry.config, determinism=level))
@@ -606,7 +633,7 @@ def _check_tape(runtime: Runtime, run: str) -> str:
     elif run != asked:
         print_status(f"playhead: playing {run!r} for {asked!r}")
     info = runtime.store.runs.get(run)
-    if info.mode != Mode.RECORD.value:
+    if not info.is_tape:
         raise EngineError(
             f"{run!r} is a playback of {info.parent!r}, not a recording",
             f"replay {info.parent!r} instead",

@@ -91,6 +91,16 @@ class RunInfo:
         return self.status is RunStatus.RECOVERED and not self.sealed_ns
 
     @property
+    def has_resumed(self) -> bool:
+        """Whether it goes on with a run that crashed: of those that play another, it alone has an index."""
+        return self.parent is not None and bool(self.rules)
+
+    @property
+    def is_tape(self) -> bool:
+        """Whether it has answers of its own, which can be played: it is a recording, or goes on with one that crashed."""
+        return self.has_resumed or (self.mode == "record" and self.parent is None)
+
+    @property
     def index_number(self) -> int:
         """Number that the rows of its index stand under."""
         return self.index or self.number

@@ -28,6 +28,13 @@ A playback that is a branch (`branch.py`) goes another way from 4 on:
 5. a route or a class of the branch names it: it is about to leave, as in 4 above  -> LIVE, HOLD or REFUSE
 6. as 8 to 10
 
+One that resumes a crashed run (`resume.py`) goes a third way from 4 on:
+
+1. the prefix was another one than is recorded   -> REFUSE
+2. the tape holds it and has not served it       -> SERVE
+3. not all of the prefix has been asked for      -> as telemetry, 7; else REFUSE
+4. it is about to leave, as in 4 above           -> LIVE or REFUSE; an effect without an outcome, or one that a gate names: HOLD
+
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
 """
@@ -60,6 +67,7 @@ from ..diff.divergence_types import Difference, one_line
 from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq, VerdictKind
 from ..matching.cursor import Exhausted, Hit, Unknown
 from .branch import HYPOTHETICAL, Branch, HypotheticalAnswer, SandboxRoute
+from .resume import Resume
 from .telemetry_answer import ASKED, SENT
 
 CONTROL_HOST = "playhead.internal"
@@ -71,6 +79,8 @@ LIMITS = "limits"
 """What decided where a limit of the run is exhausted."""
 
 
+RESUME = "resume"
+"""What decided where a crashed run is resumed and nothing of its tape answers."""
 BRANCH = "branch"
 """What decided before a branch has come to its point; begins what decided what it declares."""
 CONTRACTS = "contracts"
@@ -201,7 +211,11 @@ class Constraints:
     model: bool = False
     """Whether the tape shows what an answer to an effect of this endpoint looks like."""
     awaited: Seq | None = None
-    """Of a branch: the exchange that has to be asked for before anything may leave; None once it is past its point."""
+    """Of a branch or a resumed run: the exchange that has to be asked for before anything may leave; None once that was."""
+    diverged: str = ""
+    """Of a resumed run: why its prefix is another one than was recorded; empty while it is not."""
+    unknown: str = ""
+    """Of a resumed run: which effect without an outcome the request asks for again, in words; empty for none."""
 
 
 UNCONSTRAINED = Constraints()
@@ -265,14 +279,18 @@ class Policy:
     """Who stopped the run and why, or empty; set while it is open (`addons/stop.py`)."""
     branch: Branch | None = None
     """What a branch declares; then no live rule of the configuration holds."""
+    resume: Resume | None = None
+    """What is known of the crashed run that is resumed; then none holds either, and effects have no stubs."""
 
     @classmethod
-    def of(cls, config: Config, branch: Branch | None = None) -> "Policy":
-        """Compile the rules of a configuration, and of a branch where the playback is one."""
+    def of(
+        cls, config: Config, branch: Branch | None = None, resume: Resume | None = None
+    ) -> "Policy":
+        """Compile the rules of a configuration, and of a branch or a crashed run where the playback leaves its tape."""
         live: list[tuple[LiveRule, RequestClass | None]] = []
         if branch is not None:
             live += branch.live
-        else:
+        elif resume is None:
             live += [(rule, None) for rule in config.live if not rule.is_local]
             live += _class_rules(config.playback.inference, RequestClass.INFERENCE)
             live += _class_rules(config.playback.reads, RequestClass.READ)
@@ -284,7 +302,13 @@ class Policy:
             playback.allow_model_drift,
             config.reads,
             branch=branch,
+            resume=resume,
         )
+
+    @property
+    def leaves_tape(self) -> bool:
+        """Whether a playback is a branch, or resumes a crashed run."""
+        return self.branch is not None or self.resume is not None
 
     @property
     def sends(self) -> bool:
@@ -293,7 +317,7 @@ class Policy:
 
     def without_live(self, now: "Policy") -> "Policy":
         """Give the policy without the live rules that a newer one no longer has; none is added."""
-        if self.branch is not None:
+        if self.leaves_tape:
             return self  # whose rules are of no file
         known = {(rule.match, only): set(rule.allow_fields) for rule, only in now.live}
         kept = tuple(
@@ -400,6 +424,7 @@ class Policy:
         """Say whether the tape is asked what an answer to a request looks like that is not on it, nor goes live."""
         return (
             facts.request_class is RequestClass.EFFECT
+            and self.resume is None
             and self.stubs(facts)
             and not any(
                 rule.answer is not None and rule.match.maybe(facts.ways) for rule in self.effects
@@ -414,6 +439,8 @@ class Policy:
 
 
 _SHOWN = 4
+_UNKNOWN_GATE = Gate("always", 600.0)
+"""Holds an effect without an outcome that no rule names; seconds."""
 
 _STRICT = ("always", "duplicates", "never")
 
@@ -451,6 +478,8 @@ def decide(
         return _let_out(Decision(Action.FORWARD, "mode record", "mode"), facts, policy, constraints)
     if policy.branch is not None:
         return _decide_in_branch(facts, policy, policy.branch, found, constraints)
+    if policy.resume is not None:
+        return _decide_resumed(facts, policy, found, constraints)
     live = policy.find_live(facts)
     if live is not None:
         text = f"live rule {live.match.text!r}: {live.reason}"
@@ -497,6 +526,34 @@ def _decide_in_branch(
         Action.REFUSE,
         f"{refusal}, and the branch declares nothing that answers it{_not_live(facts, policy)}",
         "not on tape",
+    )
+
+
+def _decide_resumed(
+    facts: Facts, policy: Policy, found: Found | None, constraints: Constraints
+) -> Decision:
+    """Decide on a request of a run that resumes a crashed one."""
+    if constraints.diverged:
+        return Decision(Action.REFUSE, constraints.diverged, RESUME)
+    awaited = constraints.awaited
+    spent = isinstance(found, Hit) and found.repeated and awaited is None
+    taken = None if spent else _take_from_tape(facts, policy, found)
+    # Behind the crash point telemetry is sent, as by any recording.
+    if taken is not None and (taken.action is Action.SERVE or awaited is not None):
+        return taken
+    if awaited is not None:
+        text = f"{_refusal(facts, found)}; a resumed run sends nothing before exchange {awaited} has been asked for again"
+        return Decision(Action.REFUSE, text, RESUME)
+    out = Decision(Action.LIVE, "behind the crash point", RESUME)
+    decision = _let_out(out, facts, policy, constraints)
+    if not constraints.unknown or decision.action is Action.REFUSE:
+        return decision
+    return replace(
+        decision,
+        action=Action.HOLD,
+        reason=constraints.unknown,
+        gate=decision.gate or _UNKNOWN_GATE,
+        then=out.action,
     )
 
 

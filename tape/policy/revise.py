@@ -55,6 +55,8 @@ class Cause(StrEnum):
     """An error of ours ended its connection (`record.py`)."""
     UNCHANGED = "unchanged"
     """A branch has it asked otherwise, and that cannot be done (`deciding/lookup.py`)."""
+    PLACEHOLDER = "placeholder"
+    """A resumed run would send what stands on its tape in the place of a secret (`deciding/lookup.py`)."""
     FAILED = "failed"
     """It could not be decided on (`answer/refuse.py`)."""
 

@@ -9,6 +9,8 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               repeat                        an effect asked for before: seq, kind, whether that went unseen
               sandbox_place                 of a branch: where it is sent to in the place of its upstream
               asked_otherwise               of a branch: whether it is another request than the agent's
+              resumed                       behind the crash point of a run that is resumed
+              unknown_effect                an effect of a crashed run without an outcome, asked for again: run, seq
               traces                        ids of the traces that its header fields name
     verdict   seq, method, url, request_class, verdict, reason, rule, fingerprint, key, tape_seq, match, repeat
               waits                         the client is kept waiting, since it gave up then
@@ -32,7 +34,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     marked    labels, pinned, by              its labels, and whether it is pinned, as they are from then on
     annotated seq or 0, text, by              somebody's words; also after the closing row
     diverged  seq, and a divergence as JSON types
-    held      seq, method, url, digest, rule, reason, deadline_s, repeat      a gate holds the request
+    held      seq, method, url, digest, rule, reason, deadline_s, repeat, unknown_effect      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
     contract  seq, of, rule, refused, count, violations, unchecked     contract violations: of `request`, `response`
@@ -63,6 +65,9 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
               live                            the live rules of a playback: pattern, class or None
               branch                          what a branch declares: at, changes, live, routes, answers
               branched                        it has come to its point: seq, seq of the tape
+              resume                          what a run resumes: of, unknown (run, seq, method and URL of each effect without an outcome),
+                                              unanswered (seqs of what is asked anew)
+              crash_point                     all of the prefix has been asked for again: seq
               allow_model_drift               an opt-in of a playback: model recorded, model asked for
               limits                          what the run may use up, by key; usd as text
               rules                           the configuration's rules by their key, in the same form

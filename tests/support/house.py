@@ -40,7 +40,7 @@ INSIDE = {
     " openai_embeddings openai_responses reader",
     "store": "paths keys errors folder_ownership encryption lmdb deltas spill tables maintenance archive store",
     "timeline": "formats reading receipts checks archiving learning lookup rules rewriting steps show state blame cache history diff cost outcomes destinations fleet",
-    "timeline.receipts": "bounded_rows plain_text unused_ignore_places unmatched_rules effects gaps advice branch command tape"
+    "timeline.receipts": "bounded_rows plain_text unused_ignore_places unmatched_rules effects gaps advice branch resume command tape"
     " interventions answers parts exchange_rows receipt render_text user_notes",
     "addons": "wire order run attempts answer branching deciding websockets websocket recording faults contract serving early_answers record playback bidirectional_streaming control"
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",

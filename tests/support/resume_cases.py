@@ -77,24 +77,22 @@ class Words:
 GO = ("--", "true")
 WORDS = (
     Words("no command", ("crashed",), ("a resumed run executes the command that you give", "-- ")),
-    Words("no run", GO, ("RUN",)),
-    Words("a run that nobody knows", ("nobody", *GO), ("nobody", "playhead runs")),
+    Words("no run", GO, ("unknown run 'true'", "nearest")),
+    Words("a run that nobody knows", ("nobody", *GO), ("unknown run 'nobody'", "nearest")),
     Words("a run that ended", ("ended", *GO), ("ended", "playhead branch ended --at")),
     Words("a run that goes on", ("open", *GO), ("still", "playhead seal open")),
-    Words("a playback", ("ended@1", *GO), ("is a playback of 'ended'", "playhead replay ended")),
-    Words("a branch", ("ended@3", *GO), ("is a branch of 'ended'", "playhead branch ended")),
+    Words("a playback", ("ended@1", *GO), ("plays 'ended'", "playhead replay ended")),
+    Words("a branch", ("ended@3", *GO), ("plays 'ended'", "playhead branch ended")),
     Words("a run that was resumed", ("resumed", *GO), ("was resumed as", "ended")),
     Words("a run with a gap", ("gap", *GO), ("are missing on its tape", "effects")),
     Words("an archived run out of reach", ("archived", *GO), ("archive",)),
     Words("another key", ("crashed", *GO), ("key",)),
     Words("nobody is asked", ("crashed", *GO), ("say --yes",)),
-    Words(
-        "a sandbox that is none", ("crashed", "--no-sandbox", "--sandbox", "x", *GO), ("--sandbox",)
-    ),
+    Words("a sandbox that is none", ("crashed", "--sandbox", "x", *GO), ("sandbox", "'x'")),
     Words(
         "a program that is not there",
-        ("crashed", "--yes", "--", "no-such-program"),
-        ("no-such-program",),
+        ("crashed", "--yes", "--no-sandbox", "--", "no-such-program"),
+        ("cannot start 'no-such-program'",),
     ),
 )
 
@@ -116,3 +114,13 @@ AUTO = (
     ("auto, as the proxy crashes again", "the last one is continued"),
 )
 """What `runs.resume` does in `playhead serve`."""
+
+DESERTED = (
+    ("a read", "m1 r1~", "m1=tape r1=live m2=live"),
+    ("a model call", "m1 m2~", "m1=tape m2=live e1=live"),
+    ("an effect that was answered late", "m1 e1>", "m1=tape e1=tape m2=live"),
+)
+"""The agent dies a moment before its proxy, while it waits: it has not given up, and is not kept waiting when it asks again.
+
+`~`: its client left, and the upstream had not answered. `>`: the upstream answered after that.
+"""

@@ -17,6 +17,8 @@ from .plain_text import ROWS, plain
 
 MAX_ROWS = 100_000
 """Most effects of a run that are listed."""
+_BEHIND = "upstream, behind the crash point"
+"""What answers an effect of a run that resumes another."""
 MAX_BODY = 64 * 1024
 """Bytes of a body that are shown."""
 
@@ -98,6 +100,8 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
     if intent:
         effect.by = "live" if playback else "upstream"
         effect.answered_by = "live rule" if playback else "upstream"
+        if data.get("resumed"):
+            effect.answered_by = _BEHIND
         if "sandbox_place" in data:
             effect.by, effect.answered_by = "sandboxed", f"sandbox {data['sandbox_place']}"
         effect.left = True
@@ -280,8 +284,10 @@ def effect_lines(effects: Sequence[Effect], *, recording: bool) -> list[str]:
         return _titled("effects", effects)
     left = [effect for effect in effects if effect.left]
     answered = [effect for effect in effects if not effect.left]
+    resumed = any(effect.answered_by == _BEHIND for effect in left)
+    by = "behind the crash point" if resumed else "by a live rule"
     return [
-        *_titled("effects, executed by a live rule", left),
+        *_titled(f"effects, executed {by}", left),
         *_titled("effects, answered instead of executed", answered),
     ]
 

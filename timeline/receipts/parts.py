@@ -27,6 +27,7 @@ from .interventions.contracts import ContractViolations
 from .interventions.gates import Gates
 from .interventions.injected import InjectedFaults
 from .interventions.limits import LimitsAccount
+from .resume import ResumeAccount
 from .tape import TapeAccount
 
 
@@ -42,6 +43,7 @@ class Parts:
     background_reads: BackgroundReads = field(default_factory=BackgroundReads)
     effects: list[Effect] = field(default_factory=list)
     branch: BranchAccount = field(default_factory=BranchAccount)
+    resume: ResumeAccount = field(default_factory=ResumeAccount)
     gates: Gates = field(default_factory=Gates)
     injected: InjectedFaults = field(default_factory=InjectedFaults)
     contracts: ContractViolations = field(default_factory=ContractViolations)
@@ -53,6 +55,11 @@ class Parts:
     gaps: Gaps = field(default_factory=Gaps)
     advice: Advice = field(default_factory=Advice)
 
+    @property
+    def leaves_tape(self) -> bool:
+        """Whether the run is a branch, or resumes one that crashed: what it asks otherwise is no fault."""
+        return bool(self.branch) or bool(self.resume)
+
     def take(self, event: Event, *, playing: bool) -> None:
         """Take in an event of the run's log."""
         self.advice.take(event)
@@ -62,6 +69,7 @@ class Parts:
         self.divergences.take(event)
         self.left_on_tape.take(event)
         self.branch.take(event)
+        self.resume.take(event)
         self.gates.take(event)
         self.injected.take(event)
         self.contracts.take(event)
@@ -113,10 +121,11 @@ def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo)
     """Find what was left on the tape, and how the command ended otherwise."""
     requests, left, background = parts.requests, parts.left_on_tape, parts.background_reads
     find, find_recorded = _find_in(store, info), _find_in(store, tape)
-    left.begin({*parts.matches.served_as.values(), *parts.branch.replaced})
+    left.begin({*parts.matches.served_as.values(), *parts.branch.replaced, *parts.resume.anew})
     for event in store.events.all(tape):
         parts.take_recorded(event, info.created_ns)
-    left.close(parts.divergences.find_unfinished(), find_recorded, requests.counts)
+    asked = {*parts.divergences.find_unfinished(), *parts.resume.list_asked(tape.id)}
+    left.close(asked, find_recorded, requests.counts)
     background.spare_unasked(left, requests, find_recorded)
     parts.tape.close(tape)
     if parts.tape.gap:
@@ -125,7 +134,7 @@ def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo)
     background.spare_extra(
         requests, parts.divergences, find, lambda: store.events.all(tape), find_recorded
     )
-    if not (parts.limits.stopped or parts.branch):
+    if not (parts.limits.stopped or parts.leaves_tape):
         for row in parts.command.differences(requests.total):
             parts.divergences.add(row)
 
@@ -133,7 +142,7 @@ def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo)
 def _close_attempts(parts: Parts, info: RunInfo, *, playing: bool) -> None:
     """List what came to nothing, compare it with the tape, and say what a recording has missed."""
     found = parts.past_proxy.close(playing=playing)
-    for row in found.divergences if not parts.branch else ():
+    for row in found.divergences if not parts.leaves_tape else ():
         parts.divergences.add(row)
     if playing:
         for text in found.warnings:
@@ -143,9 +152,9 @@ def _close_attempts(parts: Parts, info: RunInfo, *, playing: bool) -> None:
 
 
 def _find_root(parts: Parts) -> None:
-    """Find the root divergence; a branch leaves its tape on purpose, so what it did not ask for is none."""
-    unused = [] if parts.branch else parts.left_on_tape.divergences()
-    count = 0 if parts.branch else parts.requests.counts[UNUSED]
+    """Find the root divergence; a branch or a resumed run leaves its tape on purpose, so what it did not ask for is none."""
+    unused = [] if parts.leaves_tape else parts.left_on_tape.divergences()
+    count = 0 if parts.leaves_tape else parts.requests.counts[UNUSED]
     retries = parts.divergences.find_root(unused, count)
     parts.requests.fold_retries(retries)
 

@@ -82,6 +82,7 @@ class Receipt:
     background = _Of(lambda parts: parts.background_reads.rows)
     effects = _Of(lambda parts: parts.effects)
     branch = _Of(lambda parts: parts.branch)
+    resume = _Of(lambda parts: parts.resume)
     gates = _Of(lambda parts: parts.gates.rows)
     injected = _Of(lambda parts: parts.injected.rows)
     contracts = _Of(lambda parts: parts.contracts.rows)
@@ -107,13 +108,13 @@ class Receipt:
 
     @property
     def _is_judged(self) -> bool:
-        """Whether it can be faithful: a recording and a branch cannot, nor a run that is still open."""
+        """Whether it can be faithful: a recording, a branch and a resumed run cannot, nor a run that is still open."""
         is_open = self.status == RunStatus.OPEN.value
-        return self.is_playback and not is_open and not self.parts.branch
+        return self.is_playback and not is_open and not self.parts.leaves_tape
 
     @property
     def faithful(self) -> bool | None:
-        """Whether a playback was plainly faithful; None for a recording and a branch, and while a run is open."""
+        """Whether a playback was plainly faithful; None for a recording, a branch and a resumed run, and while a run is open."""
         if not self._is_judged:
             return None
         return exit_code(self) == 0 and not self.faithful_but_for and self.parts.tape.is_plain
@@ -142,7 +143,7 @@ class Receipt:
     @property
     def divergence_count(self) -> int:
         """How many divergences were noted; what was unused does not count."""
-        unused = self.parts.requests.counts[UNUSED] if not self.parts.branch else 0
+        unused = self.parts.requests.counts[UNUSED] if not self.parts.leaves_tape else 0
         return self.parts.divergences.count(unused)
 
     @property
@@ -191,6 +192,7 @@ class Receipt:
             **parts.surroundings.to_json(),
             **parts.requests.to_json(),
             "branch": parts.branch.to_json(),
+            "resume": parts.resume.to_json(),
             **parts.matches.to_json(),
             "background": parts.background_reads.rows,
             "own_programs": parts.past_proxy.own_programs,
@@ -233,6 +235,8 @@ def exit_code(receipt: Receipt) -> int:
         return ExitCode.UNTESTABLE
     if parts.branch:
         return _exit_code_of_branch(parts)
+    if parts.resume:
+        return _exit_code_of_resumed(parts)
     if (
         parts.divergences.rows
         or parts.matches.drifted
@@ -252,6 +256,16 @@ def _exit_code_of_branch(parts: Parts) -> int:
     if parts.requests.refused or parts.limits.stopped:
         return ExitCode.DIVERGED
     if parts.branch.reached is None or parts.tape.gone or parts.tape.gap or parts.gaps.rows:
+        return ExitCode.UNTESTABLE
+    return 0
+
+
+def _exit_code_of_resumed(parts: Parts) -> int:
+    """Give the code of a run that resumes another: what it asks behind the crash point is new, and who denies an effect has looked."""
+    held = {row.seq for row in parts.gates.rows}
+    if parts.limits.stopped or any(row["seq"] not in held for row in parts.requests.refused):
+        return ExitCode.DIVERGED
+    if parts.resume.reached is None or parts.gaps.rows:
         return ExitCode.UNTESTABLE
     return 0
 

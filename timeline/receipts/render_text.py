@@ -340,6 +340,8 @@ def _playback(receipt: Receipt) -> Iterator[str]:
     what = f"{_verdict(receipt)}: replay of {parent}"
     if parts.branch:
         what = f"branch of {parent} at {parts.branch.at}"
+    elif parts.resume:
+        what = f"resumed: {parent}"
     yield f"{what}{parts.tape}"
     yield from parts.command.lines()
     how = parts.matches.summary()
@@ -349,6 +351,7 @@ def _playback(receipt: Receipt) -> Iterator[str]:
         f"egress attempts {len(parts.past_proxy.egress)}"
     )
     yield from parts.branch.lines()
+    yield from parts.resume.lines()
     yield from parts.background_reads.lines()
     yield from parts.past_proxy.passed()
     yield from parts.surroundings.ran_again()
@@ -374,7 +377,10 @@ def _end(receipt: Receipt) -> Iterator[str]:
     """Say whether anything left the machine, and with what code a playback ends."""
     parts, counts = receipt.parts, receipt.parts.requests.counts
     containment = parts.surroundings.containment(
-        counts["live"], counts["sandboxed"], branch=bool(parts.branch)
+        counts["live"],
+        counts["sandboxed"],
+        branch=bool(parts.branch),
+        by="behind the crash point" if parts.resume else "by live rules",
     )
     yield f"{containment}; level {receipt.level}"
     code = exit_code(receipt)
@@ -393,9 +399,25 @@ def _explain(receipt: Receipt, code: ExitCode) -> str:
         return "the tape has not all of an answer, so nobody knows"
     if parts.branch and code in (ExitCode.DIVERGED, ExitCode.UNTESTABLE):
         return explain_branch(receipt)
+    if parts.resume and code in (ExitCode.DIVERGED, ExitCode.UNTESTABLE):
+        return _explain_resumed(receipt)
     if code is ExitCode.UNTESTABLE and (parts.gaps.rows or parts.tape.gap):
         return "not all was written, so nobody knows"
     return code.receipt
+
+
+def _explain_resumed(receipt: Receipt) -> str:
+    """Say why a resumed run did not go on."""
+    parts = receipt.parts
+    if parts.limits.row is not None and parts.limits.row.reached:
+        return "a limit was reached, and what would have used more was refused"
+    if parts.limits.stopped:
+        return "it was stopped"
+    if parts.requests.refused:
+        return "a request is not the one that the crashed run has there, so nothing is sent"
+    if parts.resume.reached is None:
+        return "not all that the crashed run had asked for was asked for again, so nothing was sent"
+    return "not all was written, so nobody knows"
 
 
 def explain_branch(receipt: Receipt) -> str:

@@ -1,4 +1,4 @@
-"""Runs as a tree: below each recording its replays and branches, oldest first."""
+"""Runs as a tree: below each recording its replays, branches and the runs that resume it, oldest first."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,25 +9,25 @@ from .fit import fit
 
 _WIDTH = 80
 _EARLY = 20
-"""Events of a run among which it says that it is a branch."""
+"""Events of a run among which it says that it is a branch, or resumes another."""
 
 
-def find_point(store: Store, run: RunInfo) -> int | None:
-    """Find the exchange at which a run leaves its tape; None where it is no branch. Raises: LogCorrupt."""
+def find_role(store: Store, run: RunInfo) -> str:
+    """Say what a run is to the one that it plays. Raises: LogCorrupt."""
     for number, event in enumerate(store.events.all(run)):
         if event.kind is EventKind.NOTED and "branch" in event.data:
-            return int(event.data["branch"]["at"])
+            return f"branch at {int(event.data['branch']['at'])}"
+        if event.kind is EventKind.NOTED and "resume" in event.data:
+            return "resumed"
         if number >= _EARLY:
             break
-    return None
+    return "replay"
 
 
-def render_tree(
-    runs: Sequence[RunInfo], point_of: Callable[[RunInfo], int | None]
-) -> Iterator[str]:
+def render_tree(runs: Sequence[RunInfo], role_of: Callable[[RunInfo], str]) -> Iterator[str]:
     """Give a line for each run, those that play another below it.
 
-    point_of: gives the exchange at which a run leaves its tape.
+    role_of: says what a run is to the one that it plays.
     """
     below: dict[int, list[RunInfo]] = {}
     known = {run.number for run in runs}
@@ -35,9 +35,15 @@ def render_tree(
         below.setdefault(run.parent_number if run.parent_number in known else 0, []).append(run)
     for run in below.get(0, ()):
         yield _line(run, "", None if run.parent is None else f"of {run.parent}, which is gone")
-        for child in below.get(run.number, ()):
-            at = point_of(child)
-            yield _line(child, "  ", "replay" if at is None else f"branch at {at}")
+        yield from _render_below(below, run, "  ", role_of)
+
+
+def _render_below(
+    below: dict[int, list[RunInfo]], run: RunInfo, indent: str, role_of: Callable[[RunInfo], str]
+) -> Iterator[str]:
+    for child in below.get(run.number, ()):
+        yield _line(child, indent, role_of(child))
+        yield from _render_below(below, child, f"{indent}  ", role_of)
 
 
 def _line(run: RunInfo, indent: str, what: str | None) -> str:

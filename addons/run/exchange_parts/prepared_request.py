@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ....tape.exchange import Exchange, Fingerprint, Redaction, Request
 from ....tape.policy.decide import Found
+from ....tape.policy.resume import UnknownEffect
 from ....tape.policy.revise import Unanswerable
 from ....tape.stubs.synthesize import Made
 
@@ -35,3 +36,5 @@ class Lookup:
     """Whether a branch has it asked otherwise than the agent did."""
     made: Made | None = None
     """What is answered after the pattern of the tape, where it does not hold the effect."""
+    unknown: UnknownEffect | None = None
+    """The effect of a crashed run without an outcome that it asks for again."""

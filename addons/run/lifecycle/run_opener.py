@@ -5,17 +5,19 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from .... import PlayheadError
 from ....config import Config, Mode, Sink
-from ....store import LogCorrupt, RunInfo, RunStatus, Store, StoreUnwritable, UnknownRun
+from ....store import LogCorrupt, RunInfo, RunStatus, Store, StoreError, StoreUnwritable, UnknownRun
 from ....tape.canonical.canonical_request import CANONICAL_VERSION, rules_of
 from ....tape.exchange import RedactedText
 from ....tape.matching.index import index_digest
 from ....tape.records.events import EventKind
+from ....timeline.lookup.crashed_runs import find_first, find_rival, read_crash
 from ..effect_sinks import SinkQueue
 from ..run_state import OpenRun
-from .run_rules import describe_branch, list_live, note_rules
+from .run_rules import describe_branch, describe_resume, list_live, note_rules
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +28,21 @@ _TOO_NEW = (
 
 
 MakeRun = Callable[..., OpenRun]
+
+
+def refuse_all(make: MakeRun, problem: str) -> OpenRun:
+    """Make a run that has no tape, with why."""
+    logger.warning("playback refused: %s", problem)
+    return make(None, None, problem)
+
+
+def _describe_index(open_run: OpenRun) -> dict[str, Any]:
+    """Give what the row of a run says of its fingerprints and placeholders."""
+    return {
+        "rules": index_digest(rules_of(open_run.config), open_run.config),
+        "canonical": CANONICAL_VERSION,
+        "placeholders": open_run.redactor.key_id,
+    }
 
 
 class RunOpener:
@@ -39,6 +56,35 @@ class RunOpener:
         self._store = store
         self._restore = restore
         self._sink_queues: dict[Sink, SinkQueue] = {}
+
+    async def resume(
+        self, config: Config, make: MakeRun, crashed: RunInfo, agent: RedactedText
+    ) -> OpenRun:
+        """Open a run that resumes a crashed one; where that cannot be, one in which everything is refused, with why."""
+        try:
+            known = await asyncio.to_thread(read_crash, self._store, crashed)
+        except StoreError as error:
+            return refuse_all(make, f"{error}; {error.hint}")
+        first = await asyncio.to_thread(find_first, self._store, crashed)
+        run = await self._store.runs.create(
+            first.id,
+            mode=Mode.PLAYBACK.value,
+            at_ns=time.time_ns(),
+            parent=crashed,
+            agent=agent,
+            **_describe_index(make(None)),
+        )
+        rival = await asyncio.to_thread(find_rival, self._store, run)
+        if rival is not None:
+            return make(run, None, f"run {crashed.id!r} is being resumed as {rival.id!r}")
+        logger.info("run %s: resuming %s", run.id, crashed.id)
+        open_run = make(run, self._store.runs.reload(crashed), resume=known)
+        open_run.note(EventKind.NOTED, resume=describe_resume(crashed, known))
+        open_run = await self._prepare_playback(config, make, open_run)
+        if open_run.playback is not None:
+            await asyncio.to_thread(open_run.playback.expect_prefix)
+        self._begun(open_run)
+        return open_run
 
     async def open(self, config: Config, make: MakeRun, name: str, agent: RedactedText) -> OpenRun:
         """Open a run in the mode of the configuration.
@@ -63,9 +109,7 @@ class RunOpener:
                 mode=config.mode.value,
                 at_ns=time.time_ns(),
                 agent=agent,
-                rules=index_digest(rules_of(config), config),
-                canonical=CANONICAL_VERSION,
-                placeholders=open_run.redactor.key_id,
+                **_describe_index(open_run),
             )
         except StoreUnwritable as error:
             open_run.miss(error)
@@ -99,12 +143,9 @@ class RunOpener:
             if isinstance(tape, RunInfo) and tape.is_only_in_archive:
                 tape = await self._restored(tape)
         except UnknownRun as error:
-            problem = f"{error}; {error.hint}"
-            logger.warning("playback refused: %s", problem)
-            return make(None, None, problem)
+            return refuse_all(make, f"{error}; {error.hint}")
         if isinstance(tape, str):
-            logger.warning("playback refused: %s", tape)
-            return make(None, None, tape)
+            return refuse_all(make, tape)
         run = await self._store.runs.create(
             tape.id, mode=config.mode.value, at_ns=time.time_ns(), parent=tape, agent=agent
         )
@@ -117,6 +158,10 @@ class RunOpener:
         elif open_run.policy.live:
             # The receipt spares what may go live from being unused, also when it is printed again.
             open_run.note(EventKind.NOTED, live=list_live(open_run))
+        return await self._prepare_playback(config, make, open_run)
+
+    async def _prepare_playback(self, config: Config, make: MakeRun, open_run: OpenRun) -> OpenRun:
+        """Note the rules of a playback, and read what it needs to know of its tape."""
         if config.classes.telemetry:
             # So it does what is telemetry by now, whatever it was when it was recorded.
             texts = [match.text for match in config.classes.telemetry]
@@ -124,9 +169,10 @@ class RunOpener:
         for one in open_run.policy.drift:
             open_run.note(EventKind.NOTED, allow_model_drift=[one.recorded, one.asked])
         note_rules(open_run)
-        playback = open_run.playback
+        playback, run = open_run.playback, open_run.info
         if playback is None:
             return open_run
+        tape = playback.tape
         if tape.rules != index_digest(open_run.identifier.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
@@ -152,7 +198,7 @@ class RunOpener:
             latest = self._store.runs.find_latest()
             return latest or "there is no sealed recording yet to play as 'latest'"
         tape = self._store.runs.get(name)
-        if tape.mode != Mode.RECORD.value:
+        if not tape.is_tape:
             return f"{name!r} is a playback of {tape.parent!r}; play {tape.parent!r} instead"
         if tape.status is RunStatus.OPEN and self._store.runs.owner_alive(tape):
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"

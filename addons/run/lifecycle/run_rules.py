@@ -3,9 +3,11 @@
 from typing import Any
 
 from ....config import Config, Mode
+from ....store import RunInfo
 from ....tape.canonical.masks import slow
 from ....tape.exchange import RequestClass
 from ....tape.policy.branch import Branch
+from ....tape.policy.resume import Resume
 from ....tape.records.events import EventKind
 from ..run_state import OpenRun
 
@@ -23,7 +25,7 @@ def note_rules(open_run: OpenRun) -> None:
     ]
     if playing:
         rules["reads"] = [(rule.match.text, RequestClass.READ.value) for rule in config.reads]
-        rules["live"] = list_live(open_run) if open_run.policy.branch is None else []
+        rules["live"] = [] if open_run.policy.leaves_tape else list_live(open_run)
     rules["contracts"] = [(rule.match.text, None) for rule in config.contracts]
     rules["faults"] = [
         (rule.match.text, None) for rule in config.faults if open_run.mode in rule.modes
@@ -56,6 +58,15 @@ def describe_branch(branch: Branch) -> dict[str, Any]:
         "live": [[only.value, rule.match.host, rule.reason] for rule, only in branch.live],
         "routes": [[route.match.text, route.place, route.reason] for route in branch.routes],
         "answers": [one.match.text for one in branch.answers],
+    }
+
+
+def describe_resume(crashed: RunInfo, known: Resume) -> dict[str, Any]:
+    """Give what a run resumes, as its log has it."""
+    return {
+        "of": crashed.id,
+        "unknown": [[*one.row, one.method, one.url] for one in known.unknown],
+        "unanswered": sorted(known.unanswered),
     }
 
 

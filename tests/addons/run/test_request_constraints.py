@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
+from playhead.addons.run.exchange_events import idempotency_key
 from playhead.addons.run.request_constraints import (
     add_violation,
     asks_for_repeats,
     decide_leaving,
+    describe_unknown,
     find_forms,
+    note_served_effect,
     settle_gated,
 )
 from playhead.addons.run.request_contracts import ContractState
@@ -21,10 +24,17 @@ from playhead.tape.exchange import (
     Phase,
     RedactedText,
     RequestClass,
+    Seq,
 )
 from playhead.tape.policy.decide import UNCONSTRAINED, Action
+from playhead.tape.policy.resume import UnknownEffect
 from playhead.tape.records.events import EventKind
-from playhead.tests.support.exchanges import fingerprint_of
+from playhead.tests.support.exchanges import (
+    fingerprint_of,
+    make_exchange,
+    make_request,
+    make_response,
+)
 from playhead.tests.support.pending import NotedRun, make_pending
 
 EFFECT = "POST https://pay.test/refunds"
@@ -207,3 +217,45 @@ def test_requests_are_the_same_if_they_share_a_form(one: str, other: str, same: 
         assert request is not None
         forms.append(find_forms(pending, request, fingerprint_of(what)))
     assert (not forms[0].isdisjoint(forms[1])) is same
+
+
+KEYED = replace(make_request(EFFECT), headers=((b"Idempotency-Key", b"one"),))
+OTHER = replace(KEYED, headers=((b"Idempotency-Key", b"two"),))
+BARE = make_request(EFFECT)
+
+
+@pytest.mark.parametrize(
+    ("sent", "asked", "says"),
+    [
+        (KEYED, KEYED, "; idempotency-key: one (the one it was sent with)"),
+        (KEYED, OTHER, "; idempotency-key: two (NOT the one it was sent with)"),
+        (BARE, KEYED, "; idempotency-key: one (was sent without one then)"),
+        (KEYED, BARE, "; it carries no idempotency key, and was sent with one then"),
+        (BARE, BARE, "; it carries no idempotency key"),
+        (BARE, None, "; it carries no idempotency key"),
+    ],
+    ids=["the same", "another", "a new one", "lost", "none", "not read"],
+)
+def test_an_effect_without_an_outcome_is_shown_with_its_key(
+    sent: Any, asked: Any, says: str
+) -> None:
+    """And with how that compares with the one it was sent with: by its hash, since the log has no more."""
+    unknown = UnknownEffect("r", Seq(5), "POST", EFFECT, b"", idempotency_key(sent))
+    told = describe_unknown(unknown, asked)
+    begins = "an effect without an outcome: r sent it as seq 5, and it may have happened"
+    assert told == begins + says
+
+
+@pytest.mark.parametrize(
+    ("status", "repeats"), [(200, True), (500, True), (422, False)], ids=["done", "unsure", "not"]
+)
+def test_a_gate_on_duplicates_counts_what_a_crashed_run_has_sent(
+    status: int, repeats: bool
+) -> None:
+    """Served from its tape it happened then, unless its server had refused it."""
+    open_run = NotedRun(loads(GATED % "duplicates"))
+    recorded = make_exchange(1, response=make_response(status=status))
+    note_served_effect(ask(open_run), recorded)
+    later = ask(open_run, seq=2)
+    decision = decide_leaving(later, open_run.policy, None)
+    assert (decision.action is Action.HOLD) is repeats

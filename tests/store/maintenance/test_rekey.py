@@ -496,6 +496,7 @@ COMMANDS = [
     (("explore", "--no-sandbox", "r", "--", "true"), 2),
     (("sweep", "--no-sandbox", "SWEEP", "--", "true"), 2),
     (("bisect", "--no-sandbox", "r", "s", "--", "true"), 2),
+    (("resume", "--no-sandbox", "--yes", "r", "--", "true"), 2),
 ]
 
 

@@ -147,10 +147,11 @@ class Surroundings:
         )
         return lines
 
-    def containment(self, live: int, sandboxed: int, *, branch: bool) -> str:
+    def containment(self, live: int, sandboxed: int, *, branch: bool, by: str) -> str:
         """Say whether anything left the machine.
 
         live, sandboxed: requests that were sent out as declared.
+        by: what let out those of a run that is no branch.
         """
         told = self.sandbox
         if not self.contained or told is None:
@@ -166,7 +167,7 @@ class Surroundings:
             return f"{kind}: {count} left past the proxy, {went}, as declared{unread}"
         if live:
             sent = times(live, "request")
-            return f"{kind}: {count} left past the proxy, {sent} sent out by live rules{unread}"
+            return f"{kind}: {count} left past the proxy, {sent} sent out {by}{unread}"
         return f"{kind}: {count} left the machine{unread}"
 
 

@@ -1,0 +1,167 @@
+"""What a resumed run goes by: a playback of a run that crashed, which goes on live from the crash point.
+
+1. Until every exchange that the crashed run had an outcome of has been asked for again, and every effect without one, everything
+   is answered from the tape, and nothing is sent.
+2. Then what the tape does not hold is sent to its upstream, effects too. Nothing that it holds is sent again.
+3. An effect without an outcome may have happened. Whatever else lets it out, it is held until a person decides.
+4. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..exchange import HttpRequest, Request, Seq
+
+_LEAST_PLACEHOLDER = 8
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEffect:
+    """An effect whose intent is in the log of a crashed run, and no outcome."""
+
+    run: str
+    """The run that sent it."""
+    seq: Seq
+    """Its place there."""
+    method: str
+    url: str
+    fingerprint: bytes
+    """Empty where it was sent on before it had been read."""
+    key: bytes | None
+    """8 bytes that tell its idempotency key from others; None without one."""
+
+    @property
+    def row(self) -> tuple[str, Seq]:
+        """Its run and seq, as events name it."""
+        return self.run, self.seq
+
+    def is_asked_by(self, request: Request, fingerprint: bytes, *, same_rules: bool) -> bool:
+        """Say whether a request asks for it again.
+
+        same_rules: whether both fingerprints were made under the same match rules.
+        """
+        if same_rules and self.fingerprint:
+            return self.fingerprint == fingerprint
+        return (self.method, self.url) == (request.method, request.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """What is known of a crashed run before it is resumed."""
+
+    unknown: tuple[UnknownEffect, ...] = ()
+    unanswered: frozenset[Seq] = frozenset()
+    """Exchanges of which the tape has a part and no outcome; they are asked anew."""
+    died: frozenset[Seq] = frozenset()
+    """Exchanges whose client died while it waited, and whose answers came whole or failed by themselves: it is given them now."""
+    parallel: bool = False
+    """Whether two of its requests were under way at once, so that what is behind the crash may come before the prefix has ended."""
+
+
+class Resumption:
+    """How far a resumed run has come. Belongs to the event loop."""
+
+    def __init__(self, resume: Resume | None) -> None:
+        """Begin before the prefix; None for a playback that resumes nothing."""
+        self.resume = resume
+        self.diverged = ""
+        """Why the prefix is another one than was recorded; empty while it is not."""
+        self.reached = False
+        """Whether it has come to the crash point: all of the prefix has been asked for."""
+        self._prefix: frozenset[Seq] | None = None
+        """What has still to be asked for, of what has an outcome; None before that is known."""
+        self._unknown = [] if resume is None else list(resume.unknown)
+        """Those that nobody has approved."""
+        self._asked: set[UnknownEffect] = set()
+        """Of them, those that have been asked for."""
+        self._placeholders: dict[bytes, Seq] = {}
+        """What was given in the place of secrets, with the exchange of the tape that gave it."""
+        self._watching: list[Callable[[], None]] = []
+
+    def expect(self, prefix: frozenset[Seq]) -> None:
+        """Note which exchanges the prefix has."""
+        self._prefix = prefix
+
+    def find_awaited(
+        self, served: Callable[[Seq], bool], *, is_unknown: bool = False
+    ) -> Seq | None:
+        """Find what has still to be asked for before a request may leave; None where that is nothing, or nothing is resumed.
+
+        is_unknown: the request is itself an effect without an outcome, and so waits for no other.
+        """
+        if self.resume is None:
+            return None
+        if self._prefix is None:
+            return Seq(1)
+        if self._prefix:
+            self._prefix = frozenset(seq for seq in self._prefix if not served(seq))
+        waits = set(self._prefix)
+        if not is_unknown:
+            waits.update(one.seq for one in self._unknown if one not in self._asked)
+        return min(waits, default=None)
+
+    def take_unknown(
+        self, request: Request, fingerprint: bytes, *, same_rules: bool
+    ) -> UnknownEffect | None:
+        """Find the effect without an outcome that a request asks for again, and note that it was; those not asked for yet come first."""
+        found = [
+            one
+            for one in self._unknown
+            if one.is_asked_by(request, fingerprint, same_rules=same_rules)
+        ]
+        found.sort(key=lambda one: one in self._asked)
+        if not found:
+            return None
+        self._asked.add(found[0])
+        self.note_change()
+        return found[0]
+
+    def reach(self) -> None:
+        """Note that it has come to the crash point."""
+        self.reached = True
+
+    def settle(self, unknown: UnknownEffect) -> None:
+        """Note that a person has let an effect without an outcome be sent: asked once more, it is another one."""
+        if unknown in self._unknown:
+            self._unknown.remove(unknown)
+
+    def give_placeholders(self, values: Iterable[bytes], seq: Seq) -> None:
+        """Note what an answer of the tape has in the place of secrets; what is short may stand anywhere by chance."""
+        for value in values:
+            if len(value) >= _LEAST_PLACEHOLDER:
+                self._placeholders.setdefault(value, seq)
+
+    def find_placeholder(self, request: HttpRequest) -> Seq | None:
+        """Find the exchange of the tape of whose answer a request carries a placeholder. Any spelling but the plain one is not seen."""
+        if not self._placeholders:
+            return None
+        places = (
+            request.target.encode("latin-1", "replace"),
+            request.body,
+            *(value for _, value in request.headers),
+        )
+        return next(
+            (
+                seq
+                for value, seq in self._placeholders.items()
+                if any(value in place for place in places)
+            ),
+            None,
+        )
+
+    def diverge(self, text: str) -> None:
+        """Note that the prefix is another one than was recorded; the first reason stays."""
+        if self.resume is not None and not self.diverged:
+            self.diverged = text
+            self.note_change()
+
+    def watch(self, told: Callable[[], None]) -> Callable[[], None]:
+        """Have somebody told of each change; gives what ends that."""
+        self._watching.append(told)
+        return lambda: self._watching.remove(told)
+
+    def note_change(self) -> None:
+        """Tell whoever watches that something was asked for."""
+        for told in tuple(self._watching):
+            told()

@@ -1,0 +1,92 @@
+"""What is known of a run that crashed: which effects may have happened, and whose client died with it."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from playhead.store import Record, Store
+from playhead.store.tables.run_info import Owner
+from playhead.tape.exchange import (
+    Ending,
+    Exchange,
+    Fault,
+    FaultKind,
+    Gone,
+    Phase,
+    RedactedText,
+    RequestClass,
+    Response,
+    Seq,
+)
+from playhead.tape.policy.resume import Resume
+from playhead.tape.records.events import Event, EventKind
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_response, raw_of
+from playhead.timeline.lookup.crashed_runs import read_crash
+
+EFFECT, READ = RequestClass.EFFECT, RequestClass.READ
+UNSENT = Fault(FaultKind.DENIED, Phase.CONNECT, RedactedText("not sent"), 1, Ending.RST)
+CUT = Fault(FaultKind.CUT, Phase.BODY, RedactedText("closed"), 1, Ending.RST)
+WHOLE, PART = make_response(), replace(make_response(), complete=False)
+LEFT_US = 5_000_000
+
+
+def crash(folder: Path, exchange: Exchange, *, later_s: int | None = None) -> Resume:
+    """Write a run in which a client left one exchange after five seconds, and that crashed; read what is known of it.
+
+    later_s: when something else was asked for, in seconds after the first; None for never.
+    """
+    left = replace(exchange, gone=Gone(LEFT_US, 0, head=False))
+    outcome = {"seq": left.seq, "gone_us": LEFT_US}
+
+    async def write(store: Store) -> None:
+        store.runs.owner = Owner(1 << 22, 1.0)  # which is no process
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        store.events.append(run.number, make_intent(left))
+        event = Event(EventKind.OUTCOME, left.started_ns + 9_000_000_000, outcome)
+        await store.exchanges.save(run.number, lambda: Record(left, raw_of(left), event))
+        if later_s is not None:
+            other = make_exchange(2)
+            at_ns = left.started_ns + later_s * 1_000_000_000
+            await store.events.append_durably(run.number, replace(make_intent(other), at_ns=at_ns))
+
+    with Store.open(folder) as store:
+        asyncio.run(write(store))
+    with Store.open(folder) as store:
+        return read_crash(store, store.runs.get("r"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "response", "fault", "became"),
+    [
+        (EFFECT, WHOLE, None, "given"),
+        (EFFECT, None, CUT, "given"),
+        (EFFECT, PART, None, "unknown"),
+        (EFFECT, None, None, "unknown"),
+        (EFFECT, None, UNSENT, "asked anew"),
+        (READ, WHOLE, None, "given"),
+        (READ, PART, None, "asked anew"),
+        (READ, None, None, "asked anew"),
+        (READ, PART, CUT, "asked anew"),
+    ],
+)
+def test_a_client_that_died_with_the_run_has_not_given_up(
+    tmp_path: Path,
+    kind: RequestClass,
+    response: Response | None,
+    fault: Fault | None,
+    became: str,
+) -> None:
+    """It is given what came whole; an effect that nobody heard of again may have happened, unless it was not sent."""
+    known = crash(tmp_path, make_exchange(1, kind=kind, response=response, fault=fault))
+    assert (known.died == {Seq(1)}) is (became == "given")
+    assert (known.unanswered == {Seq(1)}) is (became != "given")
+    assert [one.seq for one in known.unknown] == [1] * (became == "unknown")
+
+
+@pytest.mark.parametrize(("later_s", "gave_up"), [(4, False), (6, True)])
+def test_a_client_that_went_on_has_given_up(tmp_path: Path, later_s: int, gave_up: bool) -> None:
+    """What it asked for after it had left says so; what was asked for before says nothing."""
+    known = crash(tmp_path, make_exchange(1, kind=EFFECT), later_s=later_s)
+    assert (known.died == set()) is gave_up

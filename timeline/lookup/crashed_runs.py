@@ -1,0 +1,206 @@
+"""Runs that crashed: which of them can be resumed, and what is known of the moment in which they did. Blocking."""
+
+from collections.abc import Iterator
+
+from ...config import Mode
+from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...tape.exchange import Exchange, Phase, RequestClass, Seq
+from ...tape.policy.approval_decision import Ruling
+from ...tape.policy.resume import Resume, UnknownEffect
+from ...tape.records.events import Event, EventKind
+
+
+def find_first(store: Store, info: RunInfo) -> RunInfo:
+    """Find the recording at the beginning of a chain of runs of which each resumes the one before."""
+    while info.parent is not None and (tape := store.runs.find_tape(info)) is not None:
+        info = tape
+    return info
+
+
+def find_crashed(store: Store, name: str) -> RunInfo:
+    """Find the run that is to be resumed for a name: itself, or the last of those by which it was resumed and which crashed, too.
+
+    Raises: UnknownRun; RunOpen, while it or one that resumes it goes on; StoreError, where there is nothing to resume, with what
+    there is to do instead; LogCorrupt.
+    """
+    info = store.runs.get(name)
+    while True:
+        _require_crashed(store, info)
+        resumed = [one for one in _children(store, info) if one.has_resumed]
+        alive = next((one for one in resumed if _is_alive(store, one)), None)
+        if alive is not None:
+            raise RunOpen(
+                f"run {info.id!r} is being resumed as {alive.id!r}, which goes on",
+                f"wait for it, or end it with: playhead seal {alive.id}",
+            )
+        gone_live = [one for one in resumed if _has_sent(store, one)]
+        if not gone_live:
+            return info
+        last = gone_live[-1]
+        if last.status is RunStatus.SEALED:
+            raise StoreError(
+                f"run {info.id!r} was resumed as {last.id!r}, which has ended ({last.end}): what it sent would be sent again",
+                f"see what it did with: playhead show {last.id}; run it otherwise with: playhead branch {last.id} --at SEQ",
+            )
+        info = last
+
+
+def read_crash(store: Store, info: RunInfo) -> Resume:
+    """Read what is known of the crash of a run. Raises: StoreError, where not all of the run was written; LogCorrupt."""
+    before, log = _read_before(store, info), _Log()
+    for event in store.events.all(info):
+        if event.kind is EventKind.GAP:
+            raise StoreError(
+                f"run {info.id!r} cannot be resumed: exchanges are missing on its tape, since the store could not be written,"
+                " and nobody knows which effects are among them",
+                f"look at it with: playhead receipt {info.id}; then begin anew",
+            )
+        log.take(event)
+    died: set[Seq] = set()
+    unanswered: set[Seq] = set()
+    unknown = dict.fromkeys(log.begun)
+    for seq in (*log.begun, *log.find_deserted()):
+        kept = store.exchanges.find(info, seq)
+        if kept is None or kept.websocket is not None:
+            continue
+        if seq not in log.begun and _has_outcome(kept):
+            died.add(seq)
+            continue
+        unanswered.add(seq)
+        if not _is_unsent(kept):
+            unknown[seq] = None
+    own = (
+        UnknownEffect(
+            info.id,
+            event.seq,
+            event.data["method"],
+            event.data["url"],
+            bytes(event.data["fingerprint"]),
+            event.data["key"],
+        )
+        for event in (log.effects[seq] for seq in unknown if seq in log.effects)
+    )
+    parallel = before.parallel or log.parallel
+    return Resume((*before.unknown, *own), frozenset(unanswered), frozenset(died), parallel)
+
+
+class _Log:
+    """What the log of a crashed run has of its requests, telemetry aside."""
+
+    def __init__(self) -> None:
+        self.begun: dict[Seq, Event] = {}
+        """Those without an outcome."""
+        self.effects: dict[Seq, Event] = {}
+        """Effects that were sent."""
+        self.parallel = False
+        self._asked_ns: dict[Seq, int] = {}
+        self._left_ns: dict[Seq, int] = {}
+        """When its client left."""
+
+    def take(self, event: Event) -> None:
+        """Take in an event."""
+        if event.kind in (EventKind.INTENT, EventKind.VERDICT):
+            kind = event.data["request_class"]
+            if kind == RequestClass.TELEMETRY.value:
+                return
+            self._asked_ns[event.seq] = event.at_ns
+            if event.kind is EventKind.INTENT:
+                self.parallel = self.parallel or bool(self.begun)
+                self.begun[event.seq] = event
+                if kind == RequestClass.EFFECT.value:
+                    self.effects[event.seq] = event
+        elif event.kind is EventKind.OUTCOME:
+            self.begun.pop(event.seq, None)
+            if "gone_us" in event.data and event.seq in self._asked_ns:
+                left_ns = self._asked_ns[event.seq] + event.data["gone_us"] * 1000
+                self._left_ns[event.seq] = left_ns
+
+    def find_deserted(self) -> list[Seq]:
+        """Give what a client left, and nothing was asked for after that: had it given up, it would have gone on. It died, too."""
+        last_ns = max(self._asked_ns.values(), default=0)
+        return [seq for seq, left_ns in self._left_ns.items() if left_ns > last_ns]
+
+
+def _has_outcome(recorded: Exchange) -> bool:
+    """Say whether an exchange that its client left can be given to who asks again: its answer came whole, or the effect failed."""
+    answer = recorded.response
+    if answer is not None and answer.complete:
+        return True
+    is_effect = recorded.request_class is RequestClass.EFFECT
+    return is_effect and recorded.fault is not None and not _is_unsent(recorded)
+
+
+def _is_unsent(recorded: Exchange) -> bool:
+    """Say whether a request is known not to have been sent, since its client had left."""
+    return recorded.fault is not None and recorded.fault.phase is Phase.CONNECT
+
+
+def _read_before(store: Store, info: RunInfo) -> Resume:
+    """Read what is left of the crash that a run began with; nothing where it resumes none."""
+    parent = store.runs.find_tape(info) if info.parent is not None else None
+    if parent is None:
+        return Resume()
+    before = read_crash(store, parent)
+    return Resume(tuple(_left_unknown(store, info, before)), parallel=before.parallel)
+
+
+def _left_unknown(store: Store, info: RunInfo, before: Resume) -> Iterator[UnknownEffect]:
+    """Give the effects that were unknown when a run began to resume another, and still are."""
+    settled: set[tuple[str, int]] = set()
+    held: dict[Seq, tuple[str, int]] = {}
+    for event in store.events.all(info):
+        if event.kind is EventKind.INTENT and "unknown_effect" in event.data:
+            settled.add(tuple(event.data["unknown_effect"]))
+        elif event.kind is EventKind.HELD and "unknown_effect" in event.data:
+            held[event.seq] = tuple(event.data["unknown_effect"])
+        elif event.kind is EventKind.RULED and event.data["ruling"] == Ruling.DENIED.value:
+            settled.update(held[seq] for seq in (event.seq,) if seq in held)
+    for one in before.unknown:
+        if one.row not in settled:
+            yield one
+
+
+def _require_crashed(store: Store, info: RunInfo) -> None:
+    if info.parent is not None and not info.has_resumed:
+        raise StoreError(
+            f"{info.id!r} plays {info.parent!r} and sends nothing of it again, so there is nothing to resume",
+            f"run it again with: playhead replay {info.parent}, or playhead branch {info.parent}",
+        )
+    if _is_alive(store, info):
+        raise RunOpen(
+            f"run {info.id!r} still goes on",
+            f"end it with: playhead seal {info.id}; a run that has ended is not resumed",
+        )
+    if info.status is RunStatus.SEALED:
+        raise StoreError(
+            f"run {info.id!r} has not crashed: it ended ({info.end})",
+            f"go on from an exchange of it with: playhead branch {info.id} --at SEQ",
+        )
+    if info.mode != Mode.RECORD.value and info.parent is None:
+        raise StoreError(f"run {info.id!r} is no recording ({info.mode})", "record one first")
+
+
+def _is_alive(store: Store, info: RunInfo) -> bool:
+    return info.status is RunStatus.OPEN and store.runs.owner_alive(info)
+
+
+def find_rival(store: Store, info: RunInfo) -> RunInfo | None:
+    """Find a run that resumes the same one as a run, was begun before it, and goes on or has sent something."""
+    return next(
+        (
+            one
+            for one in store.runs.all()
+            if one.parent_number == info.parent_number and one.number < info.number
+            if one.has_resumed and (_is_alive(store, one) or _has_sent(store, one))
+        ),
+        None,
+    )
+
+
+def _children(store: Store, info: RunInfo) -> list[RunInfo]:
+    """Give the runs that play or resume a run, oldest first."""
+    return [one for one in store.runs.all() if one.parent_number == info.number]
+
+
+def _has_sent(store: Store, info: RunInfo) -> bool:
+    return any(event.kind is EventKind.INTENT for event in store.events.all(info))
