@@ -1,4 +1,4 @@
-"""`playhead demo`: record the double refund, replay it with its services stopped, replay the fix.
+"""`playhead demo`: record the double refund, replay it with its services stopped, replay the fix, and prove two fixes by branches.
 
 The demo is a person at a terminal: it starts the two fakes of `examples/double_refund`, runs `playhead`
 as anyone would (a process each time, nothing imported from the engine), reads the receipts as JSON and
@@ -31,7 +31,7 @@ from ...tape.exit_codes import ExitCode
 from ..sandbox.preflight import works
 
 PLAYHEAD = (sys.executable, "-m", "playhead.proxy.cli")
-STEPS = 6
+STEPS = 8
 
 _STORY = "playhead.examples.double_refund"
 _NEEDED = ("openai", "httpx")
@@ -44,6 +44,8 @@ _START_S = 20.0
 """How long a fake may take until it is ready, on a slow machine with cold caches."""
 _COMMAND_S = 60.0
 _STOP_S = 5.0
+_LAST_LINES = 3
+"""Lines that an agent says once it has left its tape, and just before."""
 
 Receipt = Mapping[str, Any]
 
@@ -55,7 +57,7 @@ def run_demo(
     out: TextIO | None = None,
     playhead: Sequence[str] = PLAYHEAD,
 ) -> int:
-    """Play the story of the double refund and check every step of it; takes some eight seconds.
+    """Play the story of the double refund and check every step of it; takes some twelve seconds.
 
     store: where the tapes go, and stay; None takes a fresh folder that is removed at the end.
     keep: do not remove that folder.
@@ -147,7 +149,7 @@ class _Printer:
 
 
 class _Demo:
-    """The six steps, and the processes that they start."""
+    """The eight steps, and the processes that they start."""
 
     def __init__(
         self, printer: _Printer, work: Path, store: Path, playhead: tuple[str, ...]
@@ -181,7 +183,13 @@ class _Demo:
         self._begin("Replay the same agent: every answer comes from the tape")
         self._replay_same(recorded)
         self._begin("Replay the fixed agent against the same tape")
-        self._replay_fixed()
+        first, asked = self._replay_fixed()
+        self._begin("Branch: what if the fixed agent had been told of the refund it made?")
+        self._restart(provider)
+        refund = self._get_refund(first)
+        self._branch_fixed(refund, asked - 1)
+        self._begin("Branch: another fix, which repeats a refund under its idempotency key")
+        self._branch_keyed(refund, asked)
         self._begin("What this was")
         self._close_story(time.monotonic() - started, kept)
 
@@ -259,7 +267,8 @@ class _Demo:
         if "possible duplicate" not in note.lower():
             raise _Unmet("receipt: note on the second refund", "possible duplicate", note)
 
-    def _replay_fixed(self) -> None:
+    def _replay_fixed(self) -> tuple[int, int]:
+        """Give the seq of the first refund, and of what was asked in the place of the second."""
         ended, _ = self._agent("agent_fixed", "replay", self._run, *self._where)
         ended.expect(ExitCode.DIVERGED)
         self._printer.good(
@@ -284,27 +293,91 @@ class _Demo:
         self._printer.notable(
             "It looked before paying again. The second refund was never asked for."
         )
+        looked = next(one for one in divergences if _is_refund("GET", one))
+        first = next(one for one in receipt["effects"] if _is_refund("POST", one))
+        return int(first["seq"]), int(looked["seq"])
+
+    def _restart(self, provider: "_Fake") -> None:
+        """Start the provider again where it was; the payment API stays closed."""
+        again = self._start_fake("fake_provider", "--port", str(urlsplit(provider.url).port))
+        again.await_ready()
+        self._printer.line(
+            f"the model may be asked again at {again.url}; the payment API stays off"
+        )
+
+    def _get_refund(self, seq: int) -> dict[str, Any]:
+        """Read from the tape what the first refund was answered, after its agent had given up."""
+        shown = self._read_json("show", self._run, str(seq))
+        try:
+            refund = json.loads(shown["response"]["body"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise _Unmet(f"answer of exchange {seq}", "a refund", repr(error)) from error
+        _expect(f"answer of exchange {seq}", "re_1", refund.get("id"))
+        return dict(refund)
+
+    def _branch_fixed(self, refund: Mapping[str, Any], at: int) -> None:
+        """Give the agent that looks the answer that follows from the recorded refund."""
+        answer = {"object": "list", "has_more": False, "data": [refund]}
+        place = urlsplit(self._environment["PAYMENTS_URL"]).netloc
+        listed = [{"match": f"GET http://{place}/v1/refunds*", "answer": {"json": answer}}]
+        # JSON is YAML.
+        (self._work / "answers.yaml").write_text(json.dumps({"answers": listed}))
+        self._branch("agent_fixed", 3, "--at", str(at), "--answers", "answers.yaml")
+        self._printer.notable("It found the refund, told the customer, and paid nothing.")
+
+    def _branch_keyed(self, refund: Mapping[str, Any], at: int) -> None:
+        """Answer the second refund as a service does that honours the key: from the first outcome."""
+        (self._work / "first.json").write_text(json.dumps(refund))
+        effects = self._branch("agent_keyed", 4, "--at", str(at), "--answer", "first.json")
+        note = str(effects[-1].get("note") or "")
+        if "safe retry" not in note.lower():
+            raise _Unmet("receipt: note on the second refund", "safe retry", note)
+        self._printer.notable("SAFE RETRY: answered from the first outcome, so paid once.")
+
+    def _branch(self, module: str, number: int, *words: str) -> list[dict[str, Any]]:
+        """Run an agent in a branch in which the model may be asked; give its refunds, which are all from the tape or hypothetical."""
+        live = ("--live", "inference", "--reason", "demo", "--yes")
+        flags = ("branch", self._run, *words, *live, *self._where)
+        ended, said = self._agent(module, *flags, last=_LAST_LINES)
+        ended.expect(0)
+        last = said[-1] if said else ""
+        if "re_1" not in last:
+            raise _Unmet("the agent's last words", "refund re_1", last, ended.log)
+        receipt = self._receipt(number)
+        counts = receipt.get("counts") or {}
+        found = {key: counts.get(key) for key in ("hypothetical", "live", "refused", "stubbed")}
+        expected = {"hypothetical": 1, "live": 1, "refused": 0, "stubbed": 0}
+        _expect("receipt: counts", expected, found)
+        refunds = [effect for effect in receipt["effects"] if _is_refund("POST", effect)]
+        for effect in refunds:
+            self._show_effect(effect)
+        return refunds
 
     def _close_story(self, took_s: float, kept: bool) -> None:
         self._printer.line(
             "The incident is on tape: it happens again at will, costs nothing, pays nobody,"
         )
         self._printer.line(
-            "and says of a changed agent exactly where it begins to do something else."
+            "says of a changed agent where it begins to do something else, and proves its fix."
         )
         self._printer.line(f"Every step went as told, in {took_s:.1f} s.")
         self._printer.line()
         self._printer.line("next:")
         if kept:
-            for words in (("runs",), ("show", self._run), ("receipt", f"{self._run}@2")):
+            for words in (("runs", "--tree"), ("show", self._run), ("receipt", f"{self._run}@2")):
                 self._printer.command(["playhead", *words, "--store", str(self._store)])
         else:
             self._printer.command(["playhead", "demo", "--keep", "   # keeps the tape to look at"])
         self._printer.command(["playhead", "record", "--run", "mine", "--", "YOUR COMMAND"])
         self._printer.command(["playhead", "replay", "mine", "--", "YOUR COMMAND"])
 
-    def _agent(self, module: str, verb: str, *words: str) -> tuple["_Ended", list[str]]:
-        """Run an agent under `playhead`; returns how it ended and its lines of output."""
+    def _agent(
+        self, module: str, verb: str, *words: str, last: int | None = None
+    ) -> tuple["_Ended", list[str]]:
+        """Run an agent under `playhead`; returns how it ended and its lines of output.
+
+        last: how many of these are shown, once it has ended; None shows all as they come.
+        """
         flags = [verb, *words, "--store", str(self._store), "--"]
         self._printer.command(["playhead", *flags, "python", "-m", f"{_STORY}.{module}"])
         said = []
@@ -312,26 +385,34 @@ class _Demo:
             assert child.process.stdout is not None
             for text in child.process.stdout:
                 said.append(text.rstrip("\n"))
-                self._printer.quote(said[-1])
+                if last is None:
+                    self._printer.quote(said[-1])
+        for text in said[-last:] if last is not None else ():
+            self._printer.quote(text)
         return child, said
 
     def _receipt(self, replay: int) -> Receipt:
         run = f"{self._run}@{replay}"
-        with self._playing("receipt", run, "--json", "--store", str(self._store)) as child:
-            assert child.process.stdout is not None
-            text = child.process.stdout.read()
-        child.expect(0)
-        try:
-            receipt = json.loads(text)
-        except ValueError:
-            receipt = None
-        if not isinstance(receipt, dict):
-            raise _Unmet(f"receipt of {run}", "a JSON object", text, child.log)
+        receipt = self._read_json("receipt", run)
         for key in ("effects", "divergences", "unused"):
             found = receipt.get(key)
             if not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
                 raise _Unmet(f"receipt of {run}: {key}", "a list of JSON objects", found)
         return receipt
+
+    def _read_json(self, verb: str, *words: str) -> dict[str, Any]:
+        """Read what a command prints as JSON."""
+        with self._playing(verb, *words, "--json", "--store", str(self._store)) as child:
+            assert child.process.stdout is not None
+            text = child.process.stdout.read()
+        child.expect(0)
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise _Unmet(f"playhead {verb} {' '.join(words)}", "a JSON object", text, child.log)
+        return found
 
     @contextlib.contextmanager
     def _playing(self, *arguments: str) -> Iterator["_Ended"]:

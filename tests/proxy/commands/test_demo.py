@@ -48,6 +48,13 @@ STAND_IN = textwrap.dedent(
         print("agent     done", flush=True)
         if fault == "hang":
             time.sleep(60)
+    elif verb == "branch":
+        assert words[1:3] == ["--at", "5" if fixed else "6"], words
+        said = json.loads(pathlib.Path(words[words.index("--answers" if fixed else "--answer") + 1]).read_text())
+        given = said["answers"][0]["answer"]["json"]["data"][0] if fixed else said
+        print("agent     refund", "re_2" if fault == "pays twice" else given["id"])
+    elif verb == "show":
+        print(json.dumps({"response": {"body": json.dumps({"id": "re_1"})}}))
     elif verb == "replay":
         print("agent     human" if fixed or fault == "other words" else "agent     done")
         print("the receipt", file=sys.stderr)
@@ -65,7 +72,12 @@ STAND_IN = textwrap.dedent(
         receipt["counts"] = {"live": 0, "refused": 0, "unused": 0}
         receipt["effects"] = [first, second] if same else [first]
         receipt["unused"] = [] if same else [dict(refund, seq=7)]
-        asked = {"kind": "unexpected", "method": "GET", "url": url + "?charge=ch_1007"}
+        if run[-1] in "34":
+            receipt["counts"] = {"hypothetical": 1, "live": 1, "refused": 0, "stubbed": 0}
+            if run.endswith("@4"):
+                note = "" if fault == "no retry" else "safe retry of seq 4"
+                receipt["effects"] = [first, dict(second, note=note)]
+        asked = {"kind": "unexpected", "seq": 6, "method": "GET", "url": url + "?charge=ch_1007"}
         asked["differences"] = [{"place": "path", "recorded": "a", "asked": "b"}]
         receipt["divergences"] = [] if same or fault == "silent" else [asked]
         print(json.dumps(receipt))
@@ -95,6 +107,7 @@ def test_a_story_that_goes_as_told_ends_with_0(stand_in: list[str], tmp_path: Pa
     assert "ledger: re_2  ch_1007  49.00 usd" in told
     assert "possible duplicate of 5" in told
     assert "unexpected: GET http://payments/v1/refunds?charge=ch_1007" in told
+    assert "SAFE RETRY: answered from the first outcome" in told
     assert "\\x1b[31mred" in told
     assert "\x1b" not in told
     assert set(psutil.Process().children()) <= set(before)
@@ -118,6 +131,8 @@ class _Prepared:
         ("other words", 4, "['agent     human']"),
         ("no note", 4, ""),
         ("silent", 5, "[]"),
+        ("pays twice", 6, "agent     refund re_2"),
+        ("no retry", 7, ""),
     ],
 )
 def test_a_step_that_goes_otherwise_ends_the_demo_with_1(
