@@ -90,7 +90,7 @@ class LinkedValues:
             if given is None and _key(old) in self._came and new.value not in (old.value, now):
                 split.append((old, new))
                 continue
-            alike = self._are_alike(old, new)
+            alike = self.are_alike(old, new)
             free = new.follows and not alike
             known = then in (None, old.value) and (now in (None, new.value) or free)
             if known and (old.value == new.value or then == old.value):
@@ -134,7 +134,7 @@ class LinkedValues:
         """Say whether it is known by now what a present value stands for, or any of two does."""
         if _key(new) in self._given or (new.part and _key(old) in self._came):
             return True
-        return self._present.get(_key(new)) == old.value or self._are_alike(old, new)
+        return self._present.get(_key(new)) == old.value or self.are_alike(old, new)
 
     def stands_for(self, recorded: bytes, present: bytes) -> bool:
         """Say whether a present credential stands for a recorded one by what was seen so far."""
@@ -214,7 +214,7 @@ class LinkedValues:
         """
         _note(self._opened, _key(session), asked)
 
-    def _are_alike(self, old: Linked, new: Linked) -> bool:
+    def are_alike(self, old: Linked, new: Linked) -> bool:
         """Say whether two ids of sessions were given to requests that are the same, or are of servers that begin alike."""
         if old.late:
             return True
@@ -238,7 +238,7 @@ class LinkedValues:
         tells_sessions: says whether nothing like the recorded request was asked in another session than the recorded one.
         """
         for old, new in find_pairs(recorded, present):
-            alike = self._are_alike(old, new)
+            alike = self.are_alike(old, new)
             free = new.follows and not alike
             if new.part:
                 continue  # the whole is linked

@@ -577,7 +577,15 @@ class Agreement:
         self, agrees: Comparison, old: _Beside, alike: Callable[[], Iterable[Seq]]
     ) -> tuple[list[str], list[Drift]]:
         """Give places that are merged and harmless, and those that are wrong."""
-        wrong = [_drift(pair, _SPLIT) for pair in agrees.split]
+        # Sessions that were opened by the same request say the same for a while: while it was not known which is which, one
+        # may have been given the answer of the other.
+        wrong = [
+            _drift(pair, _SPLIT)
+            for pair in agrees.split
+            if not (
+                self._links.are_alike(*pair) and self._depends(old.linked, pair[0].place, alike())
+            )
+        ]
         merged = []
         for pair in agrees.merged:
             if pair[1].space is Space.RUN:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from playhead.config import Config, Mode
+from playhead.config import Config, Mode, Playback
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.story import Call, Said, recorded
 from playhead.tests.support.websocket import WebsocketOrigin
@@ -175,6 +175,25 @@ async def test_one_session_of_mcp_is_not_another_one_once_both_were_used(store_d
             told = [one.status for one in said]
             assert told == [200] * 6 + [200 if is_same else 424], way
             assert receipt.faithful is is_same, way
+
+
+async def test_a_session_that_is_slow_to_begin_is_the_one_that_is_left(store_dir: Path) -> None:
+    """The other one has said by then which it is, and has had the answers to what both say first."""
+    opened = [Call("POST /mcp", _OPEN, answer_headers={"mcp-session-id": one}) for one in "ab"]
+    free = Playback(order="free")
+    async with recorded(store_dir, [*opened, *_of("ababb")], playback=free) as story:
+        for quick, slow, rest in (("a", "b", "bb"), ("b", "a", "aa"), ("b", "a", "ab")):
+            first, use, second = (
+                _call(quick, "tools/list"),
+                _call(quick, "tools/call", "use prod"),
+                _call(slow, "tools/list"),
+            )
+            last = _of(f"xxx{rest}")[3:]
+            said = await story.play([*opened, first, use, second, *last])
+            receipt = await story.end()
+            is_same = rest == slow * 2
+            assert [one.status for one in said][-1] == (200 if is_same else 424)
+            assert receipt.faithful is is_same, (quick, rest, receipt.divergences)
 
 
 def _of(sessions: str) -> list[Call]:
