@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .document import Faults, parse_document
 from .errors import ConfigError, Fault
+from .experiments.read_file import read_given
 from .keys import Key, entries, read_section
-from .load import read, unreadable
 from .match_pattern import Match
 from .sections.effects import Answer, AnswerKeys
 from .sections.live import PATTERN
@@ -43,17 +42,8 @@ def load_answers(path: Path) -> tuple[AnswerRule, ...]:
 
     Raises: ConfigError with every fault.
     """
-    try:
-        text = read(path).decode()
-    except UnicodeDecodeError:
-        raise ConfigError((Fault(str(path), "", "not UTF-8; save the file as UTF-8"),)) from None
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from None
-    faults = Faults(str(path), path.parent)
-    value = parse_document(text, faults)
-    found = read_section(_AnswersFile, value) if value is not None else _AnswersFile()
-    faults.raise_any()
+    wrong = "holds no answers; expected `answers:`, a list of `match` and `answer`"
+    found = read_given(path, _AnswersFile, wrong)
     if not found.answers:
-        wrong = "holds no answers; expected `answers:`, a list of `match` and `answer`"
         raise ConfigError((Fault(str(path), "", wrong),))
     return found.answers
