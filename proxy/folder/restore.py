@@ -1,17 +1,23 @@
 """Make a folder what a manifest says, writing only what differs; nothing is lost that nobody has kept, unless that is asked for.
 
-A file is written beside its place and renamed into it, so it is there whole or as before. Folders are gone through from the
+Files are written into a folder of their own first, and then renamed into their places: a file is there whole or as before, and where
+there is no room for all of them nothing is changed. Folders are gone through from the
 outside in: what is to be a folder is one, and no link, before anything is written in it.
 """
 
+import contextlib
+import errno
 import os
+import shutil
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...store import StoreError
 from ...tape.folders.changes import Change, FileEffect, find_changes
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
+from .closer import list_all, look_closer
 from .contents import hash_file
 from .layers import parents, write_file
 from .look import entry_of
@@ -20,6 +26,10 @@ _MOST_NAMED = 5
 _INDEX = b".git/index"
 """Written anew by any look at a repository; what is staged is among its objects."""
 _TEMPORARY = b".playhead-restoring-"
+
+
+class NotBegun(OSError):
+    """What is to be written cannot be: nothing was changed."""
 
 
 class Restored(NamedTuple):
@@ -54,10 +64,14 @@ def make_plan(
 ) -> Plan:
     """Find what has to be done to the folder of `present`. Blocks: hashes files that were touched.
 
+    What a listing left out is looked at where it is in the way: rules of now may ignore what they did not ignore then.
+
     holds: whether the store has a content, by its hash; what it has is not lost.
     has: whether a content can be had at all.
+    Raises: OSError.
     """
     folder = present.folder
+    present = _with_all_in_the_way(target, present)
     hashed: dict[bytes, bytes] = {}
 
     def hash_once(path: bytes) -> bytes:
@@ -82,9 +96,9 @@ def make_plan(
         for one in changes
         if (was := present.entries.get(one.path)) is not None
         and was.kind is Kind.FILE
-        and not one.path.endswith(_INDEX)
+        and not (b"/" + one.path).endswith(b"/" + _INDEX)
         and was.size
-        and not holds(was.digest or hash_once(one.path))
+        and not ((digest := was.digest or hash_once(one.path)) and holds(digest))
     ]
     missing = [
         one.path
@@ -95,6 +109,18 @@ def make_plan(
         and not _is_mode_alone(present.entries.get(one.path), one.entry, hash_once, one.path)
     ]
     return Plan(folder, target, changes, retimed, list(dict.fromkeys(losses)), missing)
+
+
+def _with_all_in_the_way(target: Manifest, present: Manifest) -> Manifest:
+    """Give what is present with what the listing left out, at paths that are to be written to, and in folders that are to be files."""
+    present = look_closer(present, target.entries)
+    entries = dict(present.entries)
+    for path, entry in target.entries.items():
+        now = present.entries.get(path)
+        if now is not None and now.is_folder and not entry.is_folder:
+            for inner, found in list_all(present.folder, path):
+                entries.setdefault(inner, found)
+    return replace(present, entries=entries)
 
 
 def _is_mode_alone(
@@ -136,13 +162,16 @@ def apply_plan(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
     """Do what a plan says. Blocks.
 
     read: gives a content by its hash; it raises StoreError, and LogCorrupt for one that does not fit its hash.
-    Raises: OSError.
+    Raises: NotBegun, where nothing was changed; OSError.
     """
     folder, target = plan.folder, plan.target
     skipped = set(plan.missing)
     opened: dict[bytes, int] = {}
     removed = written = 0
+    room = folder + b"/" + _TEMPORARY + b"%d" % os.getpid()
     try:
+        _open_one(folder, b"", opened)
+        staged = _stage(plan, room, skipped, read)
         for one in reversed(plan.changes):
             if one.change is Change.DELETED:
                 _open_up(folder, one.path, opened)
@@ -151,12 +180,13 @@ def apply_plan(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
             if one.change is Change.DELETED or one.path in skipped:
                 continue
             _open_up(folder, one.path, opened)
-            _put(folder, one.path, one.entry, read)
+            _put(folder, one.path, one.entry, room, staged)
             written += 1
         for path, entry in plan.retimed:
             times = entry.modified_ns, entry.modified_ns
             os.utime(folder + b"/" + path, ns=times, follow_symlinks=False)
     finally:
+        shutil.rmtree(room, ignore_errors=True)
         for path, mode in reversed(opened.items()):
             if os.path.isdir(folder + b"/" + path):
                 os.chmod(folder + b"/" + path, mode)
@@ -166,14 +196,51 @@ def apply_plan(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
     return Restored(written, removed, sorted(skipped))
 
 
+def _stage(
+    plan: Plan, room: bytes, skipped: set[bytes], read: Callable[[bytes], bytes]
+) -> dict[bytes, bytes]:
+    """Write the files that differ into a folder; give where, by path. Raises: NotBegun; StoreError."""
+    staged: dict[bytes, bytes] = {}
+    try:
+        os.mkdir(room, 0o700)
+        for one in plan.changes:
+            path, entry = one.path, one.entry
+            if one.change is Change.DELETED or path in skipped or entry.kind is not Kind.FILE:
+                continue
+            if _holds(plan.folder, path, entry):
+                continue
+            beside = room + b"/%d" % len(staged)
+            write_file(beside, read(entry.digest), entry)
+            staged[path] = beside
+    except OSError as error:
+        raise NotBegun(error.errno, error.strerror, error.filename) from error
+    return staged
+
+
+def _holds(folder: bytes, path: bytes, entry: Entry) -> bool:
+    """Say whether a file has the content of an entry. No link is followed, above it neither."""
+    try:
+        if any(not stat.S_ISDIR(os.lstat(folder + b"/" + one).st_mode) for one in parents(path)):
+            return False
+        now = entry_of(os.lstat(folder + b"/" + path))
+    except OSError:
+        return False
+    same = now.kind is Kind.FILE and now.size == entry.size
+    return same and hash_file(folder + b"/" + path) == entry.digest
+
+
 def _open_up(folder: bytes, path: bytes, opened: dict[bytes, int]) -> None:
     """Make the folders above a path writable, and note what they were."""
     for above in parents(path):
-        where = folder + b"/" + above
-        told = os.lstat(where)
-        if stat.S_ISDIR(told.st_mode) and told.st_mode & 0o300 != 0o300:
-            opened.setdefault(above, stat.S_IMODE(told.st_mode))
-            os.chmod(where, stat.S_IMODE(told.st_mode) | 0o700)
+        _open_one(folder, above, opened)
+
+
+def _open_one(folder: bytes, path: bytes, opened: dict[bytes, int]) -> None:
+    where = folder + b"/" + path
+    told = os.lstat(where)
+    if stat.S_ISDIR(told.st_mode) and told.st_mode & 0o300 != 0o300:
+        opened.setdefault(path, stat.S_IMODE(told.st_mode))
+        os.chmod(where, stat.S_IMODE(told.st_mode) | 0o700)
 
 
 def _remove(path: bytes) -> int:
@@ -192,38 +259,47 @@ def _remove(path: bytes) -> int:
     return 1
 
 
-def _put(folder: bytes, path: bytes, entry: Entry, read: Callable[[bytes], bytes]) -> None:
+def _put(
+    folder: bytes, path: bytes, entry: Entry, room: bytes, staged: Mapping[bytes, bytes]
+) -> None:
     """Make a path what an entry says."""
     where = folder + b"/" + path
     if entry.is_folder:
         if not os.path.isdir(where) or os.path.islink(where):
             os.mkdir(where, 0o700)
         return
-    if entry.kind is Kind.FILE:
-        try:
-            now = entry_of(os.lstat(where))
-            same = now.kind is Kind.FILE and now.size == entry.size
-        except FileNotFoundError:
-            same = False
-        if same and hash_file(where) == entry.digest:
-            os.chmod(where, entry.mode)
-            os.utime(where, ns=(entry.modified_ns, entry.modified_ns))
-            return
-    beside = os.path.dirname(where) + b"/" + _TEMPORARY + b"%d" % os.getpid()
+    if entry.kind is Kind.FILE and path not in staged:  # it has this content
+        os.chmod(where, entry.mode)
+        os.utime(where, ns=(entry.modified_ns, entry.modified_ns))
+        return
+    made = staged.get(path, room + b"/other")
     match entry.kind:
         case Kind.FILE:
-            write_file(beside, read(entry.digest), entry)
+            pass
         case Kind.LINK:
-            os.symlink(entry.target, beside)
+            os.symlink(entry.target, made)
         case Kind.PIPE:
-            os.mkfifo(beside, entry.mode)
+            os.mkfifo(made, entry.mode)
         case _:
             return
+    os.utime(made, ns=(entry.modified_ns, entry.modified_ns), follow_symlinks=False)
     try:
-        os.utime(beside, ns=(entry.modified_ns, entry.modified_ns), follow_symlinks=False)
+        os.rename(made, where)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _put_elsewhere(made, where)
+
+
+def _put_elsewhere(made: bytes, where: bytes) -> None:
+    """Put a file into a folder that another file system is mounted in: by way of a name beside its place."""
+    beside = os.path.dirname(where) + b"/" + _TEMPORARY + b"%d" % os.getpid()
+    try:
+        shutil.copy2(made, beside, follow_symlinks=False)
         os.rename(beside, where)
     except OSError:
-        os.unlink(beside)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
         raise
 
 

@@ -17,7 +17,7 @@ from ...timeline.state.calls_before import Exchanges
 from ..folder.contents import hash_file
 from ..folder.git import find_tracked_ignored
 from ..folder.look import Limits, look
-from ..folder.restore import Restored, apply_plan, make_plan, require_harmless
+from ..folder.restore import NotBegun, Plan, Restored, apply_plan, make_plan, require_harmless
 from ..folder.savepoints import END
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
@@ -215,13 +215,30 @@ def restore_folder(
         )
         read, has = _sources(store, target)
         plan = make_plan(target, present, store.folders.holds, has)
+        _require_outside(plan, place, left_out)
         if not force:
             require_harmless(plan)
         return apply_plan(plan, read)
+    except NotBegun as error:
+        raise StoreError(
+            f"{str(folder)!r} cannot be made what it was, and nothing was changed: {error.strerror}",
+            "free some space, or is it yours to write to?",
+        ) from error
     except OSError as error:
         raise StoreError(
             f"{str(folder)!r} cannot be made what it was: {error}", "is it yours to write to?"
         ) from error
+
+
+def _require_outside(plan: Plan, place: str, own: frozenset[str]) -> None:
+    """Refuse to write into Playhead's own folders, whatever is forced. Raises: StoreError."""
+    for one in plan.changes:
+        path = os.path.join(place, os.fsdecode(one.path))
+        if any(f"{path}/".startswith(f"{folder}/") for folder in own):
+            raise StoreError(
+                f"{show_path(one.path)} would be written over, and Playhead's own files are there",
+                "restore into another folder",
+            )
 
 
 def _sources(

@@ -225,6 +225,50 @@ REFUSALS = (
 )
 
 
+class Hidden(NamedTuple):
+    """Work that came after a savepoint, at a path that a listing of now leaves out: a restore is refused, and names it."""
+
+    name: str
+    program: str
+    """Python, run in a folder as that of `Write` that was listed before."""
+    work: str
+    """The path that is named."""
+
+
+HIDDEN = (
+    Hidden(
+        "a file that is ignored by now",
+        "open('.gitignore', 'w').write('edit.txt'); open('edit.txt', 'w').write('work')",
+        "edit.txt",
+    ),
+    Hidden(
+        "a file in a folder that is ignored by now",
+        "open('.gitignore', 'w').write('sub/'); open('sub/a.txt', 'w').write('work')",
+        "sub/a.txt",
+    ),
+    Hidden(
+        "a file below a folder with a name that is always ignored",
+        "os.unlink('keep.txt'); os.makedirs('keep.txt/node_modules'); open('keep.txt/node_modules/x', 'w').write('work')",
+        "keep.txt/node_modules/x",
+    ),
+    Hidden(
+        "an ignored file in the place of a folder",
+        "shutil.rmtree('sub'); open('sub', 'w').write('work'); open('.gitignore', 'w').write('sub')",
+        "sub",
+    ),
+    Hidden(
+        "a file in an ignored folder in the place of a file",
+        "os.unlink('edit.txt'); os.mkdir('edit.txt'); open('edit.txt/x', 'w').write('work'); open('.gitignore', 'w').write('edit.txt')",
+        "edit.txt/x",
+    ),
+    Hidden(
+        "an ignored file in a folder in the place of a link",
+        "os.unlink('link'); os.mkdir('link'); open('link/x.log', 'w').write('work'); open('.gitignore', 'w').write('*.log')",
+        "link/x.log",
+    ),
+)
+
+
 class Difference(NamedTuple):
     """What is no longer as it was when a recording began, and what `replay` says of it first."""
 

@@ -1,16 +1,27 @@
 """A folder is made what a manifest says: byte by byte, writing only what differs, and losing nothing unasked."""
 
+import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
+from playhead.proxy.folder import restore as module
+from playhead.proxy.folder.layers import write_file
 from playhead.proxy.folder.look import look
-from playhead.proxy.folder.restore import Restored, apply_plan, make_plan, require_harmless
+from playhead.proxy.folder.restore import (
+    NotBegun,
+    Restored,
+    apply_plan,
+    make_plan,
+    require_harmless,
+)
 from playhead.store import StoreError
-from playhead.tape.folders.manifest import Kind, Manifest
-from playhead.tests.support.folder_cases import WRITES
+from playhead.tape.folders.manifest import Entry, Kind, Manifest
+from playhead.tests.support.folder_cases import HIDDEN, WRITES, Hidden
 from playhead.tests.support.folders import PROGRAM, make_case, snapshot
 
 
@@ -42,9 +53,6 @@ class Held:
 
 
 def _run(folder: Path) -> None:
-    import subprocess
-    import sys
-
     words = [sys.executable, "-c", PROGRAM, *(one.program for one in WRITES)]
     subprocess.run(words, cwd=folder, check=True)
 
@@ -159,4 +167,76 @@ def test_a_closed_folder_is_opened_and_closed_again(tmp_path: Path) -> None:
     (work / "sub/a.txt").unlink()
     (work / "sub").chmod(0o555)
     held.restore(start, work)
+    assert snapshot(work) == before
+
+
+@pytest.mark.parametrize("case", HIDDEN, ids=lambda case: case.name)
+def test_work_that_is_left_out_of_a_listing_is_not_lost(case: Hidden, tmp_path: Path) -> None:
+    """Whatever rules of now ignore; `--force` makes the folder what it was."""
+    work = tmp_path / "work"
+    make_case(work)
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    subprocess.run(
+        [sys.executable, "-c", f"import os, shutil\n{case.program}"], cwd=work, check=True
+    )
+    after = snapshot(work)
+    with pytest.raises(StoreError, match=f"would be lost, .*{case.work}(,|$)"):
+        held.restore(start, work)
+    assert snapshot(work) == after
+    held.restore(start, work, force=True)
+    assert snapshot(work).items() >= before.items()
+
+
+def test_an_ignored_file_that_nobody_touched_stays_the_very_same(tmp_path: Path) -> None:
+    """Rules of now make no difference to it, nor to ignored files that were never listed."""
+    work = tmp_path / "work"
+    make_case(work)
+    held = Held()
+    start = held.manifest(work)
+    (work / ".gitignore").write_text("edit.txt\n*.log\n")
+    (work / "sub/x.log").write_text("never listed")
+    held.contents[blake3((work / ".gitignore").read_bytes()).digest()] = b""
+    inode = (work / "edit.txt").stat().st_ino
+    assert held.restore(start, work) == Restored(0, 1, [])
+    assert (work / "edit.txt").stat().st_ino == inode
+    assert (work / "sub/x.log").read_text() == "never listed"
+
+
+def test_work_in_a_folder_that_nobody_may_enter_is_not_lost(tmp_path: Path) -> None:
+    """What cannot be looked at is taken for work."""
+    if os.geteuid() == 0:
+        pytest.skip("root enters everything")
+    work = tmp_path / "work"
+    make_case(work)
+    held = Held()
+    start = held.manifest(work)
+    (work / "sub").chmod(0)
+    with pytest.raises(StoreError, match=r"would be lost, .*sub/a.txt, sub/b.txt"):
+        held.restore(start, work)
+    (work / "sub").chmod(0o755)
+
+
+def test_where_there_is_no_room_nothing_is_changed(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All files are written before the first one is put in its place or removed."""
+    held = Held()
+    start = held.manifest(work)
+    (work / "c0/edit.txt").unlink()
+    (work / "c2/edit.txt").unlink()
+    (work / "c1/more.txt").write_text("keep")
+    before = snapshot(work)
+    written: list[bytes] = []
+
+    def write(path: bytes, data: bytes, entry: Entry) -> None:
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(path)
+        write_file(path, data, entry)
+
+    monkeypatch.setattr(module, "write_file", write)
+    with pytest.raises(NotBegun, match="No space left"):
+        held.restore(start, work)
+    assert written
     assert snapshot(work) == before

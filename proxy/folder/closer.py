@@ -1,0 +1,74 @@
+"""Look at single paths that a listing left out: because they are ignored by now, were too many, or are in a closed folder.
+
+No link is followed.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from ...tape.folders.manifest import Entry, Kind, Manifest
+from .layers import parents
+from .look import entry_of
+
+_UNKNOWN = Entry(Kind.FILE, 0, 1)
+"""Something that nobody can look at: its content is known to nobody."""
+
+
+def look_closer(
+    listed: Manifest,
+    paths: Iterable[bytes],
+    otherwise: Mapping[bytes, Entry] | None = None,
+) -> Manifest:
+    """Give a listing with those of the paths, too, that are there although they were left out. Blocks.
+
+    otherwise: what a path is taken for that cannot be looked at; without it, for a file with a content that nobody has.
+    """
+    entries = dict(listed.entries)
+    met: dict[bytes, Entry | None] = {}
+    """What is at paths that were left out; None where nothing is."""
+    for path in sorted(set(paths) - entries.keys()):
+        for part in (*parents(path), path):
+            try:
+                entry = entries.get(part) or _meet(listed.folder, part, met)
+            except PermissionError:
+                entries[path] = (otherwise or {}).get(path, _UNKNOWN)
+                break
+            if part == path and entry is not None:
+                entries[path] = entry
+            elif entry is None or not entry.is_folder:
+                break
+    return replace(listed, entries=entries)
+
+
+def _meet(folder: bytes, path: bytes, met: dict[bytes, Entry | None]) -> Entry | None:
+    if path not in met:
+        try:
+            met[path] = _entry_at(folder + b"/" + path)
+        except (FileNotFoundError, NotADirectoryError):
+            met[path] = None
+    return met[path]
+
+
+def _entry_at(where: bytes) -> Entry:
+    told = os.lstat(where)
+    return entry_of(told, os.readlink(where) if stat.S_ISLNK(told.st_mode) else b"")
+
+
+def list_all(folder: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
+    """Yield all that is in a folder, ignored or not. Raises: OSError, also where another file system is mounted in it."""
+    device = os.lstat(folder + b"/" + path).st_dev
+    waiting = [path]
+    while waiting:
+        above = waiting.pop()
+        for name in os.listdir(folder + b"/" + above):
+            inner = above + b"/" + name
+            where = folder + b"/" + inner
+            if os.lstat(where).st_dev != device:
+                raise OSError(errno.EBUSY, "another file system is mounted there", where)
+            entry = _entry_at(where)
+            yield inner, entry
+            if entry.is_folder:
+                waiting.append(inner)
