@@ -30,10 +30,12 @@ from ...tape.folders.changes import (
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from ..errors import EngineError
 from .area import Area
+from .closer import look_closer
 from .contents import hash_file
 from .copying import copy_folder
 from .git import find_git_state, find_tracked_ignored
 from .layers import Written, find, list_written, make_base
+from .links import find_linked, find_linked_then, join_names, say_linked
 from .look import Limits, look
 from .overlay import (
     Trial,
@@ -58,6 +60,8 @@ _LISTING_S, _QUICK_S = 20.0, 0.5
 _COMPARE_S = 1.0
 """Longest time for hashing files that were touched since the recording."""
 _LEAST_FREE = 4 << 20
+_ALL = Limits(entries=4 * _MOST_COPIED, time_s=60.0)
+"""Of a look at all that a command may have written, ignored files too."""
 _FILES_A_S, _BYTES_A_S = 5000, 200 << 20
 """What copying is expected to manage."""
 
@@ -113,6 +117,8 @@ class Execution:
     room: str = ""
     before: Manifest | None = None
     """Of a copy, and in place: what was there."""
+    own: frozenset[str] = frozenset()
+    """Folders that are not the command's, as the store: nothing that is written there is an effect."""
     _base: dict[bytes, Entry] = field(default_factory=dict)
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _written: Written | None = None
@@ -125,10 +131,22 @@ class Execution:
         return f"{self.room}/copy" if self.mode == COPY else self.area.folder
 
     def find_written(self) -> Written:
-        """Give what the command has written, once it has ended. Blocks. The second time it is remembered."""
+        """Give what the command has written, once it has ended. Blocks. The second time it is remembered.
+
+        Files that are ignored are there, too; Playhead's own are not.
+        """
         if self._written is None:
-            self._written = self._find_written()
+            found = self._find_written()
+            effects = [one for one in found.effects if not self._is_own(one.path)]
+            touched = {
+                path: place for path, place in found.touched.items() if not self._is_own(path)
+            }
+            self._written = found._replace(effects=effects, touched=touched)
         return self._written
+
+    def _is_own(self, path: bytes) -> bool:
+        place = f"{os.path.join(self.area.folder, os.fsdecode(path))}/"
+        return any(place.startswith(f"{one}/") for one in self.own)
 
     def _find_written(self) -> Written:
         if self.mode == OVERLAY:
@@ -137,7 +155,15 @@ class Execution:
         if self.before is None:
             return Written([], {}, 0)
         place = os.fsencode(self.place)
-        after = look(self.place, known=self.before.entries)
+        after = look(
+            self.place,
+            left_out=self.own if self.mode == IN_PLACE else frozenset(),
+            known=self.before.entries,
+            everything=self.mode == COPY,
+            limits=_ALL,
+        )
+        # A file is not gone that the command has only had ignored, or that is in a folder that was closed.
+        after = look_closer(after, self.before.entries, self.before.entries)
 
         def differs(path: bytes, was: Entry, now: Entry) -> bool:
             digest = was.digest
@@ -153,7 +179,7 @@ class Execution:
             for path, entry in after.entries.items()
             if entry.kind is Kind.FILE and entry != self.before.entries.get(path)
         }
-        return Written(effects, touched, 0)
+        return Written(effects, touched, after.omitted + self.before.omitted)
 
     def _hash_original(self, path: bytes, was: Entry) -> bytes:
         original = os.fsencode(self.area.folder) + b"/" + path
@@ -192,21 +218,26 @@ class Execution:
                 f"{written.omitted} files that the command wrote are too many or too large to be kept",
                 "replay with --in-place to have them written to the folder itself",
             )
-        places = {}
+        effects, places, unread = [], {}, []
         for one in written.effects:
-            if one.entry.digest and one.path in written.touched:
-                places[one.entry.digest] = written.touched[one.path]
-            elif one.entry.digest:
-                places[one.entry.digest] = self._find_place(one.path)
+            if one.change is not Change.DELETED and one.entry.kind is Kind.FILE:
+                place = written.touched.get(one.path) or self._find_place(one.path)
+                one = _with_content(one, place)
+                if not one.entry.digest:
+                    unread.append(one.path)
+                places[one.entry.digest] = place
+            effects.append(one)
 
         def read(digest: bytes) -> bytes:
             return Path(os.fsdecode(places[digest])).read_bytes()
 
-        entries = {
-            one.path: one.entry for one in written.effects if one.change is not Change.DELETED
-        }
+        entries = {one.path: one.entry for one in effects if one.change is not Change.DELETED}
         target = Manifest(os.fsencode(self.area.folder), entries)
-        done = apply_plan(Plan(target.folder, target, written.effects, [], [], []), read)
+        done = apply_plan(Plan(target.folder, target, effects, [], [], unread), read)
+        names = entries
+        if self.mode == COPY:
+            names = dict(look(self.place, everything=True, limits=_ALL).entries)
+        join_names(target.folder, find_linked(names), entries)
         return done.written + done.removed
 
     def _find_place(self, path: bytes) -> bytes:
@@ -234,6 +265,16 @@ class Execution:
     def close(self) -> None:
         """Discard it."""
         self._stack.close()
+
+
+def _with_content(one: FileEffect, place: bytes) -> FileEffect:
+    """Give the hash of a file that its own mode closes to us: the layer is ours, and is thrown away."""
+    if one.entry.digest:
+        return one
+    with contextlib.suppress(OSError):
+        if not os.path.islink(place):
+            os.chmod(place, 0o600)
+    return one._replace(entry=one.entry._replace(digest=hash_file(place)))
 
 
 def compare(
@@ -378,6 +419,12 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
         if wanted.mode == AUTO and not small:
             reason = ["the recording renamed a folder, which an overlay refuses"]
         return _open_copy(store, area, wanted, seen, reason)
+    linked = _find_linked(seen, puts_back=puts_back)
+    if linked and wanted.mode == AUTO:
+        # Where there can be no copy, an overlay is better than nothing, and says what it does.
+        with contextlib.suppress(EngineError):
+            why = f"{say_linked(linked)}, which an overlay does not keep together"
+            return _open_copy(store, area, wanted, seen, [why])
     trial = wanted.trial
     place, tried = (
         trial.result()
@@ -385,7 +432,13 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
         else find_overlay(store.path, area.folder, area.folders, of_user=wanted.of_user)
     )
     if place is not None:
-        return _open_overlay(area, wanted, place, tried)
+        execution = _open_overlay(area, wanted, place, tried)
+        if linked:
+            execution.said.append(
+                f"{say_linked(linked)}: on an overlay, what is written to one name is not seen at the other;"
+                " --files copy keeps them together"
+            )
+        return execution
     why = explain(tried)
     if wanted.mode == OVERLAY:
         raise EngineError(
@@ -393,6 +446,13 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
             "--files copy runs the command on a copy, --in-place on the folder itself",
         )
     return _open_copy(store, area, wanted, seen, [f"no overlay here ({why})"])
+
+
+def _find_linked(seen: Seen, *, puts_back: bool) -> list[list[bytes]]:
+    """Group the names of one file in the folder as the command is to see it."""
+    if puts_back and seen.then is not None:
+        return find_linked_then(seen.then, seen.now)
+    return find_linked(seen.now.entries)
 
 
 def _find_why_not(wanted: Wanted) -> str:
@@ -483,6 +543,7 @@ def _finish(
 ) -> None:
     """Make the mounts."""
     area = execution.area
+    execution.own = wanted.left_out
     if execution.mode == IN_PLACE:
         execution.before = seen.now
         return
@@ -510,7 +571,9 @@ def _finish(
             missing = [one.path for one in changes if one.entry.unsaved]
             plan = Plan(os.fsencode(copy), seen.then, list(changes), [], [], missing)
             apply_plan(plan, store.folders.read)
-        execution.before = look(copy, limits=Limits(entries=_MOST_COPIED, time_s=30.0))
+        if execution.restored and seen.then is not None:
+            join_names(os.fsencode(copy), find_linked_then(seen.then, seen.now))
+        execution.before = look(copy, everything=True, limits=_ALL)
         execution.mounts = [bind_row(area.folder, copy, kept=wanted.kept)]
     for number, folder in enumerate(area.also, 1):
         execution.mounts += _cover_also(folder, room, number, wanted, execution.mode)

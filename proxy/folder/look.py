@@ -86,6 +86,7 @@ def look(
     fresh: dict[bytes, Entry] | None = None,
     objects: dict[bytes, dict[bytes, Entry]] | None = None,
     listings: dict[bytes, Listing] | None = None,
+    everything: bool = False,
     limits: Limits = _LIMITS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Manifest:
@@ -99,15 +100,18 @@ def look(
     objects: what `known` has of objects of git by their folder, and then what this look has; for whoever looks again and again
         with the same `left_out` and `tracked`.
     listings: the same for what is in other folders.
+    everything: list what is ignored, too.
     Raises: OSError, where there is no such folder.
     """
     own = {os.fsencode(one) for one in left_out}
     if objects is None:
         objects = {}
-    if known and not objects:
+    if known and not objects and not everything:
         objects.update(_group_objects(known))
     fresh = {} if fresh is None else fresh
     found = _Look(os.fsencode(folder), own, tracked, known or {}, fresh, objects, listings)
+    if everything:
+        found.folders = [(b"", None)]
     until = clock() + limits.time_s
     while found.folders:
         if len(found.entries) > limits.entries or clock() > until:

@@ -26,6 +26,7 @@ from ...tape.folders.changes import (
 )
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from .area import Area
+from .closer import look_closer
 from .contents import SaveLimits, Saver, hash_all, hash_file
 from .git import find_git_state, find_tracked_ignored
 from .look import Limits, Listing, look
@@ -172,7 +173,10 @@ class FolderRecording:
             self._thread.join()
             self.manifest = replace(self.manifest, entries=self._hashed)
         self.adopt(run)
-        after = self.look_again(self.manifest)
+        # A file is not gone that the command has only had ignored.
+        after = look_closer(
+            self.look_again(self.manifest), self.manifest.entries, self.manifest.entries
+        )
         renamed = find_renamed_folders(self.manifest, after)
         self.manifest = before = replace(self.manifest, renamed=renamed)
         # Once more: with hashes that were not there when the run began, and what was renamed.

@@ -18,9 +18,11 @@ from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..folder.area import Area, find_area
 from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Wanted, prepare
+from ..folder.git import find_tracked_ignored
 from ..folder.look import IgnoreFilter
 from ..folder.overlay import Trial, command_words, find_overlay
 from ..folder.recording import MOST_ROWS, FolderRecording, effect_rows
+from ..folder.restore import NotBegun
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
 from ..standard_streams import print_status
@@ -207,15 +209,21 @@ class WorkFolder:
             return redact(os.fsencode(text)).decode("utf-8", "backslashreplace")
 
         written = execution.find_written()
-        rules = IgnoreFilter(execution.area.folder)
+        folder = execution.area.folder
+        rules = IgnoreFilter(folder, find_tracked_ignored(folder))
         effects = [
             one
             for one in written.effects
             if not rules.leaves_out(one.path, folder=one.entry.is_folder)
         ]
-        full = execution.find_full()
-        kept = execution.keep() if self._config.files.keep_writes else 0
-        for text in filter(None, [full]):
+        said = [text for text in [execution.find_full()] if text]
+        kept = 0
+        if self._config.files.keep_writes:
+            try:
+                kept = execution.keep()
+            except OSError as error:
+                said.append(_say_not_kept(folder, error))
+        for text in said:
             print_status(f"playhead: {text}")
         return {
             "folder": {
@@ -224,7 +232,7 @@ class WorkFolder:
                 "mode": execution.mode,
                 "differs": [plain(text) for text in execution.differs],
                 "restored": execution.restored,
-                "said": [plain(text) for text in (*execution.said, full) if text],
+                "said": [plain(text) for text in (*execution.said, *said)],
                 "kept": kept,
                 "ignored": len(written.effects) - len(effects),
             },
@@ -236,6 +244,12 @@ class WorkFolder:
         """Discard what a replay worked on."""
         if self._execution is not None:
             self._execution.close()
+
+
+def _say_not_kept(folder: str, error: OSError) -> str:
+    if isinstance(error, NotBegun):
+        return f"what the command wrote was not kept ({error.strerror}): {folder} is as it was"
+    return f"what the command wrote was kept in part ({error}): compare {folder} with `file_effects` of the receipt"
 
 
 def _find_area() -> Area | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -179,6 +180,25 @@ def test_a_step_can_be_had_back(project: Project, tmp_path: Path) -> None:
     assert again.returncode == 2
     assert "would be lost, for no savepoint has them: sum.py" in again.stderr
     assert "--force" in again.stderr
+    # Rules of now do not make it less of a loss.
+    (other / "sum.py").write_bytes((project.folder / "sum.py").read_bytes())
+    (other / "notes/done.txt").write_text("another hour's work")
+    (other / ".gitignore").write_text(".env\n*.log\nnotes/\n")
+    once_more = playhead("files", "r", *flags)
+    assert once_more.returncode == 2
+    assert "notes/done.txt" in once_more.stderr
+    assert (other / "notes/done.txt").read_text() == "another hour's work"
+
+
+def test_a_restore_does_not_write_into_a_store(project: Project, tmp_path: Path) -> None:
+    """Nor does `--force`."""
+    store = tmp_path / "data"
+    shutil.copytree(project.store, store)
+    done = playhead("files", "r", "--store", store, "--restore", tmp_path, "--force")
+    assert done.returncode == 2
+    assert "Playhead's own files are there" in done.stderr
+    assert not (store / "0.txt").exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["data"]
 
 
 @pytest.mark.parametrize(
@@ -252,3 +272,50 @@ def test_no_room_for_what_is_written_is_told_to_the_command(
     assert "ENOSPC" in said
     after = {path: one for path, one in snapshot(work / "..").items() if ".playhead" not in path}
     assert after.items() - before.items() == {("receipt", after["receipt"])}
+
+
+KEEPING = """
+import os, sys, urllib.request
+urllib.request.urlopen(sys.argv[1], b"{}").read()
+os.unlink("gone.txt")
+if sys.argv[2:]:
+    with open("big.bin", "wb") as file:
+        file.write(bytes(8 << 20))
+"""
+
+
+def test_writes_that_there_is_no_room_to_keep_leave_the_folder_as_it_is(
+    project: Project, tmp_path: Path
+) -> None:
+    """None of them is kept, and that is said."""
+    need("root", "private mounts")
+    work = tmp_path / "work"
+    work.mkdir()
+    agent = [sys.executable, "-B", "agent.py", project.url]
+    store = ["--store", str(tmp_path / "store"), "-q"]
+    flags = ["--sandbox", "none", "--files", "overlay", "--keep-writes"]
+    receipt = ["--receipt", str(tmp_path / "receipt")]
+    record = shlex.join([*COMMAND, "record", *store, "--run", "r", "--", *agent])
+    replay = shlex.join([*COMMAND, "replay", "r", *store, *flags, *receipt, "--", *agent, "more"])
+    script = f"""
+mount -t tmpfs -o size=4m none {work} || exit 77
+cd {work}
+printf %s {shlex.quote(KEEPING)} > agent.py
+touch gone.txt
+{record} || exit 78
+touch gone.txt
+{replay}
+ls -A
+"""
+    played = prepared.run(
+        ["unshare", "--mount", "sh", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert played.stdout.decode().split() == ["agent.py", "gone.txt"], played.stderr
+    folder = json.loads((tmp_path / "receipt").read_text())["folder"]
+    assert folder["kept"] == 0
+    assert "was not kept (No space left on device)" in folder["said"][-1]
+    assert "is as it was" in played.stderr.decode()

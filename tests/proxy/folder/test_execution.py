@@ -1,6 +1,7 @@
 """One call gives a fresh folder: by an overlay, a copy or in place, as it is or as it was, and says what it did."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -115,6 +116,135 @@ def test_what_is_written_can_be_kept(recorded: Recorded, tmp_path: Path, mode: s
         run(execution, program)
         assert execution.keep() == len(execution.find_written().effects)
     assert snapshot(recorded.work) == snapshot(other)
+
+
+IGNORED_WRITES = (
+    "open('old.log', 'w').write('else'); open('new.log', 'w').write('x'); os.unlink('gone.log'); shutil.rmtree('cache.log');"
+    " os.makedirs('node_modules/a'); open('node_modules/a/x', 'w').write('x'); open('edit.txt', 'w').write('else');"
+    " open('.gitignore', 'a').write('keep.txt\\nsub\\n'); open('closed', 'w').close(); os.chmod('closed', 0)"
+)
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_all_writes_are_kept_and_nothing_else_is_changed(
+    recorded: Recorded, tmp_path: Path, mode: str
+) -> None:
+    """Ignored files, too. What the command has only had ignored stays, and what others write meanwhile to other files."""
+    require_overlay(recorded.work, tmp_path)
+    for name in ("old.log", "gone.log", "cache.log/x", "mine.log"):
+        (recorded.work / name).parent.mkdir(exist_ok=True)
+        (recorded.work / name).write_text(name)
+    other = tmp_path / "other"
+    shutil.copytree(recorded.work, other, symlinks=True)
+    words = [sys.executable, "-c", f"import os, shutil\n{IGNORED_WRITES}"]
+    subprocess.run(words, cwd=other, check=True)
+    inode = (recorded.work / "keep.txt").stat().st_ino
+    with closing(recorded.prepare(mode, stays=True)) as execution:
+        run(execution, IGNORED_WRITES)
+        for place in (recorded.work, other):
+            (place / "mine.log").write_text("meanwhile")
+            (place / "sub/mine").write_text("meanwhile")
+        execution.keep()
+    assert (recorded.work / "keep.txt").stat().st_ino == inode
+    for place in (recorded.work, other):
+        assert (place / "closed").stat().st_mode & 0o777 == 0
+        (place / "closed").chmod(0o700)
+    assert snapshot(recorded.work) == snapshot(other)
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_what_is_written_to_playheads_own_folders_is_not_kept(
+    recorded: Recorded, tmp_path: Path, mode: str
+) -> None:
+    """A store in the folder is in use meanwhile."""
+    require_overlay(recorded.work, tmp_path)
+    own = recorded.work / "own"
+    own.mkdir()
+    (own / "data").write_text("in use")
+    left_out = frozenset([str(own)])
+    with closing(recorded.prepare(mode, stays=True, left_out=left_out)) as execution:
+        run(execution, "open('own/data', 'w').write('else'); open('own/new', 'w').close()")
+        assert told(execution) == []
+        execution.keep()
+    assert [(one.name, one.read_text()) for one in own.iterdir()] == [("data", "in use")]
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy", "in-place"])
+def test_a_file_that_is_ignored_from_now_on_is_not_gone(
+    recorded: Recorded, tmp_path: Path, mode: str
+) -> None:
+    """Nothing happened to it."""
+    require_overlay(recorded.work, tmp_path)
+    with closing(recorded.prepare(mode)) as execution:
+        run(execution, "open('.gitignore', 'a').write('keep.txt\\n')")
+        assert told(execution) == ["changed .gitignore"]
+
+
+def make_names(folder: Path) -> None:
+    """Give a file two more names."""
+    (folder / "h1").write_text("h")
+    for name in ("h2", "sub/h3"):
+        os.link(folder / "h1", folder / name)
+
+
+APPEND = "open('h1', 'a').write(' more'); print(open('h2').read(), open('sub/h3').read())"
+
+
+@pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
+def test_by_itself_a_folder_with_several_names_of_a_file_is_copied(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overlay would part them; who asks for one is told, and so is who cannot have a copy."""
+    require_overlay(recorded.work, tmp_path)
+    monkeypatch.setattr(module, "SMALL_ENTRIES", 3)
+    make_names(recorded.work)
+    with closing(recorded.prepare(stays=True)) as execution:
+        assert execution.mode == "copy"
+        assert any("are one file, which an overlay" in one for one in execution.said)
+        assert run(execution, f"{APPEND}; os.link('keep.txt', 'kept')") == "h more h more\n"
+        execution.keep()
+    for one, other in (("h1", "h2"), ("h1", "sub/h3"), ("keep.txt", "kept")):
+        assert (recorded.work / one).samefile(recorded.work / other)
+    assert (recorded.work / "sub/h3").read_text() == "h more"
+    with closing(recorded.prepare("overlay", stays=True)) as execution:
+        assert any("--files copy keeps them together" in one for one in execution.said)
+        run(execution, "open('new', 'w').write('x'); os.link('new', 'newer')")
+        execution.keep()
+    assert (recorded.work / "new").samefile(recorded.work / "newer")
+    monkeypatch.setattr(module, "_MOST_COPIED", 3)
+    with closing(recorded.prepare()) as execution:
+        assert execution.mode == "overlay"
+        assert any("--files copy keeps them together" in one for one in execution.said)
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_names_of_one_file_are_that_in_a_folder_as_it_was(
+    tmp_path: Path, *, known: bool
+) -> None:
+    """Also if they are parted by now. Of files that were young then, numbers are not known: then if they are one file now."""
+    work = tmp_path / "work"
+    make_case(work)
+    make_names(work)
+    with Store.open(tmp_path / "store") as store:
+        recording = make_recording(store, override(Config(), {"save_files": "true"}), work)
+        info = await store.runs.create("r", mode="record", at_ns=1)
+        recording.finish(info.number)
+        await store.runs.seal(info, reason="it ended", at_ns=2)
+        start = store.folders.find(info)
+        assert start is not None
+        inode = (work / "h1").stat().st_ino if known else 0
+        names = {
+            path: start.entries[path]._replace(inode=inode) for path in (b"h1", b"h2", b"sub/h3")
+        }
+        store.folders.save(info.number, replace(start, entries={**start.entries, **names}))
+        if known:
+            (work / "h1").unlink()
+        (work / "h1").write_text("later")
+        again = Recorded(store, store.runs.reload(info), work)
+        with closing(again.prepare("copy")) as execution:
+            assert execution.restored
+            assert run(execution, APPEND) == "h more h more\n"
+        assert (work / "h2").read_text() == ("h" if known else "later")
 
 
 @pytest.mark.parametrize("mode", ["overlay", "copy"])
