@@ -397,6 +397,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         wanted.told(receipt)
         if is_guess:
             print_status(await asyncio.to_thread(saved_line, runtime.store, reloaded))
+    if work.problem is not None:
+        raise work.problem
     if not written or receipt.changed:
         return ExitCode.UNTESTABLE
     if config.mode is Mode.RECORD:

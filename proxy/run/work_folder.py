@@ -55,6 +55,8 @@ class WorkFolder:
         self._own = tuple(path.absolute() for path in own)
         self._left_out = frozenset(os.path.realpath(path) for path in self._own)
         self._execution: Execution | None = None
+        self.problem: EngineError | None = None
+        """Why what the command wrote was not kept, though that was asked for: for whoever has shown the receipt."""
         self._recording: FolderRecording | None = None
         self._savepoints: Savepoints | None = None
         self._of_user = config.sandbox.replay != "none" or os.geteuid() != 0
@@ -217,14 +219,18 @@ class WorkFolder:
             if not rules.leaves_out(one.path, folder=one.entry.is_folder)
         ]
         said = [text for text in [execution.find_full()] if text]
+        for text in said:
+            print_status(f"playhead: {text}")
         kept = 0
         if self._config.files.keep_writes:
             try:
                 kept = execution.keep()
+            except EngineError as error:
+                self.problem = error
             except OSError as error:
-                said.append(_say_not_kept(folder, error))
-        for text in said:
-            print_status(f"playhead: {text}")
+                self.problem = _explain_not_kept(folder, error)
+        if self.problem is not None:
+            said.append(str(self.problem))
         return {
             "folder": {
                 "path": plain(execution.area.folder),
@@ -246,10 +252,16 @@ class WorkFolder:
             self._execution.close()
 
 
-def _say_not_kept(folder: str, error: OSError) -> str:
+def _explain_not_kept(folder: str, error: OSError) -> EngineError:
     if isinstance(error, NotBegun):
-        return f"what the command wrote was not kept ({error.strerror}): {folder} is as it was"
-    return f"what the command wrote was kept in part ({error}): compare {folder} with `file_effects` of the receipt"
+        return EngineError(
+            f"what the command wrote was not kept ({error.strerror}): {folder} is as it was",
+            "free some space there, and replay once more",
+        )
+    return EngineError(
+        f"what the command wrote was kept in part: {error}",
+        f"compare {folder} with the files that the receipt lists",
+    )
 
 
 def _find_area() -> Area | None:

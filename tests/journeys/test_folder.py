@@ -305,6 +305,7 @@ touch gone.txt
 {record} || exit 78
 touch gone.txt
 {replay}
+echo $?
 ls -A
 """
     played = prepared.run(
@@ -314,7 +315,7 @@ ls -A
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert played.stdout.decode().split() == ["agent.py", "gone.txt"], played.stderr
+    assert played.stdout.decode().split() == ["125", "agent.py", "gone.txt"], played.stderr
     folder = json.loads((tmp_path / "receipt").read_text())["folder"]
     assert folder["kept"] == 0
     assert "was not kept (No space left on device)" in folder["said"][-1]
