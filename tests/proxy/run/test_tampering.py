@@ -179,7 +179,9 @@ def test_what_the_next_start_would_load_is_said(
     assert done.returncode == 125
     assert f"{place}/sitecustomize.py: the next start of Playhead would load it" in done.stderr
     assert (place / "tools.py").exists()
-    assert "tools.py" not in done.stderr
+    assert f"{place}/tools.py" not in done.stderr
+    files = [line for line in done.stderr.splitlines() if line.startswith("  created")]
+    assert files == ["  created sitecustomize.py (0 bytes)", "  created tools.py (0 bytes)"]
 
 
 _APPEND = """
