@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ from ...tape.exchange import Exchange, FaultKind, Phase, RequestClass, Seq, Verd
 from ...tape.records.events import EventKind
 from ..reading.call_cost import count_tokens, find_price
 from ..state.calls_before import Exchanges, read_answer
-from ..steps.step import StepKind
+from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 
 _SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
@@ -98,8 +98,20 @@ def read_ledger(
     lanes: whether to find the lane of each call; takes five times as long.
     Raises: LogCorrupt.
     """
+    if not lanes:
+        yield from (entry for entry, _ in _read_entries(exchanges, progress, None))
+        return
+    # A later call may show that an earlier one is of another lane.
+    for entry, step in list(_read_entries(exchanges, progress, Tracer())):
+        is_call = step is not None and entry.lane and step.lane != entry.lane
+        yield replace(entry, lane=step.lane) if is_call and step is not None else entry
+
+
+def _read_entries(
+    exchanges: Exchanges, progress: Callable[[int, int], None], tracer: Tracer | None
+) -> Iterator[tuple[Entry, Step | None]]:
+    """Give an entry for each request, with the step of a call that a lane was found for."""
     short = _short_circuits(exchanges)
-    tracer = Tracer() if lanes else None
     waiting: dict[tuple[int, int], tuple[Exchange, Fate]] = {}
     seqs = exchanges.seqs
     for done, seq in enumerate(seqs, 1):
@@ -110,11 +122,11 @@ def read_ledger(
         fate = Fate.REFUSED if seq in short else _fate(exchange)
         asked = exchanges.asked(exchange)
         if exchange.websocket is not None or not asked:
-            yield Entry(exchange.seq, 0, exchange.started_ns, fate)
+            yield Entry(exchange.seq, 0, exchange.started_ns, fate), None
         waiting |= {(seq, part): (made, fate) for part, made in asked}
         if tracer is None:
             for part, made in asked:
-                yield read_entry(made, part, fate)
+                yield read_entry(made, part, fate), None
             waiting.clear()
             continue
         messages = exchanges.messages(exchange) if exchange.websocket is not None else ()
@@ -122,17 +134,17 @@ def read_ledger(
         for step in steps:
             found = waiting.pop((step.seq, step.part), None) if step.kind in _CALLS else None
             if found is not None:
-                yield read_entry(found[0], step.part, found[1], step.lane)
+                yield read_entry(found[0], step.part, found[1], step.lane), step
         for (number, part), (made, how) in list(waiting.items()):
             if number == seq and not part:
                 del waiting[number, part]
-                yield read_entry(made, part, how)
+                yield read_entry(made, part, how), None
     for step in tracer.end() if tracer is not None else ():
         found = waiting.pop((step.seq, step.part), None)
         if found is not None:
-            yield read_entry(found[0], step.part, found[1], step.lane)
+            yield read_entry(found[0], step.part, found[1], step.lane), step
     for (_, part), (made, how) in waiting.items():
-        yield read_entry(made, part, how)
+        yield read_entry(made, part, how), None
 
 
 def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entry:

@@ -15,9 +15,9 @@ from ...tape.exchange import Exchange, Message, RequestClass
 from ...tape.records.codec import BadRecord, decode_exchange
 from ...tape.records.events import Event, EventKind
 from ..lookup.nearest_seq import no_exchange, no_part
-from ..steps.call import ModelCall, read_call, same_agent
+from ..steps.call import ModelCall, read_call, same_agent, same_prompt
 from ..steps.context import read_context
-from ..steps.lanes import goes_on
+from ..steps.lanes import CARRIED, IDLE, goes_on
 from ..steps.read_run import find_served
 from ..steps.split_list import find_marks
 from ..steps.step import Edge, Evidence
@@ -211,17 +211,16 @@ def _choose(call: ModelCall, before: Iterator[ModelCall]) -> tuple[ModelCall, Ed
         told = goes_on(found, call)
         if told is None:
             idle = found.seq not in call.overlaps and found.process == call.process
-            if alike is None and idle and same_agent(found, call):
+            if alike is None and idle and same_prompt(found, call):
                 alike = found
             continue
         weight, same, edge, _ = told
-        if (weight == 3 and same) or (weight == 2 and found.failed):
+        if (weight == CARRIED and same) or (weight == 2 and found.failed):
             return found, edge
         if best is None or (weight, same) > best[0]:
             best = (weight, same), found, edge
     if best is not None:
         return best[1], best[2]
     if alike is not None:
-        rule = "same system prompt and tools, one after the other"
-        return alike, Edge(alike.seq, call.seq, Evidence.INFERRED, rule)
+        return alike, Edge(alike.seq, call.seq, Evidence.INFERRED, IDLE)
     return None

@@ -62,6 +62,8 @@ class Watch:
         wanted: says whether the call of a seq is to be looked at.
         """
         self.found: list[Looked] = []
+        self._placed: list[Placed] = []
+        """Of each that was found; what comes later may change it."""
         self._wanted = wanted
         self._calls: dict[str, tuple[Seq, str]] = {}
         self._said: dict[str, Seq] = {}
@@ -78,7 +80,21 @@ class Watch:
             looked = Looked(call.seq, call.part, number, before.seq if before is not None else 0)
             self._look(call, before, looked)
             self.found.append(looked)
+            self._placed.append(placed)
         self._note(call)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether later calls may show that one that was looked at is of another lane."""
+        return any(one.is_fork for one in self._placed)
+
+    def end(self) -> None:
+        """Take back what was said of a call that turned out to begin a lane of its own: it had nothing to drop."""
+        for looked, placed in zip(self.found, self._placed, strict=True):
+            looked.lane = placed.state.lane.number
+            if placed.is_new:
+                looked.before = 0
+                looked.lost, looked.tools, looked.system = [], [], []
 
     def _note(self, call: ModelCall) -> None:
         message = call.answer.message if call.answer is not None else None
@@ -235,13 +251,14 @@ def look_at(
     watch = Watch(lambda one: seq is None or one == seq)
     tracer = Tracer(observe=watch.observe)
     for at, number in enumerate(seqs, 1):
-        if seq is not None and number > seq:
+        if seq is not None and number > seq and watch.found and not watch.is_open:
             break
         exchange = exchanges.find(number)
         if exchange is not None:
             tracer.add(exchange, exchanges.messages(exchange) if exchange.websocket else ())
         progress(at, len(seqs))
     tracer.end()
+    watch.end()
     if seq is not None and not watch.found:
         state = find_state(exchanges, seq, part)  # says what there is where the seq is outside
         hint = f"the last model call before it is {state.call.seq}"

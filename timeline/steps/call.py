@@ -24,6 +24,16 @@ _CALENDAR = frozenset(
     for word in (*words, "am", "pm")
 )
 """A prompt may say what day it is."""
+_MONTHS = "|".join(word for word in (*month_name, *month_abbr) if word)
+_DAYS = "|".join(word for word in (*day_name, *day_abbr) if word)
+_TIME = re.compile(
+    rf"(?i)(?:\b(?:{_DAYS})\b,?\s*)?\b(?:[0-9]{{1,2}}(?:st|nd|rd|th)?\s+)?(?:{_MONTHS})\b\.?(?:\s+[0-9]{{1,2}}(?:st|nd|rd|th)?\b)?"
+    rf"(?:,?\s+[0-9]{{4}}\b)?|\b(?:{_DAYS})\b"
+    r"|\b[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?![0-9])|\b[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{2,4}\b"
+    r"|T?(?<![0-9])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:\s*[ap]m\b)?(?:Z|\s*UTC|[+-][0-9]{2}:?[0-9]{2})?"
+    r"|\b[0-9]{10}(?:[0-9]{3}|\.[0-9]+)?\b"
+)
+"""A date or a time of day, as a prompt states it."""
 _SHORT = 64
 """Distinct words up to which a prompt is taken to say nothing but who the agent is."""
 _TITLED = 4000
@@ -184,6 +194,24 @@ def same_agent(one: ModelCall, other: ModelCall, *, continued: bool = False) -> 
     if one.tools or other.tools:
         return alike >= 0.8 and bool(first)
     return alike >= 0.8
+
+
+def same_prompt(one: ModelCall, other: ModelCall) -> bool:
+    """Say whether two calls have the same system prompt, but for the date and the time; without prompts their tools tell.
+
+    A number or a short word more is another agent: workers are often told apart by nothing else.
+    """
+    first, second = one.context.system, other.context.system
+    if not first or not second:
+        return not first and not second and same_agent(one, other)
+    return first == second or _timeless(first) == _timeless(second)
+
+
+@lru_cache(64)
+def _timeless(text: str) -> str:
+    """Leave out dates, times, and lines that a client adds as fields."""
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("x-"))
+    return _TIME.sub("", "\n".join(lines))
 
 
 @lru_cache(64)

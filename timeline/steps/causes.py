@@ -23,17 +23,23 @@ _MAX_BODY = 64 * 1024
 
 
 def find_cause(
-    exchange: Exchange, pending: list[PendingCall], agents: frozenset[int], hosts: frozenset[str]
+    exchange: Exchange,
+    pending: list[PendingCall],
+    agents: frozenset[int],
+    hosts: frozenset[str],
+    left: frozenset[int] = frozenset(),
 ) -> tuple[PendingCall, Evidence, str] | None:
     """Find the tool call that made an exchange, with the evidence and what it rests on.
 
     pending: the tool calls under way, the newest last.
     agents: processes that ask models.
     hosts: what the agent asks by itself, models among it.
+    left: answers that their lanes seem to have gone on without: their tool calls count by what is in the request alone, and after the others.
     """
     if not pending or exchange.request_class is RequestClass.TELEMETRY:
         return None
-    newest = pending[::-1]
+    current = [one for one in pending if one.seq not in left]
+    newest = [*reversed(current), *(one for one in reversed(pending) if one.seq in left)]
     for one in newest:
         if _is_tool_call_of(exchange, one):
             return one, Evidence.INFERRED, "same tool and arguments"
@@ -45,14 +51,16 @@ def find_cause(
         if any(_begins(url, found) for found in _URL.findall(one.text)):
             return one, Evidence.INFERRED, "its URL begins with one in the arguments"
     process = exchange.lane.number if exchange.lane is not None else 0
-    fitting = [(value, one) for one in newest if (value := _shared_value(exchange, one))]
-    if len({id(one) for _, one in fitting}) == 1:
-        return fitting[0][1], Evidence.INFERRED, f"{fitting[0][0][:40]!r} is in its arguments"
-    of_process = [one for one in newest if process and process in one.processes]
+    for some in (current, [one for one in newest if one.seq in left]):
+        fitting = [(value, one) for one in some if (value := _shared_value(exchange, one))]
+        if len(fitting) == 1:
+            value, one = fitting[0]
+            return one, Evidence.INFERRED, f"{value[:40]!r} is in its arguments"
+    of_process = [one for one in current if process and process in one.processes]
     if len(of_process) == 1 and process not in agents:
         return of_process[0], Evidence.INFERRED, "same process as another of its requests"
-    if len(pending) == 1 and (process not in agents or exchange.request.authority not in hosts):
-        return pending[0], Evidence.INFERRED, "the one tool call under way"
+    if len(current) == 1 and (process not in agents or exchange.request.authority not in hosts):
+        return current[0], Evidence.INFERRED, "the one tool call under way"
     return None
 
 

@@ -1,7 +1,9 @@
 """Find the agent that a model call is of: the lane.
 
 A call goes on with the lane whose answer reappears in it, or whose messages it repeats. What begins anew belongs to the agent with
-the same prompt and tools where that one was idle, and to a new one otherwise. Each decision is an edge with its evidence:
+the same prompt and tools where that one was idle, and to a new one otherwise. Such a call begins a branch of its lane: if both it and
+the call that it did not go on from are gone on with later, they were two agents, and the branch becomes a lane of its own. Each
+decision is an edge with its evidence:
 
 1. `recorded`: bytes of an answer, of an id or of the messages are in the request.
 2. `inferred`: nothing but a rule ties the two; the edge names it.
@@ -12,14 +14,34 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from ...tape.exchange import Seq
-from .call import ModelCall, answer_in, argument_texts, find_results, same_agent, user_texts
+from .call import (
+    ModelCall,
+    answer_in,
+    argument_texts,
+    find_results,
+    same_agent,
+    same_prompt,
+    user_texts,
+)
 from .context import Context
 from .step import Edge, Evidence, Lane
 
+CARRIED = 3
+"""Weight of an answer that is in a request."""
+ONCE_MORE = "the same messages once more"
+UNANSWERED = "its messages are in the request, its answer is not"
+SOME = "some of its messages are in the request, its answer is not"
+IDLE = "same system prompt and tools, one after the other"
+_FORKS = (ONCE_MORE, UNANSWERED, SOME, IDLE)
+"""Rules by which a call is of a lane although it has not the lane's last answer."""
 MIN_TEXT = 12
 """Characters from which on a text that is in another is no coincidence."""
 WARM = 64
 """Lanes that are looked at; of older ones nothing but their counts is kept."""
+_LEFT = 4
+"""Branches of a lane that are remembered, for as long as they may be gone on with."""
+_LATE = 64
+"""Calls of a lane after which a branch that was left is not gone on with any more."""
 _IDS = 4096
 _READ = 64 * 1024
 """Characters of an answer in which what it quotes is looked for."""
@@ -43,20 +65,56 @@ class PendingCall:
 
 
 @dataclass(slots=True)
+class Branch:
+    """Calls of a lane each of which has the answer of the one before."""
+
+    last: ModelCall
+    placed: "Placed | None" = None
+    """Why its first call is in this lane."""
+    calls: list[tuple[Seq, int]] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    """Of its answers."""
+    begun: int = 0
+    """Its number in the lane: a later one may be of another agent."""
+    left: int = 0
+    """How many calls the lane had when another branch began."""
+
+
+@dataclass(slots=True)
 class LaneState:
     """A lane, and its last model call."""
 
     lane: Lane
     last: ModelCall
+    branch: Branch
+    """The one that `last` is of."""
+    left: list[Branch] = field(default_factory=list)
+    """Branches whose last answer no later call has had."""
+    placed: int = 0
+    """How many calls it has had."""
     calls: "OrderedDict[str, str]" = field(default_factory=OrderedDict)
     """Names of the tools that its answers called, by the ids of the calls."""
     signatures: list[str] = field(default_factory=list)
     """Its last tool calls, for loops."""
 
+    def heads(self) -> list[Branch]:
+        """Give the branches that a call may go on with, the current one first."""
+        return [self.branch, *reversed(self.left)]
+
+
+@dataclass(slots=True)
+class Split:
+    """A branch that turned out to be of another agent."""
+
+    old: Lane
+    new: LaneState
+    calls: frozenset[tuple[Seq, int]]
+    placed: "Placed"
+
 
 @dataclass(slots=True)
 class Placed:
-    """Where a call belongs, and why."""
+    """Where a call belongs, and why. What comes later may show that it begins a lane of its own: then this is changed."""
 
     state: LaneState
     edges: list[Edge]
@@ -64,6 +122,12 @@ class Placed:
     is_new: bool = False
     before: ModelCall | None = None
     """The call before it in its lane."""
+    branch: Branch | None = None
+    """The branch whose last answer the call has; None where it has none."""
+    is_fork: bool = False
+    """Whether it begins a branch, so that its lane may be found to be another."""
+    split: Split | None = None
+    """What the call shows of earlier ones."""
 
 
 class Lanes:
@@ -75,91 +139,179 @@ class Lanes:
         """The most recent last."""
         self._ids: OrderedDict[str, LaneState] = OrderedDict()
         """Lanes by the ids of their answers."""
+        self._asked: dict[int, Seq] = {}
+        """By the number of a lane, the call that asked for it."""
 
     def candidates(self) -> list[Context]:
         """Give the contexts that a request may repeat, the most recent first."""
-        return [state.last.context for state in reversed(self._warm)]
+        states = list(reversed(self._warm))
+        first = [state.last.context for state in states]
+        return first + [one.last.context for state in states for one in reversed(state.left)]
 
     @property
     def warm(self) -> list[LaneState]:
         """The lanes that are looked at, the most recent last."""
         return self._warm
 
+    @property
+    def open_since(self) -> Seq | None:
+        """The first call that may yet be found to be of another lane; None where there is none."""
+        forks = (one for state in self._warm if state.left for one in state.heads())
+        return min((one.calls[0][0] for one in forks if one.placed is not None), default=None)
+
     def place(self, call: ModelCall, pending: list[PendingCall]) -> Placed:
         """Find the lane of a call, or begin one; it is the lane's last call from then on."""
         placed = self._find(call, pending)
         if placed is None:
-            placed = self._begin(call, pending)
+            placed = self._begin(call)
         state = placed.state
         if not placed.is_new:
-            placed.before = state.last
+            state = self._advance(call, placed)
             placed.edges += self._from_others(call, state)
-        state.last = call
+        state.last = state.branch.last = call
         state.lane.last = call.seq
+        state.placed += 1
+        state.branch.calls.append((call.seq, call.part))
         if state in self._warm:
             self._warm.remove(state)
         self._warm.append(state)
         del self._warm[:-WARM]
         if call.answer is not None and call.answer.id:
+            state.branch.ids.append(call.answer.id)
             self._ids[call.answer.id] = state
             if len(self._ids) > _IDS:
                 self._ids.popitem(last=False)
         return placed
 
+    def _advance(self, call: ModelCall, placed: Placed) -> LaneState:
+        """Go on with the branch that a call belongs to, or begin one; give the lane, which is another where that shows two agents."""
+        state = placed.state
+        state.left = [one for one in state.left if state.placed - one.left < _LATE]
+        current = state.branch
+        placed.before = current.last
+        if placed.branch is None:
+            if current.last.failed:
+                return state  # nothing was answered that could be gone on with
+            current.left = state.placed
+            state.left = [*state.left, current][-_LEFT:]
+            state.branch = Branch(call, placed, begun=state.placed)
+            placed.is_fork = True
+            return state
+        resumed = placed.branch
+        if resumed is current:
+            return state
+        placed.before = resumed.last
+        state.left = [one for one in state.left if one is not resumed]
+        if resumed.begun > current.begun:
+            placed.split = self._split(state, resumed)
+            placed.state = placed.split.new if placed.split is not None else state
+            return placed.state
+        state.branch = resumed
+        began = current.placed
+        apart = began is not None and any(one.rule == IDLE for one in began.edges)
+        if apart or len(current.calls) > 1:
+            placed.split = self._split(state, current)
+        else:
+            current.left = state.placed
+            state.left = [*state.left, current][-_LEFT:]
+        return state
+
+    def _split(self, state: LaneState, branch: Branch) -> Split | None:
+        """Make a branch a lane of its own: it and the one that it left were both gone on with, or share nothing but the prompt."""
+        placed = branch.placed
+        if placed is None:
+            return None
+        new = self._new(branch.last, 0, "")
+        new.lane.first, new.branch, new.placed = branch.calls[0][0], branch, len(branch.calls)
+        new.lane.client = state.lane.client
+        new.calls = state.calls.copy()
+        placed.edges = [one for one in placed.edges if one.rule not in _FORKS]
+        placed.state, placed.before, placed.is_new, placed.retry_of = new, None, True, None
+        new.lane.last = branch.last.seq
+        for id in branch.ids:
+            if id in self._ids:
+                self._ids[id] = new
+        seqs = {seq for seq, _ in branch.calls}
+        for number, source in self._asked.items():
+            if source in seqs:
+                self.all[number - 1].parent = new.lane.number
+        self._warm.append(new)
+        del self._warm[:-WARM]
+        return Split(state.lane, new, frozenset(branch.calls), placed)
+
     def _find(self, call: ModelCall, pending: list[PendingCall]) -> Placed | None:
         known = self._ids.get(call.context.previous or "")
         if known is not None:
-            rule = "names the answer's id"
-            edge = Edge(known.last.seq, call.seq, Evidence.RECORDED, rule)
-            return Placed(known, [edge])
-        best: tuple[tuple[int, int, int], LaneState, Edge, Seq | None] | None = None
+            named = (one for one in known.heads() if _answers(one.last, call.context.previous))
+            branch = next(named, known.branch)
+            edge = Edge(branch.last.seq, call.seq, Evidence.RECORDED, "names the answer's id")
+            return Placed(known, [edge], branch=branch)
+        best: tuple[tuple[int, int, bool, int], LaneState, Branch, Edge, Seq | None] | None = None
         for age, state in enumerate(reversed(self._warm)):
-            found = goes_on(state.last, call)
-            if found is None:
-                continue
-            weight, same, edge, retry = found
-            if best is None or (weight, same, -age) > best[0]:
-                best = (weight, same, -age), state, edge, retry
+            for branch in state.heads():
+                found = goes_on(branch.last, call)
+                if found is None or (found[0] < CARRIED and branch is not state.branch):
+                    continue
+                weight, same, edge, retry = found
+                rank = weight, same, branch.last.process == call.process, -age
+                if best is None or rank > best[0]:
+                    best = rank, state, branch, edge, retry
         if best is not None:
-            _, state, edge, retry = best
-            if same_agent(state.last, call, continued=True):
-                return Placed(state, [edge], retry)
+            rank, state, branch, edge, retry = best
+            if same_agent(branch.last, call, continued=True):
+                carried = branch if rank[0] == CARRIED else None
+                return Placed(state, [edge], retry, branch=carried)
             back = self._same_agent(call, pending)
             if back is not None:
-                return Placed(back, [edge])
-            return Placed(self._new(call, state.lane.number, ""), [edge], None, True)
-        asked = _asked_by(call, pending)
+                return Placed(back, [edge], branch=_carried(back, call))
+            return Placed(self._new(call, state.lane.number, "", edge.source), [edge], None, True)
+        asked = _asked_by(call, pending, self._warm)
         if asked is not None:
             one, evidence, rule = asked
             edge = Edge(one.seq, call.seq, evidence, rule, one.id)
             name = _name_of(one)
-            return Placed(self._new(call, one.lane, name), [edge], None, True)
-        idle = self._same_agent(call, pending)
+            return Placed(self._new(call, one.lane, name, one.seq), [edge], None, True)
+        idle = self._find_idle(call, pending)
         if idle is not None:
-            edge = Edge(
-                idle.last.seq,
-                call.seq,
-                Evidence.INFERRED,
-                "same system prompt and tools, one after the other",
-            )
+            edge = Edge(idle.last.seq, call.seq, Evidence.INFERRED, IDLE)
             return Placed(idle, [edge])
         return None
 
+    def _find_idle(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:
+        """Find a lane with the same prompt that was not waiting for an answer when the call came.
+
+        One that waits for the result of a tool may have compacted its context since that came; a sub-agent with its prompt is told
+        apart once the lane goes on.
+        """
+        fitting = [
+            state
+            for state in reversed(self._warm)
+            if state.last.seq not in call.overlaps
+            and state.last.process == call.process
+            and same_prompt(state.last, call)
+        ]
+        for state in fitting:
+            if not any(one.seq == state.last.seq for one in pending):
+                return state
+        return fitting[0] if fitting and call.context.system else None
+
     def _same_agent(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:
         """Find a lane of the same agent that was idle when the call came."""
-        busy = {one.lane for one in pending}
+        lasts = {state.lane.number: state.last.seq for state in self._warm}
+        busy = {one.lane for one in pending if one.seq == lasts.get(one.lane, one.seq)}
         for state in reversed(self._warm):
             idle = state.last.seq not in call.overlaps and state.lane.number not in busy
             if idle and state.last.process == call.process and same_agent(state.last, call):
                 return state
         return None
 
-    def _begin(self, call: ModelCall, pending: list[PendingCall]) -> Placed:
+    def _begin(self, call: ModelCall) -> Placed:
         writer = _written_by(call, self._warm)
         if writer is not None:
             rule = "what the answer quotes is its first message"
             edge = Edge(writer.last.seq, call.seq, Evidence.RECORDED, rule)
-            return Placed(self._new(call, writer.lane.number, ""), [edge], None, True)
+            new = self._new(call, writer.lane.number, "", writer.last.seq)
+            return Placed(new, [edge], None, True)
         state = self._new(call, 0, "")
         edges = self._from_others(call, state)
         if edges:
@@ -171,12 +323,15 @@ class Lanes:
                 ),
                 0,
             )
+            self._asked[state.lane.number] = edges[0].source
         return Placed(state, edges, None, True)
 
-    def _new(self, call: ModelCall, parent: int, name: str) -> LaneState:
+    def _new(self, call: ModelCall, parent: int, name: str, asked: Seq | None = None) -> LaneState:
         lane = Lane(len(self.all) + 1, name or _agent_name(call), call.seq, call.seq, parent)
         self.all.append(lane)
-        return LaneState(lane, call)
+        if asked is not None:
+            self._asked[lane.number] = asked
+        return LaneState(lane, call, Branch(call))
 
     def _from_others(self, call: ModelCall, own: LaneState) -> list[Edge]:
         """Find the last answers of other lanes in what is new in a call."""
@@ -218,18 +373,23 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
     if how is not None:
         evidence = Evidence.INFERRED if how else Evidence.RECORDED
         rule = how or "the answer is in the request"
-        return 3, same, Edge(last.seq, call.seq, evidence, rule), None
+        return CARRIED, same, Edge(last.seq, call.seq, evidence, rule), None
     if not spoken or last.seq in call.overlaps:
         return None
+    apart = bool(last.process and call.process) and last.process != call.process
+    apart = apart or not same_prompt(last, call)
     if not rest and same == len(last.context.items):
+        if apart and not last.failed:
+            return None  # another agent with the same task
         retry = last.seq if last.failed else None
-        rule = "the same messages once more"
-        return 2, same, Edge(last.seq, call.seq, Evidence.RECORDED, rule), retry
+        # What was answered was not asked for again: another agent may have been given the same.
+        evidence = Evidence.RECORDED if retry and not apart else Evidence.INFERRED
+        return 2, same, Edge(last.seq, call.seq, evidence, ONCE_MORE), retry
+    if apart and not any(one.role == "assistant" for item in items[:same] for one in item.messages):
+        return None
     if not same_agent(last, call, continued=True):
         return None
-    rule = "its messages are in the request, its answer is not"
-    if same < len(last.context.items):
-        rule = "some of its messages are in the request, its answer is not"
+    rule = UNANSWERED if same == len(last.context.items) else SOME
     return 1, same, Edge(last.seq, call.seq, Evidence.INFERRED, rule), None
 
 
@@ -245,11 +405,25 @@ def count_same(one: Context, other: Context) -> int:
     return same
 
 
+def _answers(last: ModelCall, id: str | None) -> bool:
+    return last.answer is not None and last.answer.id == id
+
+
+def _carried(state: LaneState, call: ModelCall) -> Branch:
+    """Give the branch of a lane whose last answer is in a call that was handed back; the current one where none is."""
+    for branch in state.heads():
+        same = count_same(branch.last.context, call.context)
+        if answer_in(branch.last, call.context, same) is not None:
+            return branch
+    return state.branch
+
+
 def _asked_by(
-    call: ModelCall, pending: list[PendingCall]
+    call: ModelCall, pending: list[PendingCall], warm: list[LaneState]
 ) -> tuple[PendingCall, Evidence, str] | None:
     """Find the tool call that asked for a sub-agent: what it was given is in the sub-agent's first messages."""
     texts = user_texts(call.context.items[:4])
+    own = {state.lane.number for state in warm if same_prompt(state.last, call)}
     for one in reversed(pending):
         for given in argument_texts(one.arguments):  # type: ignore[arg-type]
             short = given.strip()
@@ -257,7 +431,9 @@ def _asked_by(
                 continue
             if any(short == text.strip() for text in texts):
                 return one, Evidence.RECORDED, f"what {one.name} was given is its first message"
-            if any(short in text for text in texts):
+            # An agent that tells itself again what its tool was given has compacted its context.
+            told = one.lane in own and bool(one.exchanges)
+            if not told and any(short in text for text in texts):
                 return one, Evidence.RECORDED, f"what {one.name} was given is in its first message"
     return None
 

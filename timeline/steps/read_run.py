@@ -50,9 +50,19 @@ class RunReader:
     def read(self, *, end: bool = True) -> Iterator[Step]:
         """Give the steps that are there and were not given yet, in order.
 
-        end: also those of requests that have no outcome yet; else it is waited for.
+        end: also those of requests that have no outcome yet; else it is waited for. Steps whose lane a later call may change are then
+            given once that is known; of a run that goes on they are given at once.
         Raises: LogCorrupt, naming the run and the seq.
         """
+        held = deque[Step]()
+        for step in self._read(end=end):
+            held.append(step)
+            since = self._tracer.open_since if end else None
+            while held and (since is None or held[0].seq < since):
+                yield held.popleft()
+        yield from held
+
+    def _read(self, *, end: bool) -> Iterator[Step]:
         self._read_events()
         for seq in self._seqs():
             yield from self._pop_between(seq - 1)

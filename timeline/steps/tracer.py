@@ -2,7 +2,7 @@
 
 import heapq
 import json
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
@@ -21,7 +21,7 @@ from ..reading.exchange_json import came_late
 from .call import ModelCall, find_results, read_call
 from .causes import find_cause
 from .context import Context, read_context
-from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed
+from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed, Split
 from .step import Edge, Evidence, Lane, Step, StepKind, Timing
 from .versions import Versions
 from .websocket_calls import split_websocket
@@ -33,6 +33,8 @@ LOOP = 3
 _PERIOD = 3
 _REMEMBERED = 4096
 _PENDING = 256
+_MOVED = 1024
+"""Steps that may yet be found to be of another lane."""
 _CLIENT = 200
 """Characters of a user agent that are kept."""
 _ANSWER = 64 * 1024
@@ -66,6 +68,7 @@ class Tracer:
         self._seen: OrderedDict[bytes, tuple[Seq, bool]] = OrderedDict()
         self._end_ns = 0
         self._waiting: list[tuple[int, Seq, int, InferenceResponse | None, Exchange]] = []
+        self._kept: deque[Step] = deque(maxlen=_MOVED)
         self._happened = {} if happened is None else happened
         self._observe = observe
         self._price = price
@@ -75,8 +78,13 @@ class Tracer:
         """The lanes so far."""
         return self._lanes.all
 
+    @property
+    def open_since(self) -> Seq | None:
+        """The first exchange whose steps may yet be found to be of another lane; None where there is none."""
+        return self._lanes.open_since
+
     def add(self, exchange: Exchange, messages: Iterable[WebSocketMessage] = ()) -> list[Step]:
-        """Give the steps of the next exchange.
+        """Give the steps of the next exchange; a later one may show that they are of another lane, and changes them.
 
         messages: those of a WebSocket.
         """
@@ -95,6 +103,7 @@ class Tracer:
                 Step(StepKind.POLICY, exchange.seq, "", text, lane=steps[0].lane, failed=failed)
             )
         self._note_own_host(exchange, steps)
+        self._kept.extend(one for one in steps if one.lane)
         return early + steps
 
     def _note_own_host(self, exchange: Exchange, steps: list[Step]) -> None:
@@ -116,6 +125,7 @@ class Tracer:
             for step in self._model(made, answer, part):
                 step.part = part
                 steps.append(step)
+                self._kept.append(step)
         return steps
 
     def _read(self, exchange: Exchange, messages: Iterable[WebSocketMessage]) -> list[Step]:
@@ -173,6 +183,8 @@ class Tracer:
         self, exchange: Exchange, call: ModelCall, step: Step, answer: InferenceResponse | None
     ) -> list[Step]:
         placed = self._lanes.place(call, self._pending)
+        if placed.split is not None:
+            self._move(placed.split)
         if self._observe is not None:
             self._observe(call, placed)
         state, lane = placed.state, placed.state.lane
@@ -192,6 +204,26 @@ class Tracer:
             *said,
             *_failure(exchange, answer, lane.number),
         ]
+
+    def _move(self, split: Split) -> None:
+        """Put what a branch of a lane did into its own lane."""
+        old, new = split.old, split.new.lane
+        seqs = {seq for seq, _ in split.calls}
+        for step in self._kept:
+            is_own = (step.seq, step.part) in split.calls
+            is_caused = step.cause is not None and step.cause[0] in seqs
+            if step.lane != old.number or not (is_own or is_caused):
+                continue
+            step.lane = new.number
+            if step.kind is StepKind.MODEL_CALL:
+                _count(old, step, -1)
+                _count(new, step)
+                if step.seq == new.first:
+                    kept = {one.rule for one in split.placed.edges}
+                    step.edges = tuple(one for one in step.edges if one.call or one.rule in kept)
+        for one in self._pending:
+            if one.lane == old.number and one.seq in seqs:
+                one.lane = new.number
 
     def _context(self, exchange: Exchange) -> Context | None:
         """Read the context against the one of which it repeats most."""
@@ -214,10 +246,12 @@ class Tracer:
         state = placed.state
         # Who goes on with a conversation of another lane has the results of that one's calls.
         before = {edge.source for edge in placed.edges}
+        left = {one.last.seq for one in state.left}
         waiting = [
             one
             for one in self._pending
-            if one.lane == state.lane.number or (one.seq in before and one.id is None)
+            if (one.lane == state.lane.number and one.seq not in left)
+            or (one.seq in before and one.id is None)
         ]
         for given in find_results(call.context.new()):
             one = _find_pending(self._pending, waiting, given)
@@ -240,9 +274,11 @@ class Tracer:
                     waiting.remove(one)
                 edges = _edges_of(one, given, call.seq)
             found.append((step, edges))
-        # What a lane has gone on without has no result to wait for.
+        # What a lane has gone on without has no result to wait for, unless it was another agent that went on.
         self._pending = [
-            one for one in self._pending if one.lane != state.lane.number or call.failed
+            one
+            for one in self._pending
+            if one.lane != state.lane.number or call.failed or one.seq in left
         ]
         return found
 
@@ -312,7 +348,9 @@ class Tracer:
             failed=exchange.response is None or exchange.response.status >= 400,
             timing=_timing(exchange, None),
         )
-        found = find_cause(exchange, self._pending, frozenset(self._agents), frozenset(self._hosts))
+        left = frozenset(one.last.seq for state in self._lanes.warm for one in state.left)
+        agents, hosts = frozenset(self._agents), frozenset(self._hosts)
+        found = find_cause(exchange, self._pending, agents, hosts, left)
         if found is not None:
             cause, evidence, rule = found
             step.lane, step.cause = cause.lane, (cause.seq, cause.name)
@@ -428,8 +466,8 @@ def _outcome(exchange: Exchange) -> str:
     return f"{response.status}, {response.body_bytes} bytes"
 
 
-def _count(lane: Lane, step: Step) -> None:
-    lane.calls += 1
+def _count(lane: Lane, step: Step, sign: int = 1) -> None:
+    lane.calls += sign
     if step.name and step.name not in lane.models and len(lane.models) < 16:
         lane.models.append(step.name)
     usage = step.usage
@@ -437,10 +475,10 @@ def _count(lane: Lane, step: Step) -> None:
         beside = 0
         if not usage.cached_in_input:
             beside = (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0)
-        lane.input_tokens += (usage.input_tokens or 0) + beside
-        lane.output_tokens += usage.output_tokens or 0
-        lane.usd += step.usd or 0
-        lane.unpriced += step.usd is None
+        lane.input_tokens += sign * ((usage.input_tokens or 0) + beside)
+        lane.output_tokens += sign * (usage.output_tokens or 0)
+        lane.usd += sign * (step.usd or 0)
+        lane.unpriced += sign * (step.usd is None)
 
 
 def _find_pending(

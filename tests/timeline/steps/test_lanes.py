@@ -1,0 +1,117 @@
+"""Agents that are hard to tell apart: the lane of a call is that of the answer it has, whatever else it repeats."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from playhead.store import Store
+from playhead.tests.support.agent_tapes import Tape
+from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.lane_tapes import (
+    LANE_TAPES,
+    compacted_after_a_result,
+    helper_with_the_same_prompt,
+    same_task,
+    same_task_in_one_process,
+)
+from playhead.timeline.cost.ledger import read_ledger
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.state.lost_context import look_at
+from playhead.timeline.steps import Step, StepKind, Tracer
+from playhead.timeline.steps.read_run import RunReader
+
+_MADE = [make() for make in LANE_TAPES]
+
+
+def trace(tape: Tape) -> tuple[list[Step], Tracer]:
+    """Give the steps of a tape, and who traced them."""
+    tracer = Tracer()
+    return [step for exchange in tape.exchanges for step in tracer.add(exchange)], tracer
+
+
+def lanes_of(steps: list[Step]) -> list[list[int]]:
+    """Give the model calls of each lane, by the first."""
+    found: dict[int, list[int]] = {}
+    for step in steps:
+        if step.kind is StepKind.MODEL_CALL:
+            found.setdefault(step.lane, []).append(step.seq)
+    return sorted(found.values())
+
+
+@pytest.mark.parametrize("tape", _MADE, ids=lambda tape: tape.name)
+def test_each_agent_is_a_lane(tape: Tape) -> None:
+    """The calls of one agent are one lane, and its counts are those of its calls."""
+    steps, tracer = trace(tape)
+    assert lanes_of(steps) == tape.lanes
+    by_first = sorted(tracer.lanes, key=lambda lane: lane.first)
+    assert [(lane.first, lane.last, lane.calls) for lane in by_first] == [
+        (calls[0], calls[-1], len(calls)) for calls in tape.lanes
+    ]
+    assert [(lane.input_tokens, lane.output_tokens) for lane in by_first] == [
+        (50 * len(calls), 10 * len(calls)) for calls in tape.lanes
+    ]
+
+
+@pytest.mark.parametrize("tape", _MADE, ids=lambda tape: tape.name)
+def test_no_edge_between_two_lanes_is_made_by_what_both_repeat(tape: Tape) -> None:
+    """Two agents that were given the same have nothing of each other."""
+    steps, _ = trace(tape)
+    lane_of = {seq: at for at, calls in enumerate(tape.lanes) for seq in calls}
+    edges = [edge for step in steps if step.kind is StepKind.MODEL_CALL for edge in step.edges]
+    told = {f"{one.source} -> {one.target} {one.evidence.value}" for one in edges}
+    assert set(tape.edges) - {"5 -> 6 inferred"} <= told
+    for edge in edges:
+        if edge.source in lane_of and lane_of[edge.source] != lane_of[edge.target]:
+            assert edge.rule == "the answer is in the request"
+
+
+@pytest.mark.parametrize(
+    ("tape", "seq"),
+    [(tape, seq) for tape in _MADE for seq in tape.lost],
+    ids=lambda one: getattr(one, "name", one),
+)
+async def test_nothing_is_said_to_be_dropped_that_was_not(
+    tmp_path: Path, tape: Tape, seq: int
+) -> None:
+    """What a request has no more was in the one before of the same agent; asked for alone, or with all of the run."""
+    with Store.open(tmp_path / "store") as store:
+        exchanges = Exchanges(store, await write_run(store, "tape", tape.exchanges))
+        alone, *_ = look_at(exchanges, seq)
+        among = next(one for one in look_at(exchanges, None) if one.seq == seq)
+    for found in (alone, among):
+        told = [
+            f"{one.origin} {one.part.what} {one.part.name}".strip()
+            + ("" if one.part.what == "tool call" else f": {one.part.text}")
+            for one in found.lost
+        ]
+        assert told == tape.lost[seq]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [same_task, same_task_in_one_process, helper_with_the_same_prompt],
+    ids=lambda make: make.__name__,
+)
+async def test_the_page_and_the_bill_have_the_lanes_that_the_whole_run_shows(
+    tmp_path: Path, make: Callable[[], Tape]
+) -> None:
+    """What a later call shows is in the steps as they are read, and in the rows of the cost."""
+    tape = make()
+    with Store.open(tmp_path / "store") as store:
+        info = await write_run(store, "tape", tape.exchanges)
+        steps = [(step.kind, step.seq, step.lane) for step in RunReader(store, info).read()]
+        bill = {one.seq: one.lane for one in read_ledger(Exchanges(store, info)) if one.is_call}
+    called = {seq: lane for kind, seq, lane in steps if kind is StepKind.MODEL_CALL}
+    assert [[seq for seq in called if called[seq] == lane] for lane in (1, 2)] == tape.lanes
+    assert bill == called
+    assert [seq for _, seq, _ in steps] == sorted(seq for _, seq, _ in steps)
+
+
+def test_what_a_tool_asked_is_of_the_lane_that_called_it() -> None:
+    """A request that a tool made moves with the lane; one of a compacted lane is its own."""
+    steps, _ = trace(helper_with_the_same_prompt())
+    assert {step.seq: step.lane for step in steps if step.kind is StepKind.HTTP} == {3: 2}
+    steps, _ = trace(compacted_after_a_result())
+    asked = [step for step in steps if step.kind is StepKind.HTTP]
+    assert [(step.seq, step.cause and step.cause[0]) for step in asked] == [(2, 1), (4, 3), (6, 5)]
