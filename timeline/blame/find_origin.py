@@ -220,6 +220,7 @@ class _Search:
         self._until_ns = until_ns
         """When the request was sent that is asked about."""
         self._wanted = wanted
+        self._whole = wanted.is_json
         self._parts = parts
         self._cents = cents
         self._others = [*parts, *([cents] if cents is not None else [])]
@@ -271,11 +272,18 @@ class _Search:
         after: byte of the body of its request before which nothing is new.
         until: seq of the request that is asked about.
         """
-        self._note(exchange, "request", asked_leaves(exchange, self._may_be_in, after), part)
+        self._note(
+            exchange,
+            "request",
+            asked_leaves(exchange, self._may_be_in, after, whole=self._whole),
+            part,
+        )
         seen = None if asked_only else seen_answer(exchange, Seq(until))
         found = False
         if seen is not None and seen.spilled is None:
-            found = self._note(exchange, "answer", answered_leaves(exchange, seen))
+            found = self._note(
+                exchange, "answer", answered_leaves(exchange, seen, whole=self._whole)
+            )
         if not found and not asked_only and seen is not exchange.response:
             self._note_unseen(exchange)
         if messages is not None:
@@ -293,20 +301,20 @@ class _Search:
         for message in exchanges.messages(exchange) if not calls else ():
             if message.after < until:
                 side = "request" if message.from_client else "answer"
-                self._note(exchange, side, message_leaves(message))
+                self._note(exchange, side, message_leaves(message, whole=self._whole))
 
     def look_at_call(self, made: Exchange, part: int, until: int) -> None:
         """Look at a model call of a WebSocket."""
-        self._note(made, "request", asked_leaves(made, self._may_be_in), part)
+        self._note(made, "request", asked_leaves(made, self._may_be_in, whole=self._whole), part)
         seen = seen_answer(made, Seq(until))
         if seen is not None:
-            self._note(made, "answer", answered_leaves(made, seen), part)
+            self._note(made, "answer", answered_leaves(made, seen, whole=self._whole), part)
 
     def _note_unseen(self, exchange: Exchange) -> None:
         response = exchange.response
         if response is None or exchange.request_class is RequestClass.TELEMETRY:
             return
-        for leaf in answered_leaves(exchange, response):
+        for leaf in answered_leaves(exchange, response, whole=self._whole):
             found = self._wanted.match(leaf.value)
             if found is not None and len(self._blame.unseen) < _MOST:
                 self._blame.unseen.append(_sight(exchange, "answer", leaf, found))

@@ -1,7 +1,8 @@
 """The places of an exchange with what is there: of a request its URL, fields and body, of an answer what it says.
 
 1. A place in JSON is written as RFC 9535 writes the path of one node: `$.messages[2]['odd name']`. It goes on inside a text that
-   is JSON itself. Elsewhere it is a word: `url`, `path`, `query NAME`, `form NAME`, `header NAME`, `body`.
+   is JSON itself. Elsewhere it is a word: `url`, `path`, `query NAME`, `form NAME`, `header NAME`, `body`. A body of JSON is a place
+   as a whole, too, for a text that is JSON: an agent hands on what a tool got as it is.
 2. Of a stream the places are those of what it spells out, as a dialect reads it: `text`, `tool call NAME $.amount`.
 3. Bodies that are in a file of their own, or too large to be parsed, have no places.
 """
@@ -107,23 +108,28 @@ def inner_json(value: Json) -> Json:
 
 
 def asked_leaves(
-    exchange: Exchange, wanted: Callable[[bytes], bool] | None = None, after: int = 0
+    exchange: Exchange,
+    wanted: Callable[[bytes], bool] | None = None,
+    after: int = 0,
+    *,
+    whole: bool = False,
 ) -> Iterator[Leaf]:
     """Give what is in a request, in its order.
 
     wanted: says whether bytes are worth parsing; elements of a list of messages that are not are passed over.
     after: byte of the body before which such elements are known.
+    whole: whether a body of JSON is given as one text, too.
     """
     request = exchange.request
     yield Leaf("url", request.url)
     untraced = frozenset(one.place.lower() for one in exchange.redactions)
     for place, text in request_leaves(replace(request, body=b""), untraced):
         yield Leaf(place, text)
-    yield from _request_body(request, wanted, after)
+    yield from _request_body(request, wanted, after, whole=whole)
 
 
 def _request_body(
-    request: Request, wanted: Callable[[bytes], bool] | None, after: int
+    request: Request, wanted: Callable[[bytes], bool] | None, after: int, *, whole: bool
 ) -> Iterator[Leaf]:
     body, content = open_body(request)
     if not body:
@@ -142,7 +148,7 @@ def _request_body(
             name, _, value = pair.partition("=")
             yield Leaf(f"form {unquote_plus(name)}", unquote_plus(value))
         return
-    yield from _body(body)
+    yield from _body(body, whole=whole)
 
 
 def _element(tree: Json, path: str) -> Iterator[Leaf]:
@@ -171,9 +177,11 @@ def _part_of(tree: Json, place: str, path: str) -> str:
     return _KINDS.get(str(part.get("type")), "") if isinstance(part, dict) else ""
 
 
-def _body(body: bytes) -> Iterator[Leaf]:
+def _body(body: bytes, *, whole: bool = False) -> Iterator[Leaf]:
     tree = find_json(body)
     if isinstance(tree, dict | list):
+        if whole and len(body) <= _MOST_TEXT:
+            yield Leaf("body", body.decode("utf-8", "replace"))
         yield from walk(tree)
     elif len(body) <= _MOST_TEXT:
         yield Leaf("body", body.decode("utf-8", "replace"))
@@ -182,16 +190,20 @@ def _body(body: bytes) -> Iterator[Leaf]:
 # Answers
 
 
-def answered_leaves(exchange: Exchange, response: Response) -> Iterator[Leaf]:
-    """Give what is in an answer: its fields, and what its body says."""
+def answered_leaves(
+    exchange: Exchange, response: Response, *, whole: bool = False
+) -> Iterator[Leaf]:
+    """Give what is in an answer: its fields, and what its body says.
+
+    whole: whether a body of JSON is given as one text, too.
+    """
     for place, text in answer_leaves(replace(response, body=b"", chunks=())):
         yield Leaf(place, text)
     body = answer_body(response)
     if not body:
         return
-    tree = find_json(body)
-    if isinstance(tree, dict | list):
-        yield from walk(tree)
+    if isinstance(find_json(body), dict | list):
+        yield from _body(body, whole=whole)
         return
     answer = _read(exchange, response)
     if answer is not None and answer.choices:
@@ -199,10 +211,10 @@ def answered_leaves(exchange: Exchange, response: Response) -> Iterator[Leaf]:
         return
     if response.is_events:
         for number, event in enumerate(read_events(body), 1):
-            for leaf in _body(event.data):
+            for leaf in _body(event.data, whole=whole):
                 yield Leaf(f"event {number} {leaf.place}", leaf.value)
         return
-    yield from _body(body)
+    yield from _body(body, whole=whole)
 
 
 def _read(exchange: Exchange, response: Response) -> InferenceResponse | None:
@@ -227,9 +239,12 @@ def said_leaves(answer: InferenceResponse) -> Iterator[Leaf]:
                 yield from walk(part.arguments, f"tool call {part.name} $", "tool call")
 
 
-def message_leaves(message: WebSocketMessage) -> Iterator[Leaf]:
-    """Give what is in a message of a WebSocket."""
-    yield from _body(message.data)
+def message_leaves(message: WebSocketMessage, *, whole: bool = False) -> Iterator[Leaf]:
+    """Give what is in a message of a WebSocket.
+
+    whole: whether one of JSON is given as one text, too.
+    """
+    yield from _body(message.data, whole=whole)
 
 
 # One place
@@ -257,13 +272,13 @@ def find_leaf(exchange: Exchange, place: str) -> Leaf:
         if response is None:
             raise NoPlace("it has no answer", "leave out `answer` to name a place of the request")
         tree = find_json(answer_body(response))
-        leaves = answered_leaves(exchange, response)
+        leaves = answered_leaves(exchange, response, whole=True)
         return _find(rest, tree, leaves, "answer ", describe_body(response))
     if side == "request":
         told = rest
     request = exchange.request
     tree = find_json(open_body(request)[0])
-    return _find(told, tree, asked_leaves(exchange), "", describe_body(request))
+    return _find(told, tree, asked_leaves(exchange, whole=True), "", describe_body(request))
 
 
 def describe_body(message: HttpRequest | HttpResponse) -> str:
@@ -281,8 +296,9 @@ def describe_body(message: HttpRequest | HttpResponse) -> str:
 def _find(told: str, tree: Json, leaves: Iterator[Leaf], side: str, body: str) -> Leaf:
     told = told.removeprefix("body ")
     words: dict[str, Leaf] = {}
+    is_member = isinstance(tree, dict) and told in tree
     for leaf in leaves:
-        if leaf.place == told:
+        if leaf.place == told and not is_member:
             return leaf
         if not leaf.place.startswith("$"):
             words.setdefault(leaf.place, leaf)

@@ -1,11 +1,11 @@
 """A value that is looked for: the bytes by which it is found, and how it may be written elsewhere.
 
 1. The same text is the same characters once JSON is decoded, as a whole or between the ends of words. Anything else is another
-   writing, and is named: `number format`, `JSON in JSON`, `percent-encoding`, `base64`, `HTML`,
+   writing, and is named: `number format`, `JSON in JSON`, `JSON format`, `percent-encoding`, `base64`, `HTML`,
    `letter case`.
 2. A value tells where it comes from if no other has it by chance: 12 bytes that are no word, 6 with letters and
    digits, 4 digits that count.
-   `true`, `pending` and 200 do not.
+   `true`, `pending` and 200 do not, and neither does JSON that has nothing else in it.
 3. Bytes are looked for first, which costs little: `may_be_in` may say yes too often, and never no wrongly where the value
    is written in one of these ways.
 """
@@ -20,9 +20,10 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote_plus
 
+from ...tape.dialects.common.untrusted_json import Json
 from ...tape.matching.dependence import core
 from ...tape.matching.values import MIN_VALUE, ids
-from .places import Scalar
+from .places import Scalar, inner_json, walk
 
 _ID = 6
 _CODE = re.compile(r"[A-Z]{2,6}-[A-Z0-9]{6,}")
@@ -69,12 +70,21 @@ class Wanted:
     """Finds a number, whatever its separators."""
     folded: tuple[bytes, ...] = field(repr=False)
     """Needles in lower case, for another letter case."""
+    tree: Json = field(default=None, repr=False)
+    """Of a text that is an object or a list of JSON, what it says; else None."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is an object or a list of JSON, which may be a body as a whole."""
+        return self.tree is not None
 
     @property
     def telling(self) -> bool:
         """Whether no other value is the same by chance."""
         if isinstance(self.value, bool) or self.value is None:
             return False
+        if self.tree is not None:
+            return any(_tells(leaf.value) for leaf in walk(self.tree))
         return is_telling(self.text)
 
     def may_be_in(self, data: bytes) -> bool:
@@ -96,7 +106,8 @@ class Wanted:
             return self._match_number(other)
         if other == self.text:
             return Match("", True)
-        if len(self.text) > len(other) and not self.forms and not self.numbers:
+        is_plain = not self.forms and not self.numbers and self.tree is None
+        if len(self.text) > len(other) and is_plain:
             return None
         if find_word(self.text, other):
             return Match("", False)
@@ -109,6 +120,8 @@ class Wanted:
         return Match("" if same else "number format", True)
 
     def _match_forms(self, other: str) -> Match | None:
+        if self.tree is not None and inner_json(other) == self.tree:
+            return Match("JSON format", True)
         for text, rule in self.forms:
             if text == other or find_word(text, other):
                 return Match(rule, text == other)
@@ -146,7 +159,14 @@ def make_wanted(value: Scalar) -> Wanted:
         tuple(dict.fromkeys(needles)) if not numbers else (),
         _number_pattern(numbers, text) if numbers else None,
         folded,
+        inner_json(value) if is_text else None,
     )
+
+
+def _tells(value: Scalar) -> bool:
+    if value is None or isinstance(value, bool):
+        return False
+    return is_telling(value if isinstance(value, str) else json.dumps(value))
 
 
 def _needles(text: str) -> tuple[bytes, ...]:

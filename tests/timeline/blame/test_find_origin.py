@@ -41,7 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         with Store.open(folder) as opened:
             for case in CASES:
                 await write_run(opened, case["id"], make_exchanges(case["run"]))
-            for tape in (claude_code(), odd()):
+            for tape in (claude_code(), odd(), whole()):
                 await write_run(opened, tape.name.replace(" ", "-"), tape.exchanges)
 
     asyncio.run(write())
@@ -67,6 +67,28 @@ def odd() -> Tape:
     context = [user("Go."), assistant(read), user(result("toolu_1", "token tok_5Rt8Wq is new"))]
     tape.model(anthropic(context), anthropic_stream(text("I use tok_5Rt8Wq.")))
     tape.post("https://pay.test/use", {"token": "tok_5Rt8Wq", "nested": '{"a": ["tok_5Rt8Wq"]}'})
+    return tape
+
+
+_PAID = '{"id": "re_TZB-814141", "status": "succeeded"}'
+
+
+def whole() -> Tape:
+    """Tool results that are JSON answers, byte for byte, in other blanks, in part, and of those that many give."""
+    tape = Tape("whole")
+    tape.get("https://shop.test/ping", b'{"ok": true, "state": "ready"}')
+    pay = use("toolu_1", "Pay", charge="ch_1")
+    tape.model(anthropic([user("Pay.")]), anthropic_stream(pay, stop="tool_use"))
+    tape.post("https://pay.test/pay", {"charge": "ch_1"}, _PAID.encode())
+    given = [
+        result("toolu_1", _PAID),
+        result("toolu_2", '{"id":"re_TZB-814141","status":"succeeded"}'),
+        result("toolu_3", '{"ok": true, "state": "ready"}'),
+    ]
+    context = [user("Pay."), assistant(pay), user(*given)]
+    tape.model(anthropic(context), anthropic_stream(text("Paid."), id="msg_2"))
+    more = [*context, assistant(text("Paid.")), user("Thanks.")]
+    tape.model(anthropic(more), anthropic_stream(text("Bye."), id="msg_3"))
     return tape
 
 
@@ -127,6 +149,34 @@ def test_a_value_in_any_place_of_a_request(
     assert (found.evidence.value if found.evidence else None) == evidence
     got = found.origin
     assert (None if got is None else (got.seq, got.side, got.place)) == origin
+
+
+@pytest.mark.parametrize(
+    ("seq", "result", "evidence", "origin"),
+    [
+        (4, 0, "recorded", (3, "answer", "body")),
+        (5, 0, "recorded", (3, "answer", "body")),
+        (4, 1, "inferred", (3, "answer", "body")),
+        # Others may answer that by chance.
+        (4, 2, "inferred", (1, "answer", "body")),
+    ],
+)
+def test_a_result_that_is_an_answer_of_json_as_a_whole(
+    store: Store, seq: int, result: int, evidence: str, origin: tuple[int, str, str]
+) -> None:
+    """What a tool got and the agent handed on as it is comes from the answer, and from no tool of the agent's own."""
+    found = ask(store, "whole", seq, f"$.messages[2].content[{result}].content")
+    assert found.evidence is not None
+    assert found.evidence.value == evidence
+    assert found.origin is not None
+    assert (found.origin.seq, found.origin.side, found.origin.place) == origin
+    assert found.answer is not None
+
+
+def test_a_body_of_json_can_be_asked_for_as_a_whole(store: Store) -> None:
+    """`answer body` is a place; a member of that name is meant where there is one."""
+    found = ask(store, "whole", 3, "answer body")
+    assert found.value == _PAID
 
 
 def test_a_hundredth_of_an_amount_is_a_hint(store: Store) -> None:
