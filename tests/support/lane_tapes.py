@@ -234,6 +234,7 @@ def helper_with_the_same_prompt() -> Tape:
     """A sub-agent with its asker's prompt, whose first message does not have what it was asked: the asker goes on later."""
     tape = Tape("a helper with the same prompt")
     main = Talk(tape, "m", "You are one of many.", "Do all of it.")
+    main.say("I begin with a part of it.")
     main.look()
     helper = Talk(tape, "h", "You are one of many.", "A part of the work, in words of my own.")
     helper.look()
@@ -242,9 +243,24 @@ def helper_with_the_same_prompt() -> Tape:
     helper.say("The part is done.")
     main.found("The part is done.")
     main.say("All is done.")
-    tape.lanes = [[1, 5], [2, 4]]
-    tape.edges = ["1 -> 5 recorded", "2 -> 4 recorded"]
-    tape.lost = {2: [], 4: [], 5: []}
+    tape.lanes = [[1, 2, 6], [3, 5]]
+    tape.edges = ["2 -> 6 recorded", "3 -> 5 recorded"]
+    tape.lost = {3: [], 5: [], 6: []}
+    return tape
+
+
+def colleague() -> Tape:
+    """A second agent with the same prompt, while the first waits for its first tool and never goes on: there was nothing to compact."""
+    tape = Tape("colleague")
+    one, two = (
+        Talk(tape, name, "You are one of many.", f"Do the part of {name}.") for name in "ab"
+    )
+    one.look()
+    two.look()
+    two.found("it is 1")
+    two.say("Done.")
+    tape.lanes = [[1], [2, 3]]
+    tape.lost = {2: [], 3: []}
     return tape
 
 
@@ -261,4 +277,5 @@ LANE_TAPES: tuple[Callable[[], Tape], ...] = (
     dated,
     compacted_after_a_result,
     helper_with_the_same_prompt,
+    colleague,
 )

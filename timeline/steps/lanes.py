@@ -23,7 +23,7 @@ from .call import (
     same_prompt,
     user_texts,
 )
-from .context import Context
+from .context import Context, Item
 from .step import Edge, Evidence, Lane
 
 CARRIED = 3
@@ -280,8 +280,8 @@ class Lanes:
     def _find_idle(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:
         """Find a lane with the same prompt that was not waiting for an answer when the call came.
 
-        One that waits for the result of a tool may have compacted its context since that came; a sub-agent with its prompt is told
-        apart once the lane goes on.
+        One that waits for the result of a tool may have compacted its context since that came, if there was something to compact; a
+        sub-agent with its prompt is told apart once the lane goes on.
         """
         fitting = [
             state
@@ -293,7 +293,9 @@ class Lanes:
         for state in fitting:
             if not any(one.seq == state.last.seq for one in pending):
                 return state
-        return fitting[0] if fitting and call.context.system else None
+        if not call.context.system:
+            return None
+        return next((state for state in fitting if _has_answers(state.last.context.items)), None)
 
     def _same_agent(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:
         """Find a lane of the same agent that was idle when the call came."""
@@ -385,12 +387,17 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
         # What was answered was not asked for again: another agent may have been given the same.
         evidence = Evidence.RECORDED if retry and not apart else Evidence.INFERRED
         return 2, same, Edge(last.seq, call.seq, evidence, ONCE_MORE), retry
-    if apart and not any(one.role == "assistant" for item in items[:same] for one in item.messages):
+    if apart and not _has_answers(items[:same]):
         return None
     if not same_agent(last, call, continued=True):
         return None
     rule = UNANSWERED if same == len(last.context.items) else SOME
     return 1, same, Edge(last.seq, call.seq, Evidence.INFERRED, rule), None
+
+
+def _has_answers(items: list[Item]) -> bool:
+    """Say whether a model has said some of the items."""
+    return any(one.role == "assistant" for item in items for one in item.messages)
 
 
 def count_same(one: Context, other: Context) -> int:

@@ -111,7 +111,7 @@ async def test_the_page_and_the_bill_have_the_lanes_that_the_whole_run_shows(
 def test_what_a_tool_asked_is_of_the_lane_that_called_it() -> None:
     """A request that a tool made moves with the lane; one of a compacted lane is its own."""
     steps, _ = trace(helper_with_the_same_prompt())
-    assert {step.seq: step.lane for step in steps if step.kind is StepKind.HTTP} == {3: 2}
+    assert {step.seq: step.lane for step in steps if step.kind is StepKind.HTTP} == {4: 2}
     steps, _ = trace(compacted_after_a_result())
     asked = [step for step in steps if step.kind is StepKind.HTTP]
     assert [(step.seq, step.cause and step.cause[0]) for step in asked] == [(2, 1), (4, 3), (6, 5)]
