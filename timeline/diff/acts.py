@@ -126,6 +126,7 @@ def read_acts(exchanges: Exchanges) -> list[Act]:
         messages = exchanges.messages(exchange) if exchange.websocket is not None else ()
         reader.take(exchange, reader.tracer.add(exchange, messages))
     reader.take(None, reader.tracer.end())
+    reader.end()
     return reader.acts
 
 
@@ -137,6 +138,12 @@ class _Reader:
         self._system: dict[int, str] = {}
         self._tools: dict[int, tuple[Tool, ...]] = {}
         self._names: dict[str, str] = {}
+        self._steps: list[tuple[Act, Step]] = []
+
+    def end(self) -> None:
+        """Put acts into the lanes that the whole run shows."""
+        for act, step in self._steps:
+            act.lane = step.lane
 
     def _observe(self, call: ModelCall, placed: Placed) -> None:
         context, before = call.context, placed.before
@@ -188,8 +195,10 @@ class _Reader:
                 if exchange is not None and exchange.seq == step.seq:
                     found.fingerprint = exchange.fingerprint
                 self.acts.append(_finish(found))
+                self._steps.append((found, step))
             elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
                 self.acts.append(_finish(_other(exchange, step)))
+                self._steps.append((self.acts[-1], step))
 
 
 def _counts(exchange: Exchange) -> bool:

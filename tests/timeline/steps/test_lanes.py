@@ -16,6 +16,7 @@ from playhead.tests.support.lane_tapes import (
     same_task_in_one_process,
 )
 from playhead.timeline.cost.ledger import read_ledger
+from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.lost_context import look_at
 from playhead.timeline.steps import Step, StepKind, Tracer
@@ -96,15 +97,16 @@ async def test_nothing_is_said_to_be_dropped_that_was_not(
 async def test_the_page_and_the_bill_have_the_lanes_that_the_whole_run_shows(
     tmp_path: Path, make: Callable[[], Tape]
 ) -> None:
-    """What a later call shows is in the steps as they are read, and in the rows of the cost."""
+    """What a later call shows is in the steps as they are read, in the rows of the cost, and in what is compared."""
     tape = make()
     with Store.open(tmp_path / "store") as store:
         info = await write_run(store, "tape", tape.exchanges)
         steps = [(step.kind, step.seq, step.lane) for step in RunReader(store, info).read()]
         bill = {one.seq: one.lane for one in read_ledger(Exchanges(store, info)) if one.is_call}
+        acts = {one.seq: one.lane for one in read_acts(Exchanges(store, info)) if one.is_call}
     called = {seq: lane for kind, seq, lane in steps if kind is StepKind.MODEL_CALL}
     assert [[seq for seq in called if called[seq] == lane] for lane in (1, 2)] == tape.lanes
-    assert bill == called
+    assert bill == acts == called
     assert [seq for _, seq, _ in steps] == sorted(seq for _, seq, _ in steps)
 
 
