@@ -29,7 +29,7 @@ from ...timeline.reading.placeholder_key import find_key
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
-from ..run.launcher import ContainerHost
+from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.branch import Caps, Spent, confirm, find_caps, find_tape, limit_run
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price, show_unpriced
@@ -107,6 +107,7 @@ def bisect(
 
     Raises: PlayheadError, before anything runs, or where a run cannot be judged.
     """
+    start_with_own_files(config, container_host)
     restore_runs(config, wanted.run, wanted.good)
     with open_store(config, readonly=True) as store:
         prepared = _prepare(store, config, wanted)

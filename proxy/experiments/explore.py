@@ -33,7 +33,7 @@ from ...timeline.lookup.endpoints import find_order, read_requests
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
-from ..run.launcher import ContainerHost
+from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.branch import Caps, Spent, confirm, expected_calls, find_caps, find_tape, limit_run
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price
@@ -103,6 +103,7 @@ def explore(
 
     Raises: PlayheadError, before anything runs, or where the run breaks something without any fault.
     """
+    start_with_own_files(config, container_host)
     restore_runs(config, wanted.run)
     with open_store(config, readonly=True) as store:
         prepared = _prepare(store, config, wanted)

@@ -28,7 +28,7 @@ from ...timeline.receipts.command.command_end import find_command
 from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
-from ..run.launcher import ContainerHost
+from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.branch import (
     Caps,
     Spent,
@@ -81,6 +81,7 @@ def sweep(
 
     Raises: PlayheadError, before anything runs, or where a run cannot be judged.
     """
+    start_with_own_files(config, container_host)
     wanted = load_sweep(file)
     command = _choose_command(config, wanted, command)
     judge = make_judge(wanted.judged_by, by_label=wanted.label)

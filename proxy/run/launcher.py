@@ -265,10 +265,21 @@ class _Wanted(NamedTuple):
     """Whether it goes on with a run that crashed."""
 
 
+def start_with_own_files(config: Config, container_host: ContainerHost | None) -> bool:
+    """Give Playhead's files no other names, where there is a sandbox that protects them; say whether there is.
+
+    Starts this process again, from the beginning, where there were some: call it before anything is begun.
+    Raises: EngineError.
+    """
+    if container_host is not None or _kind_of_sandbox(config) == "none":
+        return False
+    with ProgressBar("copying linked files of Playhead's environment, once") as bar:
+        use_own_inodes(bar)
+    return True
+
+
 def _launch(config: Config, wanted: _Wanted) -> int:
-    if wanted.container_host is None and _kind_of_sandbox(config) != "none":
-        with ProgressBar("copying linked files of Playhead's environment, once") as bar:
-            use_own_inodes(bar)
+    if start_with_own_files(config, wanted.container_host):
         make_loaded_folders()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_run(config, wanted))
