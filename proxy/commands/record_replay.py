@@ -144,13 +144,21 @@ def runs_often[F: Callable[..., Any]](function: F) -> F:
     return function
 
 
-def take_short_flags(
-    flags: dict[str, object], sandbox: str | None, *, no_sandbox: bool, in_place: bool
-) -> None:
-    """Put --sandbox, --no-sandbox and --in-place among the flags that stand for a key of the configuration."""
-    flags["sandbox"] = "none" if no_sandbox else sandbox
+def read_where(
+    config_file: Path | None, flags: dict[str, Any]
+) -> "tuple[Config, DockerPlace | None]":
+    """Read the configuration, and what is wanted of Docker; None where COMMAND is run on this machine.
+
+    flags: those of a command, of which what `runs_often` gave goes; the others stand for keys of the configuration.
+    """
+    no_sandbox, in_place = flags.pop("no_sandbox"), flags.pop("in_place")
+    image, variables, volumes = (flags.pop(name) for name in ("image", "variables", "volumes"))
+    flags["sandbox"] = "none" if no_sandbox else flags["sandbox"]
     if in_place:
         flags["files"] = "in-place"
+    config, _ = settings(config_file, flags)
+    where = config.sandbox.replay
+    return config, find_container_host(config.sandbox, where, image, variables, volumes)
 
 
 def find_container_host(
@@ -273,17 +281,10 @@ def replay(
     as_json: bool,
     receipt_file: Path | None,
     quiet: bool,
-    no_sandbox: bool,
-    sandbox: str | None,
-    image: str | None,
-    variables: tuple[str, ...],
-    volumes: tuple[str, ...],
-    in_place: bool,
     breaks: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
-    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
     named, command = words[: 0 if like else 1], words[0 if like else 1 :]
     if not like and not named:
         raise click.UsageError("Missing argument 'RUN': name a recording, or give --like")
@@ -293,10 +294,7 @@ def replay(
     if points and like:
         raise click.UsageError("--break holds the replay of a RUN that is named; leave out --like")
     try:
-        config, _ = settings(config_file, flags)
-        container_host = find_container_host(
-            config.sandbox, config.sandbox.replay, image, variables, volumes
-        )
+        config, container_host = read_where(config_file, flags)
         if named:
             _restore_tape(config, named[0])  # before a mistyped store is made
         breaking = begin_breaking(points)

@@ -11,11 +11,10 @@ from ...config.values import parse_usd
 from .common import DEFAULT_FILE, options, settings
 from .record_replay import (
     begin_breaking,
-    find_container_host,
     read_breaks,
+    read_where,
     runs_again,
     runs_on,
-    take_short_flags,
 )
 
 _FILE = click.Path(path_type=Path)
@@ -123,19 +122,12 @@ def branch(
     as_json: bool,
     receipt_file: Path | None,
     quiet: bool,
-    no_sandbox: bool,
-    sandbox: str | None,
-    image: str | None,
-    variables: tuple[str, ...],
-    volumes: tuple[str, ...],
-    in_place: bool,
     breaks: tuple[str, ...],
     **flags: object,
 ) -> int:
     """Run COMMAND against the tape of RUN up to an exchange, and from there on otherwise."""
     from ..run_again.declare import Asked
 
-    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
     asked = Asked(at, answer, edit, system, request_change, live, routes, answers, reason)
     try:
         asked.check()
@@ -146,10 +138,7 @@ def branch(
         raise click.UsageError(
             "--break holds one run, in which somebody answers; leave out --times"
         )
-    config, _ = settings(config_file, flags)
-    container_host = find_container_host(
-        config.sandbox, config.sandbox.replay, image, variables, volumes
-    )
+    config, container_host = read_where(config_file, flags)
     from ..run.launcher import Output
     from ..run_again.branch import Caps, Repeat, require_command
     from ..run_again.branch import branch as run_branch
@@ -227,20 +216,10 @@ def resume(
     as_json: bool,
     receipt_file: Path | None,
     quiet: bool,
-    no_sandbox: bool,
-    sandbox: str | None,
-    image: str | None,
-    variables: tuple[str, ...],
-    volumes: tuple[str, ...],
-    in_place: bool,
     **flags: object,
 ) -> int:
     """Run COMMAND on the tape of RUN, which crashed, and on from there live: effects are executed."""
-    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
-    config, _ = settings(config_file, flags)
-    container_host = find_container_host(
-        config.sandbox, config.sandbox.replay, image, variables, volumes
-    )
+    config, container_host = read_where(config_file, flags)
     from ..run.launcher import Output
     from ..run_again.resume import resume as run_resume
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from ..common import DEFAULT_FILE, options, settings
-from ..record_replay import find_container_host, runs_often, take_short_flags
+from ..common import DEFAULT_FILE, options
+from ..record_replay import read_where, runs_often
 from .flags import CHECK, spends
 
 
@@ -44,20 +44,10 @@ def bisect(
     max_calls: int | None,
     yes: bool,
     as_json: bool,
-    no_sandbox: bool,
-    sandbox: str | None,
-    image: str | None,
-    variables: tuple[str, ...],
-    volumes: tuple[str, ...],
-    in_place: bool,
     **flags: object,
 ) -> int:
     """Name the answer that turns RUN bad, by giving COMMAND answers of the run GOOD."""
-    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
-    config, _ = settings(config_file, flags)
-    container_host = find_container_host(
-        config.sandbox, config.sandbox.replay, image, variables, volumes
-    )
+    config, container_host = read_where(config_file, flags)
     from ...experiments.bisect import Wanted
     from ...experiments.bisect import bisect as run_bisect
     from ...experiments.judge import make_judge

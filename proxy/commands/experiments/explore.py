@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from ....config.values import parse_duration
-from ..common import DEFAULT_FILE, options, settings
-from ..record_replay import find_container_host, runs_often, take_short_flags
+from ..common import DEFAULT_FILE, options
+from ..record_replay import read_where, runs_often
 from .flags import CHECK, spends
 
 _KINDS = ("late", "slow", "cut", "throttle", "duplicate", "reorder")
@@ -64,16 +64,9 @@ def explore(
     max_calls: int | None,
     yes: bool,
     as_json: bool,
-    no_sandbox: bool,
-    sandbox: str | None,
-    image: str | None,
-    variables: tuple[str, ...],
-    volumes: tuple[str, ...],
-    in_place: bool,
     **flags: object,
 ) -> int:
     """Run COMMAND against RUN with faults drawn from seeds, until it does what it never is to do."""
-    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
     for kind in kinds:
         if kind not in _KINDS:
             raise click.UsageError(
@@ -83,10 +76,7 @@ def explore(
         late_s = parse_duration(late_by)
     except ValueError as error:
         raise click.UsageError(f"--late-by: {error}") from None
-    config, _ = settings(config_file, flags)
-    container_host = find_container_host(
-        config.sandbox, config.sandbox.replay, image, variables, volumes
-    )
+    config, container_host = read_where(config_file, flags)
     from ....tape.schedules.fault import FaultWord
     from ...experiments.explore import Wanted
     from ...experiments.explore import explore as run_explore

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from ..common import DEFAULT_FILE, options, settings
-from ..record_replay import find_container_host, runs_often, take_short_flags
+from ..common import DEFAULT_FILE, options
+from ..record_replay import read_where, runs_often
 
 
 @click.command()
@@ -27,20 +27,10 @@ def sweep(
     parallel: int | None,
     yes: bool,
     as_json: bool,
-    no_sandbox: bool,
-    sandbox: str | None,
-    image: str | None,
-    variables: tuple[str, ...],
-    volumes: tuple[str, ...],
-    in_place: bool,
     **flags: object,
 ) -> int:
     """Run the variants of FILE, each several times, and count how they end; again, to do what is left."""
-    take_short_flags(flags, sandbox, no_sandbox=no_sandbox, in_place=in_place)
-    config, _ = settings(config_file, flags)
-    container_host = find_container_host(
-        config.sandbox, config.sandbox.replay, image, variables, volumes
-    )
+    config, container_host = read_where(config_file, flags)
     from ...experiments.sweep import sweep as run_sweep
 
     return run_sweep(
