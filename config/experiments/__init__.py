@@ -1,1 +1,1 @@
-"""Files that say how a command is run many times: variants of a sweep, and schedules of faults."""
+"""Files that say how a command is run again: hypothetical answers, variants of a sweep, and schedules of faults."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...config import Answer, Config, LiveRule, parse_match
-from ...config.answers_file import load_answers
+from ...config.experiments.answers_file import load_answers
 from ...config.values import parse_host, parse_reason
 from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import one_line

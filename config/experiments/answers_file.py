@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .errors import ConfigError, Fault
-from .experiments.read_file import read_given
-from .keys import Key, entries, read_section
-from .match_pattern import Match
-from .sections.effects import Answer, AnswerKeys
-from .sections.live import PATTERN
+from ..errors import ConfigError, Fault
+from ..keys import Key, entries, read_section
+from ..match_pattern import Match
+from ..sections.effects import Answer, AnswerKeys
+from ..sections.live import PATTERN
+from .read_file import read_given
 
 _MISSING = "missing; expected what is answered, as {status: 200, json: {status: pending}}"
 
