@@ -66,7 +66,11 @@ _LITERALS = {
     ),
     "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
     "explore": ("proxy/experiments/explore.py", "proxy/experiments/invariants.py"),
-    "sweep": ("proxy/experiments/outcome_table.py", "proxy/experiments/sweep.py"),
+    "sweep": (
+        "proxy/experiments/outcome_table.py",
+        "proxy/experiments/stopped_runs.py",
+        "proxy/experiments/sweep.py",
+    ),
     "bisect": ("proxy/experiments/bisect.py",),
     "receipt: branch": ("timeline/receipts/branch.py",),
     "receipt: resume": ("timeline/receipts/resume.py",),

@@ -29,7 +29,7 @@ class Budget:
             calls = max(min(calls, self.expected), calls // parts)
         if usd is not None:
             usd /= parts
-        if calls == 0 or (usd is not None and usd <= 0):
+        if self.is_used_up:
             return None
         part = Caps(usd, calls)
         self._given[name] = part
@@ -39,6 +39,12 @@ class Budget:
         """Take back what a run has not used."""
         self._given.pop(name, None)
         ran.add_to(self.spent)
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing is left that no run has."""
+        usd = self._left_usd()
+        return self._left_calls() == 0 or (usd is not None and usd <= 0)
 
     @property
     def waits(self) -> bool:

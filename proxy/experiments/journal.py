@@ -1,4 +1,8 @@
-"""What a sweep has done so far: a file beside its own, a line of JSON for each run, so that the next call goes on where this one stopped."""
+"""What a sweep has done so far: a file beside its own, so that the next call goes on where this one stopped.
+
+It has a line of JSON when a run begins, with what the run reserves of the caps, and another once the run has ended. A run without the
+second was stopped: what it has used is to be found in the store.
+"""
 
 import fcntl
 import json
@@ -19,6 +23,9 @@ class Journal:
         """Go on with what was done for a file of variants."""
         self.path = file.with_name(file.name + SUFFIX)
         self.rows: list[dict[str, Any]] = []
+        """Runs that have ended."""
+        self._begun: dict[int, dict[str, Any]] = {}
+        """Runs that have begun, by number."""
 
     def __enter__(self) -> Self:
         try:
@@ -44,7 +51,7 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self.rows:
+        if not self.rows and not self._begun:
             self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
@@ -52,7 +59,12 @@ class Journal:
         for number, line in enumerate(self.path.read_bytes().splitlines(), 1):
             try:
                 row = json.loads(line)
-                row["key"], row["run"], row["standing"]
+                row["key"]
+                if "standing" not in row:
+                    int(row["process"]), int(row["next_run"]), row["variant"]
+                    self._begun[int(row["begun"])] = row
+                    continue
+                row["run"]
             except (ValueError, TypeError, KeyError):
                 raise EngineError(
                     f"{self.path}, line {number}: no run of a sweep",
@@ -60,8 +72,27 @@ class Journal:
                 ) from None
             self.rows.append(row)
 
+    @property
+    def stopped(self) -> list[dict[str, Any]]:
+        """The runs that have begun and have not ended."""
+        ended = {row.get("begun") for row in self.rows}
+        return [row for number, row in self._begun.items() if number not in ended]
+
+    def number(self) -> int:
+        """Give a number to a run that is going to begin."""
+        number = max(self._begun, default=0) + 1
+        self._begun[number] = {}
+        return number
+
+    def begin(self, row: dict[str, Any]) -> None:
+        """Note a run before it begins; called in its own process."""
+        self._write(row)
+
     def add(self, row: dict[str, Any]) -> None:
         """Note a run that has ended."""
         self.rows.append(row)
+        self._write(row)
+
+    def _write(self, row: dict[str, Any]) -> None:
         os.write(self._descriptor, json.dumps(row).encode() + b"\n")
         os.fsync(self._descriptor)

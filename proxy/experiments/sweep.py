@@ -1,7 +1,7 @@
 """`playhead sweep`: run variants of one exchange, each several times over the same prefix, and count how they end.
 
-Each run is noted as it ends (`journal.py`), so that the next call with the same file does what is left. What is noted counts for as
-long as its variant, its tape, its command and what judges it are as they were.
+Each run is noted as it begins and as it ends (`journal.py`), so that the next call with the same file does what is left. How a run
+ended counts for as long as its variant, its tape, its command and what judges it are as they were; what it used always does.
 """
 
 import json
@@ -47,12 +47,13 @@ from .journal import Journal
 from .judge import Judge, Judged, make_judge
 from .one_run import Place, Ran, read_done, run_once
 from .outcome_table import Row, render_table, to_json
-from .workers import Done, Files, Workers
+from .stopped_runs import describe_start, find_used
+from .workers import Done, Files, Work, Workers
 
 _AT_ONCE = 4
 """Runs at the same time by default, where there are as many cores."""
 _UNFINISHED = "unfinished"
-"""What is noted of a run that a cap has ended: what it used counts, and it is run again."""
+"""What is noted of a run that a cap or somebody has ended: what it used counts, and it is run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +94,27 @@ def sweep(
         recorded = find_command(store.events.all(tape))
     at_once = parallel or wanted.parallel or min(_AT_ONCE, os.cpu_count() or 1)
     with Journal(file) as journal:
+        _settle(config, journal)
         left = _find_left(variants, wanted.times, journal)
         budget = _make_budget(wanted, variants, at_once, journal)
         for line in _announce(tape, wanted, variants, left, budget, judge, (command, recorded)):
             print_status(line)
-        if left and any(one.declared.sends for one in variants) and not yes:
+        used_up = budget.is_used_up and any(one.declared.sends for one in left)
+        if left and any(one.declared.sends for one in variants) and not yes and not used_up:
             confirm()
         made = _Sweep(
             config, Place(tape.id, command, container_host, config_file), judge, budget, journal
         )
-        undone = made.run(left, at_once)
+        undone = len(left) if used_up else made.run(left, at_once)
         rows = [_count(one, journal) for one in variants]
     if as_json:
         click.echo(json.dumps(to_json(tape.id, wanted.at, rows, undone, budget.spent), indent=1))
     else:
         for line in render_table(rows, judge.text):
             click.echo(line)
-    if undone:
+    if used_up:
+        print_status(f"playhead: nothing was run, the cap is used up; {undone} runs are left: {budget.show()}; go on with a higher cap and the same file")  # fmt: skip
+    elif undone:
         print_status(f"playhead: {undone} runs are left: {budget.show()}; go on with a higher cap and the same file")  # fmt: skip
     return ExitCode.DIVERGED if undone else 0
 
@@ -171,6 +176,19 @@ def _tell(declared: Branch) -> Iterator[object]:
     yield declared.change
 
 
+def _settle(config: Config, journal: Journal) -> None:
+    """Note what the runs have used that an earlier call began, and that have no result."""
+    if not journal.stopped:
+        return
+    with open_store(config, readonly=True) as store:
+        for begun in journal.stopped:
+            known = {str(row["run"]) for row in journal.rows}
+            used = find_used(store, begun, known)
+            told = {"variant": begun["variant"], "key": begun["key"], "standing": _UNFINISHED}
+            journal.add({"begun": begun["begun"], **told, "code": 0, "child_exit": None, **used})
+            print_status(f"playhead: a run of {begun['variant']!r}, {used['run'] or 'not in the store'}: {used['why']}; {used['calls']} calls, {used['usd']} USD")  # fmt: skip
+
+
 def _find_left(variants: Sequence[Prepared], times: int, journal: Journal) -> list[Prepared]:
     """List the runs that are still to be made: the first of each variant, then the second of each."""
     done = Counter(row["key"] for row in journal.rows if row["standing"] != _UNFINISHED)
@@ -188,12 +206,13 @@ def _make_budget(
 ) -> Budget:
     """Give the caps, and what earlier calls have used of them. Raises: EngineError."""
     dearest = max(variants, key=lambda one: (one.declared.sends, one.price.calls))
-    times = len(variants) * wanted.times
+    current = {one.key for one in variants}
+    others = [row for row in journal.rows if row["key"] not in current or row["standing"] == _UNFINISHED]  # fmt: skip
+    times = len(variants) * wanted.times + len(others)
     caps = find_caps(Caps(wanted.cap, wanted.max_calls), dearest.declared, dearest.price, times)
     budget = Budget(caps, at_once, expected_calls(dearest.price))
-    for row in journal.rows:
-        if row["key"] in {one.key for one in variants}:
-            read_row(row).add_to(budget.spent)
+    for row in journal.rows:  # of variants that are gone, too: their calls have left
+        read_row(row).add_to(budget.spent)
     return budget
 
 
@@ -233,6 +252,8 @@ def _announce(
         priced = max(variants, key=lambda one: one.price.calls).price
         yield f"  price: from there on the tape has of these {priced.show(len(left))}"
         yield f"  cap: {budget.caps.show()}"
+        if budget.spent.calls or budget.spent.usd:
+            yield f"  used with this file so far: {budget.show()}"
     else:
         yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
     yield f"  command: {one_line(shlex.join(command), 200)}"
@@ -249,6 +270,8 @@ class _Sweep:
         self._config, self._place, self._judge = config, place, judge
         self._budget, self._journal = budget, journal
         self._by_name: dict[int, Prepared] = {}
+        self._begun: dict[int, int] = {}
+        """By name, the number of a run in the journal."""
 
     def run(self, left: Sequence[Prepared], at_once: int) -> int:
         """Make runs; give how many are left, where a cap has ended it."""
@@ -270,7 +293,12 @@ class _Sweep:
         self._by_name[number] = variant
         limits = limit_run(self._config.limits, part, Spent())
         config = replace(self._config, limits=limits)
-        workers.start(number, partial(run_once, config, self._place, variant.declared))
+        work = partial(run_once, config, self._place, variant.declared)
+        if variant.declared.sends:
+            begun = self._begun[number] = self._journal.number()
+            told = {"begun": begun, "variant": variant.name, "key": variant.key}
+            work = partial(_note_and_run, work, config, self._journal, told, part)
+        workers.start(number, work)
         return True
 
     def _take(self, done: Done) -> bool:
@@ -281,8 +309,10 @@ class _Sweep:
         if not ran.no_result:
             judged = self._judge.judge(self._config, ran, done.files)
         standing = _UNFINISHED if ran.limited else judged.standing.value
+        begun = self._begun.get(done.name)
         self._journal.add(
             {
+                **({} if begun is None else {"begun": begun}),
                 "variant": variant.name,
                 "key": variant.key,
                 "run": ran.run,
@@ -297,6 +327,16 @@ class _Sweep:
         )
         print_status(f"  {variant.name}: {standing} ({one_line(judged.why)}), {ran.run!r}")
         return not ran.limited
+
+
+def _note_and_run(
+    work: Work, config: Config, journal: Journal, told: dict[str, Any], part: Caps, files: Files
+) -> dict[str, Any]:
+    """Note in the journal that a run begins, and make it; in the process of the run. Raises: PlayheadError."""
+    with open_store(config, readonly=True) as store:
+        start = describe_start(store, os.getpid(), part)
+    journal.begin({**told, **start})
+    return work(files)
 
 
 def _count(variant: Prepared, journal: Journal) -> Row:

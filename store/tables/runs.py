@@ -126,6 +126,11 @@ class RunList:
         self.put(transaction, info)
         self._database.put(transaction, "names", info.id.encode(), number_key(info.number))
 
+    def next_number(self) -> int:
+        """Give the number that the next run gets; all that have been made until now have lower ones."""
+        with self._database.reading() as transaction:
+            return int(transaction.get(b"next-run", db=self._database.tables["meta"]) or b"1")
+
     def find_free_name(self, transaction: lmdb.Transaction, wanted: str, playback: bool) -> str:
         """Give a name that no run has, inside a transaction; `wanted` of a playback is its tape's."""
         database = self._database

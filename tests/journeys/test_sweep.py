@@ -1,16 +1,23 @@
 """A sweep runs its variants over one shared prefix, counts how they end, and goes on where it stopped."""
 
+import asyncio
+import fcntl
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
+from threading import Event
 from typing import Any, NamedTuple
 
 import pytest
+from aiohttp import web
 
 from playhead.store import Store
+from playhead.tape.exchange import RunId
 from playhead.tests.support import prepared, walking_agent
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.origins import Origin
@@ -103,8 +110,7 @@ def test_a_second_call_does_what_is_left(world: World) -> None:
     assert third.returncode == 0
     assert world.model.requests == []
     assert third.stdout == second.stdout
-    lines = (world.folder / "sweep.yaml.done").read_text().splitlines()
-    assert [json.loads(line)["variant"] for line in lines] == ["v0", "v1"]
+    assert [row["variant"] for row in _rows(world)] == ["v0", "v1"]
 
 
 def test_more_repeats_and_changed_variants_are_run(world: World) -> None:
@@ -148,8 +154,9 @@ def test_a_check_judges(world: World) -> None:
 
 
 def _rows(world: World) -> list[dict[str, Any]]:
+    """Give the rows of runs that have ended."""
     lines = (world.folder / "sweep.yaml.done").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return [row for line in lines if "standing" in (row := json.loads(line))]
 
 
 def test_what_was_not_declared_is_refused_and_tells_nothing(world: World) -> None:
@@ -174,21 +181,133 @@ def test_a_file_of_what_was_done_that_is_none_is_refused(world: World) -> None:
     assert world.model.requests == []
 
 
-def test_a_sweep_that_is_killed_goes_on(world: World) -> None:
-    """Whatever was under way is run again, and nothing else."""
-    world.write(HEAD + "times: 3\n" + _variants(world.folder, 2))
+@contextmanager
+def _sweeping(world: World) -> "Iterator[subprocess.Popen[bytes]]":
+    """Have a sweep run beside the test; it is killed at the end."""
     told = ("--store", "store", "--no-sandbox", "--yes", "--parallel", "1")
     agent = (sys.executable, "-m", walking_agent.__name__, world.model.url, str(STEPS))
-    notes = world.folder / "sweep.yaml.done"
     with prepared.start(
         [*COMMAND, "sweep", "sweep.yaml", *told, "--", *agent],
         cwd=world.folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
-        wait_until(lambda: notes.exists() and notes.read_text().count("\n") >= 1, 60)
+        yield process
         process.kill()
-    done = notes.read_text().count("\n")
+
+
+def _is_free(notes: Path) -> bool:
+    """Say whether no run of a sweep that was killed is left, which all have its file locked."""
+    with notes.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def test_a_sweep_that_is_killed_goes_on(world: World) -> None:
+    """Whatever was under way is run again, and nothing else."""
+    world.write(HEAD + "times: 3\n" + _variants(world.folder, 2))
+    notes = world.folder / "sweep.yaml.done"
+    with _sweeping(world):
+        wait_until(lambda: notes.exists() and bool(_rows(world)), 60)
+    wait_until(lambda: _is_free(notes), 60)
+    done = len(_rows(world))
     assert world.sweep("--json").returncode == 0
-    assert len(_rows(world)) == 6
+    ended = [row for row in _rows(world) if row["standing"] != "unfinished"]
+    assert len(ended) == 6
     assert AFTER * (6 - done) <= len(world.model.requests) <= AFTER * (7 - done)
+
+
+class Held(NamedTuple):
+    """A model that keeps the second call after the prefix waiting, and the world that asks it."""
+
+    world: World
+    let_go: Event
+    asked: list[str]
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    """The same tape, with a model that is slow at one call."""
+    let_go, asked = Event(), list[str]()
+
+    async def serve(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        if len(asked) % 2 == 0:
+            await asyncio.to_thread(let_go.wait)
+        return await walking_agent.serve(request)
+
+    with Origin({"/{tail:.*}": serve}) as model:
+        steps = [
+            ask(walking_agent.step(number, str(number - 1)), walking_agent.say(str(number)), f"{model.url}{CHAT}")
+            for number in range(1, STEPS + 1)
+        ]  # fmt: skip
+        with Store.open(tmp_path / "store") as store:
+            record_run(store, "long", steps, noted={"child_exit": 0})
+        yield Held(World(model, tmp_path), let_go, asked)
+        let_go.set()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_calls_of_runs_that_were_stopped_count(held: Held, how: signal.Signals) -> None:
+    """What left before a sweep was stopped has left: all calls together make no more than the cap allows."""
+    world = held.world
+    world.write(HEAD + "times: 5\nmax_calls: 4\n" + _variants(world.folder, 1))
+    notes = world.folder / "sweep.yaml.done"
+    for count in (2, 4):
+        with _sweeping(world) as process:
+            wait_until(lambda count=count: len(held.asked) >= count, 60)
+            process.send_signal(how)
+            process.wait(60)
+        wait_until(lambda: _is_free(notes), 60)
+    held.let_go.set()
+    done = world.sweep()
+    assert done.returncode == 121, done.stderr
+    assert "nothing was run, the cap is used up; 5 runs are left: spent 4 calls" in done.stderr
+    assert len(held.asked) == 4
+
+
+def test_money_of_a_call_that_was_stopped_counts_with_all_that_was_reserved(held: Held) -> None:
+    """What it cost is not known."""
+    world = held.world
+    world.write(HEAD + "times: 5\ncap: 1\n" + _variants(world.folder, 1))
+    with _sweeping(world) as process:
+        wait_until(lambda: len(held.asked) >= 2, 60)
+        process.kill()
+        process.wait(60)
+    wait_until(lambda: _is_free(world.folder / "sweep.yaml.done"), 60)
+    held.let_go.set()
+    done = world.sweep()
+    assert done.returncode == 121, done.stderr
+    assert "during a call whose price is not known" in done.stderr
+    assert "spent 2 calls, 1.00 USD" in done.stderr
+    assert len(held.asked) == 2
+
+
+def test_calls_of_variants_that_are_gone_count(world: World) -> None:
+    """A cap is one of the file, whatever was changed in it."""
+    for seed in range(2):
+        (world.folder / "0.json").write_text(json.dumps({"seed": seed}))
+        world.write(HEAD + f"max_calls: {AFTER}\nvariants: [{{name: v, request_change: 0.json}}]\n")
+        done = world.sweep()
+        assert (done.returncode, len(world.model.requests)) == ((0, AFTER), (121, 0))[seed]
+    assert f"the cap is used up; 1 runs are left: spent {AFTER} calls" in done.stderr
+
+
+def test_a_run_that_is_not_to_be_found_counts_with_all_that_it_reserved(world: World) -> None:
+    """Unless no run was made since, or none is missing."""
+    world.write(HEAD + f"max_calls: {2 * AFTER}\n" + _variants(world.folder, 1))
+    begun = {"begun": 1, "variant": "v0", "key": "k", "process": 1, "next_run": 1}
+    row = json.dumps({**begun, "reserved_calls": 2 * AFTER, "reserved_usd": None})
+    notes = world.folder / "sweep.yaml.done"
+    notes.write_text(row + "\n")
+    assert world.sweep().returncode == 0
+    with Store.open(world.folder / "store") as store:
+        store.removal.delete([store.runs.get(RunId("long@1"))])
+    notes.write_text(row + "\n")
+    done = world.sweep()
+    assert done.returncode == 121, done.stderr
+    assert "what it sent is not known" in done.stderr
+    assert world.model.requests == []
