@@ -1,6 +1,6 @@
 """`playhead bisect`: splice answers of a good run into a bad one, and name the answer that turns it bad.
 
-Said is what two runs have shown that differ in one answer; else that it is not proved, and why.
+Said is what two runs have shown that differ in one answer, each of them twice; else that it is not proved, and why.
 """
 
 import json
@@ -22,7 +22,7 @@ from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...tape.policy.refusal import is_grpc
 from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
-from ...tape.splicing.search import Search, Standing, most_runs
+from ...tape.splicing.search import PROOF_RUNS, Search, Standing, most_runs
 from ...tape.splicing.splice import Splice
 from ...timeline.cost.render import show_usd
 from ...timeline.reading.placeholder_key import find_key
@@ -217,6 +217,7 @@ def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> It
         f"playhead: {prepared.bad.id!r} and {prepared.good.id!r} share {both} questions; {count} of these"
         f" {'was' if count == 1 else 'were'} answered otherwise: at most {runs} runs"
         + (f", each {times} times" if times > 1 else "")
+        + (f" and {PROOF_RUNS} that repeat the proof" if times == 1 and not declared.live else "")
         + f", judged by {wanted.judge.text}"
     )
     for rule, kind in declared.live:
@@ -252,7 +253,8 @@ class _Bisection:
         self._by_chance = bool(prepared.declared.live)
         self._tried: list[_Tried] = []
         self._spent = Spent()
-        self.search = Search(len(prepared.pairing.roots), repeats=not self._by_chance)
+        once = not self._by_chance and times == 1
+        self.search = Search(len(prepared.pairing.roots), repeats=not self._by_chance, proves=once)
         self.problem = ""
         """Why nothing is proved, whatever the search has found."""
 
@@ -337,19 +339,26 @@ class _Bisection:
         bad, good, pair = self._prepared.bad.id, self._prepared.good.id, self._named
         if pair is None:
             yield f"not proved: {self.problem}"
-            if self.search.high - self.search.low < self.search.count:
+            if 0 < self.search.high - self.search.low < self.search.count:
                 yield f"  it is one of the answers {self.search.low + 1} to {self.search.high}, if it is one"  # fmt: skip
             return
         with open_store(self._config, readonly=True) as store:
             asked = _read(store, self._prepared.bad, Seq(int(pair.bad or 0))).request
         low, high = self._pair()
+        seen = {one.count: self._list_runs(one.count) for one in (low, high)}
         yield f"the answer to exchange {pair.bad} turns {bad!r} bad: {asked.method} {one_line(asked.url)}"
-        yield f"  bad with {low.count} answers of {good!r}:  {low.runs[0][0].run}"
-        yield f"  good with {high.count} answers of {good!r}: {high.runs[0][0].run}"
+        yield f"  bad with {low.count} answers of {good!r}:  {seen[low.count]}"
+        yield f"  good with {high.count} answers of {good!r}: {seen[high.count]}"
         yield "look at it:"
         yield f"  playhead show {bad} {pair.bad}"
         yield f"  playhead show {good} {pair.good}"
         yield f"  playhead diff {low.runs[0][0].run} {high.runs[0][0].run}"
+
+    def _list_runs(self, count: int) -> str:
+        """Name the runs with so many answers."""
+        return ", ".join(
+            ran.run for tried in self._tried if tried.count == count for ran, _ in tried.runs
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""

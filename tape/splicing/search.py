@@ -7,10 +7,14 @@ Rules:
 2. What cannot be tested says nothing: its nearest neighbours are tried instead.
 3. Nothing is named that did not happen: both runs of the pair are run, also where one is an end. A run that is left over tries an end
    that was not tried, or repeats the bad one: more than one answer may decide, and a result that comes by chance is none.
-4. Among `count` answers there are at most ceil(log2 count) + 1 runs, two for one answer, and more only for what cannot be tested.
+4. A result that comes by chance is none: unless each number of answers is run several times anyway, both runs of the pair are made
+   once more before it is named, and have to be as they were.
+5. Among `count` answers there are at most ceil(log2 count) + 1 runs, two for one answer, and more only for what cannot be tested.
+   The proof takes at most two more, which repeat the pair.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,6 +35,10 @@ def most_runs(count: int) -> int:
     return max(2, math.ceil(math.log2(count)) + 1)
 
 
+PROOF_RUNS = 2
+"""Runs that repeat the pair."""
+
+
 @dataclass(slots=True)
 class Search:
     """A search among so many answers."""
@@ -38,10 +46,15 @@ class Search:
     count: int
     repeats: bool = True
     """Whether a run that is left over is made."""
+    proves: bool = True
+    """Whether the pair is run once more before it is named; not where each of its runs is many already."""
     runs: int = 0
+    """Those of the proof not among them."""
     problem: str = ""
     """Why nothing can be named; empty while that is open, and once something is."""
     _known: dict[int, Standing] = field(default_factory=dict)
+    _seen: Counter[int] = field(default_factory=Counter)
+    """How often each number of answers has been tried."""
 
     @property
     def known(self) -> Mapping[int, Standing]:
@@ -62,13 +75,22 @@ class Search:
     @property
     def found(self) -> int | None:
         """The answer that turns the run bad, by its place from 1; None while none is proved."""
-        if self.problem or self._next() is not None:
+        if self.problem or self._next() is not None or self._unproved() is not None:
             return None
         return self.high
 
     def next(self) -> int | None:
         """Give how many answers to splice in next; None where nothing is left to be tried."""
-        return None if self.problem else self._next()
+        if self.problem:
+            return None
+        count = self._next()
+        return self._unproved() if count is None else count
+
+    def _unproved(self) -> int | None:
+        """Give the run of the pair that has been seen once only; None where both have been seen twice."""
+        if not self.proves or self.high - self.low > 1:
+            return None
+        return next((one for one in (self.low, self.high) if self._seen[one] < 2), None)
 
     def _next(self) -> int | None:
         untried = [one for one in range(self.low + 1, self.high) if one not in self._known]
@@ -86,7 +108,8 @@ class Search:
 
     def tell(self, count: int, standing: Standing) -> None:
         """Note how a run with so many answers stands."""
-        self.runs += 1
+        self.runs += self._next() is not None
+        self._seen[count] += 1
         low, high = self.low, self.high
         before = self._known.setdefault(count, standing)
         if before is not standing:

@@ -262,6 +262,19 @@ def test_a_bad_end_that_no_answer_makes_is_not_proved(reads: Stored) -> None:
     assert done.stdout.startswith("not proved: ")
 
 
+def test_an_agent_that_is_bad_by_chance_is_not_proved(reads: Stored) -> None:
+    """The pair is run once more, and the run that was good is bad then."""
+    (reads.folder / "chance.sh").write_text(
+        'echo >> runs; [ $(wc -l < runs) -lt 7 ] && exit "$PLAYHEAD_EXIT"; exit 1'
+    )
+    done = playhead(*reads.words("--check", "sh chance.sh", "--json"), cwd=reads.folder)
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert told["proved"] is None
+    assert "it was good once and bad another time: the result comes by chance" in told["problem"]
+    assert "and 2 that repeat the proof" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def summary(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Stored:
     """Of an agent that has a model judge all that it has read."""

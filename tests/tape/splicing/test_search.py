@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.tape.splicing.search import Search, Standing, most_runs
+from playhead.tape.splicing.search import PROOF_RUNS, Search, Standing, most_runs
 from playhead.tests.support.counts import tries
 
 GOOD, BAD, UNKNOWN = Standing.GOOD, Standing.BAD, Standing.UNKNOWN
@@ -100,3 +100,44 @@ def test_an_end_that_cannot_be_tested_takes_nothing_away() -> None:
     """The pair was run, and stands."""
     found = search(7, lambda asked, _: UNKNOWN if asked == 7 else GOOD if asked >= 3 else BAD)
     assert found.found == 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+def test_the_pair_is_run_once_more_before_it_is_named(count: int) -> None:
+    """Each of its runs is seen twice; that takes at most two runs beyond those of the search."""
+    asked = list[int]()
+
+    def stands(one: int, _: int) -> Standing:
+        asked.append(one)
+        return GOOD if one >= count else BAD
+
+    found = search(count, stands)
+    assert found.found == count
+    assert min(asked.count(count - 1), asked.count(count)) >= 2
+    assert len(asked) <= most_runs(count) + PROOF_RUNS
+
+
+@pytest.mark.parametrize("other", [0, 1], ids=["the bad one", "the good one"])
+def test_a_pair_that_is_otherwise_the_second_time_proves_nothing(other: int) -> None:
+    """Both outcomes are said."""
+    seen = list[int]()
+
+    def stands(one: int, _: int) -> Standing:
+        seen.append(one)
+        good = one >= 3
+        if one == 2 + other and seen.count(one) == 2:
+            good = not good
+        return GOOD if good else BAD
+
+    found = search(8, stands)
+    assert found.found is None
+    said = ("bad once and good", "good once and bad")[other]
+    assert f"with {2 + other} answers of the good run it was {said} another time" in found.problem
+
+
+def test_where_each_run_is_many_the_pair_is_not_repeated() -> None:
+    """Its repeats have been made."""
+    made = Search(1, proves=False)
+    made.tell(0, BAD)
+    made.tell(1, GOOD)
+    assert (made.next(), made.found) == (None, 1)
