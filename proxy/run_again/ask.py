@@ -22,6 +22,7 @@ from ...tape.exchange import Exchange, Request, RequestClass, RunId, Seq
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch, RequestChange
 from ...tape.records.events import EventKind
+from ...timeline.cost.render import show_usd
 from ...timeline.reading.call_cost import has_prices
 from ...timeline.state.calls_before import read_answer
 from ..engine.event_loop import new_event_loop
@@ -95,7 +96,7 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
         confirm()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runs, spent = runner.run(_ask_all(config, prepared, repeat))
-    return _show(config, prepared, runs, spent, as_json=as_json)
+    return _show(config, prepared, repeat, runs, spent, as_json=as_json)
 
 
 def _prepare(store: Store, config: Config, name: str, question: Question) -> _Prepared:
@@ -220,7 +221,13 @@ def _send(proxy: Listen, request: Request, ca: str) -> None:
 
 
 def _show(
-    config: Config, prepared: _Prepared, runs: list[RunId], spent: Spent, *, as_json: bool
+    config: Config,
+    prepared: _Prepared,
+    repeat: Repeat,
+    runs: list[RunId],
+    spent: Spent,
+    *,
+    as_json: bool,
 ) -> int:
     recorded = describe(read_answer(prepared.recorded))
     answers, refused = list[str](), list[str]()
@@ -233,6 +240,10 @@ def _show(
                 answers.append(f"failed: {kept.fault.text}" if kept.fault else "no answer")
             else:
                 answers.append(describe(read_answer(kept)))
+    unsent = repeat.times - len(runs)
+    if unsent and repeat.caps.usd is not None:
+        text = f"the cap of {show_usd(repeat.caps.usd)} USD is used up: {show_usd(spent.usd)} USD"
+        refused.extend([text] * unsent)
     rows = spread(recorded, answers)
     usd = f"{spent.usd:f}"
     if as_json:
@@ -252,6 +263,8 @@ def _show(
             click.echo(line)
         for text in dict.fromkeys(refused):
             click.echo(f"refused {refused.count(text)}: {one_line(text)}")
+        if unsent:
+            print_status(f"playhead: stopped after {len(runs)} of {repeat.times}: the cap was reached; go on with --times {unsent}")  # fmt: skip
         print_status(
             f"playhead: {spent.calls} calls, {usd} USD{show_unpriced(spent.unpriced)}; runs {', '.join(runs[:3])}{' …' * (len(runs) > 3)}"
         )
