@@ -183,6 +183,8 @@ _MADE: tuple[Callable[[Case], None], ...] = (
 
 def main(folder: Path) -> None:
     """Go through the places; those that change the machine for the ones after them are in a process of their own."""
+    with Store.open(folder / "first"):
+        pass  # its modules are loaded by now: the places below may cover the disk that they lie on
     for at, (place, make) in enumerate(zip(PLACES, _MADE, strict=True)):
         pid = os.fork()
         if not pid:

@@ -174,6 +174,10 @@ def test_a_store_that_is_none_is_told_of(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def _with_another_end(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
 @pytest.mark.parametrize("what", ["row", "file"])
 def test_what_cannot_be_opened_stops_it(store_dir: Path, what: str) -> None:
     """It is named, and the store is as it was."""
@@ -181,10 +185,10 @@ def test_what_cannot_be_opened_stops_it(store_dir: Path, what: str) -> None:
     if what == "row":
         with Rows(store_dir, "exchanges") as found:
             first = min(found)
-            found[first] = found[first][:-1] + b"?"
+            found[first] = _with_another_end(found[first])
     else:
         file = next(store_dir.glob("bodies-*/??/*"))
-        file.write_bytes(file.read_bytes()[:-1] + b"?")
+        file.write_bytes(_with_another_end(file.read_bytes()))
     with pytest.raises(LogCorrupt, match="it fails authentication") as caught:
         rekey(store_dir, ONE, TWO)
     assert ("exchanges, row 1 1" if what == "row" else file.name) in str(caught.value)
