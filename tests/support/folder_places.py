@@ -183,8 +183,9 @@ _MADE: tuple[Callable[[Case], None], ...] = (
 
 def main(folder: Path) -> None:
     """Go through the places; those that change the machine for the ones after them are in a process of their own."""
-    with Store.open(folder / "first"):
-        pass  # its modules are loaded by now: the places below may cover the disk that they lie on
+    # Its modules are loaded by now: the places below may cover the disk that they lie on.
+    with Store.open(folder / "first") as store:
+        assert store.runs.owner.pid == os.getpid()
     for at, (place, make) in enumerate(zip(PLACES, _MADE, strict=True)):
         pid = os.fork()
         if not pid:
