@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_a_command_works_on_a_copy(told: dict[str, Any], place: Place) -> None:
     """The folder, and the repository that git would write to, are as before; what was done is listed."""
+    if "overlayfs" in place.name and Path(sys.prefix).is_relative_to("/var/tmp"):
+        pytest.skip("this place covers /var/tmp, where this interpreter is")
     assert place.name in told, told["stderr"]
     row = told[place.name]
     modes = [mode for mode, words in MODES.items() if any(one in place.name for one in words)]
