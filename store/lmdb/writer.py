@@ -80,6 +80,9 @@ class Writer:
             whatever was remembered of it.
         reopen: opens the environment anew, which LMDB has given up, if it can be done now.
         """
+        import asyncio  # late: who only reads makes none of these, and has no loop
+
+        self._find_loop = asyncio.get_running_loop
         self.failed: StoreUnwritable | None = None
         self.failures = 0
         """Operations that failed by themselves and that nobody waited for. Writer's thread."""
@@ -140,9 +143,7 @@ class Writer:
         vital: try it also when little space is free: it is small, and says how a run stands.
         Raises: StoreUnwritable, at once or in the future.
         """
-        import asyncio  # late: who only reads has no loop
-
-        loop = asyncio.get_running_loop()
+        loop = self._find_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._hand_over(_Entry(make, future, run, vital), wake=False)
         if not self._waking:
