@@ -10,7 +10,8 @@ import pytest
 from playhead.proxy.cli import main
 from playhead.store import Store
 from playhead.tape.exchange import RequestClass
-from playhead.tests.support.experiment_cases import WORDS, Words
+from playhead.tests.support.branch_cases import Words
+from playhead.tests.support.experiment_cases import WORDS
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.recordings import Asked, ask, record_run
 from playhead.tests.support.refund_service import serve

@@ -13,7 +13,7 @@ from typing import Any
 
 from .refund_agent import CHAT
 
-_LIVE = ("--live", "inference", "--reason", "r")
+LIVE = ("--live", "inference", "--reason", "r")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -23,7 +23,7 @@ class Words:
 
     name: str
     words: tuple[str, ...]
-    """Behind `branch`; `URL` stands for the shop's, `FILE` for a file with `text`."""
+    """Behind `branch`, or from the command's own name on; `URL` stands for the service's, `FILE` for a file with `text`."""
     says: str
     """Is in what is said."""
     text: str = ""
@@ -51,7 +51,7 @@ WORDS = (
         ("tape", "--at", "3", "--live", "inference", "--reason", " ", *GO),
         "reason",
     ),
-    Words("nobody is asked", ("tape", "--at", "3", *_LIVE, *GO), "say --yes"),
+    Words("nobody is asked", ("tape", "--at", "3", *LIVE, *GO), "say --yes"),
     # Points
     Words(
         "before the first",
@@ -270,7 +270,7 @@ WORDS = (
     ),
     Words(
         "a system prompt of an effect",
-        ("tape", "--at", "4", "--system", "FILE", *_LIVE, "--yes", *GO),
+        ("tape", "--at", "4", "--system", "FILE", *LIVE, "--yes", *GO),
         "is no call of a model",
         "x",
     ),
@@ -300,25 +300,25 @@ WORDS = (
     ),
     Words(
         "a change that is a list",
-        ("tape", "--at", "1", "--request-change", "FILE", *_LIVE, "--yes", *GO),
+        ("tape", "--at", "1", "--request-change", "FILE", *LIVE, "--yes", *GO),
         "expected an object",
         "[]",
     ),
     Words(
         "a change that is no JSON",
-        ("tape", "--at", "1", "--request-change", "FILE", *_LIVE, "--yes", *GO),
+        ("tape", "--at", "1", "--request-change", "FILE", *LIVE, "--yes", *GO),
         "$: the change is no JSON",
         "{",
     ),
     Words(
         "a change without messages",
-        ("tape", "--at", "1", "--request-change", "FILE", *_LIVE, "--yes", *GO),
+        ("tape", "--at", "1", "--request-change", "FILE", *LIVE, "--yes", *GO),
         "$.messages",
         '{"messages": null}',
     ),
     Words(
         "a change of messages to a text",
-        ("tape", "--at", "1", "--request-change", "FILE", *_LIVE, "--yes", *GO),
+        ("tape", "--at", "1", "--request-change", "FILE", *LIVE, "--yes", *GO),
         "$.messages: expected an array, found a string",
         '{"messages": "hi"}',
     ),
@@ -350,13 +350,13 @@ WORDS = (
     # Caps
     Words(
         "a cap of 0",
-        ("tape", "--at", "3", *_LIVE, "--yes", "--cap", "0", *GO),
+        ("tape", "--at", "3", *LIVE, "--yes", "--cap", "0", *GO),
         "no amount of US dollars above 0",
     ),
-    Words("a cap below 0", ("tape", "--at", "3", *_LIVE, "--yes", "--cap", "-1", *GO), "--cap"),
+    Words("a cap below 0", ("tape", "--at", "3", *LIVE, "--yes", "--cap", "-1", *GO), "--cap"),
     Words(
         "no calls at all",
-        ("tape", "--at", "3", *_LIVE, "--yes", "--max-calls", "0", *GO),
+        ("tape", "--at", "3", *LIVE, "--yes", "--max-calls", "0", *GO),
         "--max-calls",
     ),
     Words(

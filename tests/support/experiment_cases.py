@@ -7,24 +7,7 @@ answers as `bad` does; `other`, which shares no request with it; `foreign`, whos
 a command; `bad@1`, a replay; `plain`, without a call of a model.
 """
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Words:
-    """A command line that is refused."""
-
-    name: str
-    words: tuple[str, ...]
-    """`FILE` stands for a file with `text`, `URL` for the service."""
-    says: str
-    """Is in what is said."""
-    text: str = ""
-    """Of FILE."""
-
-
-GO = ("--", "true")
-_LIVE = ("--live", "inference", "--reason", "r")
+from .branch_cases import GO, LIVE, Words
 
 BISECT = (
     Words("bisect: no command", ("bisect", "bad", "good"), "runs the command that you give"),
@@ -84,10 +67,10 @@ BISECT = (
         ("bisect", "bad", "good", "--live", "effect", "--reason", "r", *GO),
         "effects never go live",
     ),
-    Words("bisect: a cap of 0", ("bisect", "bad", "good", *_LIVE, "--cap", "0", *GO), "above 0"),
+    Words("bisect: a cap of 0", ("bisect", "bad", "good", *LIVE, "--cap", "0", *GO), "above 0"),
     Words(
         "bisect: no calls at all",
-        ("bisect", "bad", "good", *_LIVE, "--max-calls", "0", *GO),
+        ("bisect", "bad", "good", *LIVE, "--max-calls", "0", *GO),
         "--max-calls",
     ),
     Words(
@@ -96,7 +79,7 @@ BISECT = (
         "nothing is declared",
     ),
     Words("bisect: no times", ("bisect", "bad", "good", "--times", "0", *GO), "--times"),
-    Words("bisect: nobody is asked", ("bisect", "bad", "good", *_LIVE, *GO), "say --yes"),
+    Words("bisect: nobody is asked", ("bisect", "bad", "good", *LIVE, *GO), "say --yes"),
 )
 
 SWEEP = (
@@ -243,16 +226,16 @@ EXPLORE = (
     ),
     Words(
         "explore: a class that the tape has not",
-        ("explore", "plain", *_LIVE, *GO),
+        ("explore", "plain", *LIVE, *GO),
         "has no request of class inference",
     ),
-    Words("explore: a cap of 0", ("explore", "bad", *_LIVE, "--cap", "0", *GO), "above 0"),
+    Words("explore: a cap of 0", ("explore", "bad", *LIVE, "--cap", "0", *GO), "above 0"),
     Words(
         "explore: a cap of what does not leave",
         ("explore", "bad", "--max-calls", "5", *GO),
         "nothing is declared",
     ),
-    Words("explore: nobody is asked", ("explore", "bad", *_LIVE, *GO), "say --yes"),
+    Words("explore: nobody is asked", ("explore", "bad", *LIVE, *GO), "say --yes"),
     Words(
         "explore: a check that is not there",
         ("explore", "bad", "--check", "./nowhere.sh", *GO),
