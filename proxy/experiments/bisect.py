@@ -30,6 +30,7 @@ from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
+from ..run_again.announcements import announce_live
 from ..run_again.branch import Caps, Spent, confirm, find_caps, find_tape, limit_run
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price, show_unpriced
@@ -220,8 +221,7 @@ def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> It
         + (f" and {PROOF_RUNS} that repeat the proof" if times == 1 and not declared.live else "")
         + f", judged by {wanted.judge.text}"
     )
-    for rule, kind in declared.live:
-        yield f"  live: {kind.value} at {rule.match.host} ({rule.reason})"
+    yield from announce_live(declared.live)
     if not declared.live:
         yield "  nothing leaves: what neither tape holds is refused, and such a run tells nothing"
         return

@@ -34,6 +34,7 @@ from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
+from ..run_again.announcements import NOTHING_LEAVES, announce_command, announce_live
 from ..run_again.branch import Caps, Spent, confirm, expected_calls, find_caps, find_tape, limit_run
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price
@@ -204,14 +205,13 @@ def _announce(
         )
     check = f", and {wanted.judge.text}" if wanted.judge.check else ""
     yield f"  never: an effect that is done twice, a contract that is broken{check}"
-    for rule, kind in prepared.declared.live:
-        yield f"  live: {kind.value} at {rule.match.host} ({rule.reason})"
+    yield from announce_live(prepared.declared.live)
     if prepared.declared.sends:
         yield f"  price: one run {prepared.price.show()} as recorded; each may ask more"
         yield f"  cap: {budget.caps.show()}"
     else:
-        yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
-    yield f"  command: {one_line(shlex.join(command), 200)}"
+        yield NOTHING_LEAVES
+    yield from announce_command(command)
 
 
 class _Exploration:

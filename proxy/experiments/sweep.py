@@ -6,7 +6,6 @@ ended counts for as long as its variant, its tape, its command and what judges i
 
 import json
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,12 @@ from ..errors import EngineError
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
+from ..run_again.announcements import (
+    NOTHING_LEAVES,
+    announce_command,
+    announce_live,
+    announce_routes,
+)
 from ..run_again.branch import (
     Caps,
     Spent,
@@ -241,13 +246,13 @@ def _announce(
     )
     yield "  what comes before is answered from the tape, and nothing of it is sent again"
     live = {
-        (kind.value, rule.match.host): rule for one in variants for rule, kind in one.declared.live
+        (kind, rule.match.host): (rule, kind)
+        for one in variants
+        for rule, kind in one.declared.live
     }
-    for (kind, host), rule in live.items():
-        yield f"  live: {kind} at {host} ({rule.reason})"
+    yield from announce_live(live.values())
     routes = {route.match.text: route for one in variants for route in one.declared.routes}
-    for route in routes.values():
-        yield f"  sandboxed: {one_line(route.match.text)} at {route.place}{route.path} ({route.reason})"
+    yield from announce_routes(routes.values())
     if live or routes:
         priced = max(variants, key=lambda one: one.price.calls).price
         yield f"  price: from there on the tape has of these {priced.show(len(left))}"
@@ -255,10 +260,8 @@ def _announce(
         if budget.spent.calls or budget.spent.usd:
             yield f"  used with this file so far: {budget.show()}"
     else:
-        yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
-    yield f"  command: {one_line(shlex.join(command), 200)}"
-    if recorded and tuple(recorded) != tuple(command):
-        yield f"  recorded with, and not run: {one_line(shlex.join(recorded), 200)}"
+        yield NOTHING_LEAVES
+    yield from announce_command(command, recorded)
 
 
 class _Sweep:

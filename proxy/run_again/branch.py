@@ -25,13 +25,13 @@ from ..operations.restore_archived import restore_runs
 from ..run.launcher import Breaking, ContainerHost, Output
 from ..run.launcher import branch as run_branch
 from ..standard_streams import print_status
+from .announcements import NOTHING_LEAVES, announce_command, announce_live, announce_routes
 from .declare import Asked, declare
 from .price import Price, find_price, find_spent, left_of, show_unpriced
 
 NO_PRICES = "--cap needs the prices of models, which are not installed"
 _LEAST_CALLS = 10
 """Calls that a branch may make at least, where no cap is given."""
-_WIDTH = 200
 _OWN = 120
 """Highest code of a command's own."""
 
@@ -177,10 +177,8 @@ def announce(
         yield f"  at {at} and after: another system prompt ({len(change.system):,} characters)"
     if change is not None and change.patch is not None:
         yield f"  at {at}: another request ({', '.join(map(str, change.patch))})"
-    for rule, kind in declared.live:
-        yield f"  live: {kind.value} at {rule.match.host} ({rule.reason})"
-    for route in declared.routes:
-        yield f"  sandboxed: {one_line(route.match.text)} at {route.place}{route.path} ({route.reason})"
+    yield from announce_live(declared.live)
+    yield from announce_routes(declared.routes)
     for one in declared.answers:
         yield f"  hypothetical: {one_line(one.match.text)}"
     if declared.sends:
@@ -188,10 +186,8 @@ def announce(
             yield f"  price: from there on the tape has of these {price.show(times)}"
         yield f"  cap: {caps.show()}"
     elif not declared.answers:
-        yield "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
-    yield f"  command: {one_line(shlex.join(command), _WIDTH)}"
-    if recorded and tuple(recorded) != tuple(command):
-        yield f"  recorded with, and not run: {one_line(shlex.join(recorded), _WIDTH)}"
+        yield NOTHING_LEAVES
+    yield from announce_command(command, recorded)
 
 
 def confirm() -> None:

@@ -22,9 +22,9 @@ from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, Output
 from ..run.launcher import resume as run_resume
 from ..standard_streams import print_status
+from .announcements import WIDTH, announce_command
 from .branch import confirm
 
-_WIDTH = 200
 _SHOWN = 20
 """Effects without an outcome that are listed before the command runs."""
 
@@ -127,11 +127,9 @@ def announce(name: str, crash: Crash, command: Sequence[str]) -> Iterator[str]:
             f"  placeholders: {crash.replaced} answers on the tape have some in the place of secrets; reads and effects that"
             " carry one are refused (docs/secrets.md#answers-as-they-came)"
         )
-    yield f"  command: {one_line(shlex.join(command), _WIDTH)}"
-    if crash.command and crash.command != tuple(command):
-        yield f"  recorded with, and not run: {one_line(shlex.join(crash.command), _WIDTH)}"
+    yield from announce_command(command, crash.command)
 
 
 def _show_unknown(one: UnknownEffect) -> str:
     key = "an idempotency key" if one.key is not None else "NO idempotency key"
-    return f"{one_line(f'{one.method} {one.url}', _WIDTH)} (seq {one.seq} of {one.run}, with {key})"
+    return f"{one_line(f'{one.method} {one.url}', WIDTH)} (seq {one.seq} of {one.run}, with {key})"
