@@ -13,7 +13,7 @@ from playhead.proxy.run_again.resume import announce, find_crash
 from playhead.store import RunInfo, Store
 from playhead.store.encryption.key import StoreKey
 from playhead.store.tables.run_info import Owner
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import RequestClass, Seq
 from playhead.tape.policy.resume import UnknownEffect
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.process import playhead
@@ -103,7 +103,9 @@ def test_what_is_executed_is_said_first(stores: dict[str, Path]) -> None:
     """How much comes from the tape, that effects are executed after it, and which may have happened."""
     with Store.open(stores[""], readonly=True) as store:
         crash = find_crash(store, "crashed")
-    unknown = (UnknownEffect("crashed", crash.run.number, "POST", "https://a.test/", b"", None),)  # type: ignore[arg-type]
+    unknown = (
+        UnknownEffect("crashed", Seq(crash.run.number), "POST", "https://a.test/", b"", None),
+    )
     crash = crash._replace(known=type(crash.known)(unknown))
     told = "\n".join(announce("crashed", crash, ["python", "agent.py"]))
     for text in (
