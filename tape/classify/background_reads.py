@@ -7,6 +7,7 @@
 
 Source: google-cloud-storage 3, which looks for the location of a bucket; azure-cosmos 4, which refreshes what it knows of
 its account; Codex 0.169, which asks for the list of models once or twice as it starts (recordings codex r0 and r1 of 2026-11-24);
+Claude Code 2.1.332, which asks for the limits of its policy a second time where its start takes long (recordings of 2026-11-27);
 MCP's Streamable HTTP, whose client opens a stream to listen on beside its first calls, which a server without one refuses by 405
 (2025-11-25, "Listening for Messages from the Server"; mcp 2.3).
 """
@@ -45,6 +46,13 @@ BACKGROUND_READS = (
     ),
     BackgroundRead(
         "Codex", "chatgpt.com", re.compile(r"/backend-api/codex/models"), b"codex_", anywhere=True
+    ),
+    BackgroundRead(
+        "Claude Code",
+        "api.anthropic.com",
+        re.compile(r"/api/claude_code/policy_limits"),
+        b"claude-c",  # claude-cli and claude-code
+        anywhere=True,
     ),
 )
 

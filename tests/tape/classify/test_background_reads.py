@@ -9,6 +9,7 @@ from playhead.tests.support.exchanges import make_request
 
 CODEX = b"codex_exec/0.169.0 (Debian 12.0.0; x86_64) dumb"
 GCS, COSMOS = b"gcloud-python/3.17.0", b"azsdk-python-cosmos/4.14.0 Python/3.13.0"
+CLAUDE = "https://api.anthropic.com/api/claude_code"
 STORAGE = "https://storage.googleapis.com/storage/v1/b/acme"
 
 
@@ -30,6 +31,11 @@ STORAGE = "https://storage.googleapis.com/storage/v1/b/acme"
         ("GET https://chatgpt.com/backend-api/codex/models?client_version=1", CODEX, "Codex"),
         ("GET https://chatgpt.com/backend-api/codex/usage", CODEX, ""),
         ("GET https://chatgpt.com/backend-api/codex/models", b"curl/8", ""),
+        (f"GET {CLAUDE}/policy_limits", b"claude-code/2.1.332", "Claude Code"),
+        (f"GET {CLAUDE}/policy_limits", b"claude-cli/2.1.332 (external, sdk-cli)", "Claude Code"),
+        (f"GET {CLAUDE}/settings", b"claude-code/2.1.332", ""),
+        (f"POST {CLAUDE}/policy_limits", b"claude-code/2.1.332", ""),
+        (f"GET {CLAUDE}/policy_limits", b"curl/8", ""),
     ],
 )
 def test_a_read_of_a_thread_is_known_by_its_sdk(what: str, agent: bytes, sdk: str) -> None:
