@@ -183,6 +183,13 @@ class RunRegistry:
         """Have the one run be named so, or play the tape of that name, from its first request on."""
         self._sole = name
 
+    async def open_sole_run(self) -> OpenRun:
+        """Open the one run before any request has come."""
+        async with self._lock(("sole",)):
+            if self.sole_run is None or self.sole_run.lifetime.ending:
+                self.sole_run = await self._open(("sole",), self._sole, None)
+            return self.sole_run
+
     async def find_sole_run(self) -> OpenRun | None:
         """Find the one run, once its command has ended: what its clients did last is read first, be it what opens the run."""
         await _read_last()
@@ -238,10 +245,7 @@ class RunRegistry:
 
     async def _find_or_open(self, client: connection.Client, name: str | None) -> OpenRun:
         if self._sole:
-            async with self._lock(("sole",)):
-                if self.sole_run is None or self.sole_run.lifetime.ending:
-                    self.sole_run = await self._open(("sole",), self._sole, None)
-                return self.sole_run
+            return await self.open_sole_run()
         fresh = self._refresh()
         if fresh is not None:
             self.adopt(fresh)

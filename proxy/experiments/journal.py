@@ -56,7 +56,11 @@ class Journal:
         os.close(self._descriptor)
 
     def _read(self) -> None:
-        for number, line in enumerate(self.path.read_bytes().splitlines(), 1):
+        data = self.path.read_bytes()
+        if (whole := data.rfind(b"\n") + 1) < len(data):
+            # A line that was cut as it was written: its run has not begun, or is one that was stopped.
+            os.ftruncate(self._descriptor, whole)
+        for number, line in enumerate(data[:whole].splitlines(), 1):
             try:
                 row = json.loads(line)
                 row["key"]

@@ -22,7 +22,7 @@ from ...addons.run.run_state import OpenRun
 from ...addons.stop import stop_run
 from ...config import Config, Control, Listen, Mode, OnFull
 from ...config.profiles.command_programs import find_fitting
-from ...store import RunInfo, RunOpen, RunStatus, StoreUnwritable
+from ...store import RunInfo, RunOpen, RunStatus, Store, StoreUnwritable
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...tape.policy.breakpoints import Breakpoint
@@ -30,6 +30,7 @@ from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
 from ...timeline import Receipt, build, exit_code, render_receipt
 from ...timeline.lookup.crashed_runs import find_crashed, find_first
+from ...timeline.lookup.nearest_seq import no_exchange
 from ...timeline.receipts.command.command_end import find_files
 from ..capture.prefork import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
@@ -312,6 +313,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             run, recorded = crashed.id, find_first(runtime.store, crashed).id
         elif config.mode is Mode.PLAYBACK:
             run = recorded = _check_tape(runtime, run)
+            _check_breaks(runtime.store, run, wanted.breaking)
         if config.mode is Mode.PLAYBACK:
             runtime.registry.name_sole_run(run)
             runtime.registry.branch, runtime.registry.resumes = wanted.branch, wanted.resumes
@@ -338,6 +340,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             )
         prompting = await stack.enter_async_context(contextlib.AsyncExitStack())
         await prompting.enter_async_context(_breaking(runtime, wanted.breaking, child))
+        if wanted.resumes:
+            await _claim(runtime)
         await child.start()
         if watching:
             watch.start()
@@ -433,6 +437,13 @@ async def _watching_task(task: TaskWatch | None, child: "_Child") -> AsyncIterat
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
+
+
+async def _claim(runtime: Runtime) -> None:
+    """Open the run that resumes a crashed one, before its command does anything. Raises: EngineError, where another one has done so."""
+    problem = (await runtime.registry.open_sole_run()).lifetime.problem
+    if problem:
+        raise EngineError(problem, "the command was not started")
 
 
 @contextlib.asynccontextmanager
@@ -627,6 +638,15 @@ def _stop_watch(watch: SocketWatch, mode: Mode) -> str:
         # Blind is not clean: nothing can be said about this replay.
         raise EngineError(text) from error
     return ""
+
+
+def _check_breaks(store: Store, run: str, breaking: Breaking | None) -> None:
+    """Have the tape hold each exchange at which the command is to be held. Raises: StoreError, naming the nearest."""
+    wanted = [point.seq for point in breaking.points if point.seq is not None] if breaking else []
+    seqs = store.exchanges.seqs(store.runs.get(run)) if wanted else []
+    for seq in wanted:
+        if seq not in seqs:
+            raise no_exchange(run, seq, seqs)
 
 
 def _check_tape(runtime: Runtime, run: str) -> str:

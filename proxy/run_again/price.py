@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...store import RunInfo, Store
 from ...tape.exchange import RequestClass
 from ...timeline.cost.ledger import Fate, read_entry, read_ledger
-from ...timeline.cost.render import show_money, show_usd
+from ...timeline.cost.render import show_money
 from ...timeline.cost.sums import Sum
 from ...timeline.state.calls_before import Exchanges
 
@@ -30,7 +30,7 @@ class Price(NamedTuple):
             return f"{calls}, none to a model"
         text = f"{calls}, {show_money(self.total)} USD"
         if times > 1:
-            text += f"; {times} times: {show_usd(self.total.usd * times)} USD"
+            text += f"; {times} times: {show_money(self.total.times(times))} USD"
         return text + show_unpriced(self.total.unpriced)
 
 

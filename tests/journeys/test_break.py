@@ -140,3 +140,14 @@ def test_what_is_no_breakpoint_is_refused(world: World) -> None:
     assert run(world, "", "--break", "1", "--like").code == 125
     done = run(world, "", "--break", "1", "--at", "2", "--times", "2", command="branch")
     assert (done.code, "leave out --times" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(("command", "code"), [("replay", 125), ("branch", 2)])
+def test_an_exchange_that_the_tape_does_not_hold_is_refused(
+    world: World, command: str, code: int
+) -> None:
+    """Before the command is started, with the nearest that there is."""
+    flags = ("--at", "2") if command == "branch" else ()
+    done = run(world, "", "--break", "77", *flags, command=command)
+    assert (done.code, done.out) == (code, ""), done.err
+    assert "run 'tape' holds no exchange 77: it has 1 to 5, and the nearest is 5" in done.err

@@ -23,6 +23,7 @@ from playhead.tape.records.events import EventKind
 from playhead.tests.support import prepared, resume_agent
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.counts import FULL
+from playhead.tests.support.full_disk import until
 from playhead.tests.support.process import COMMAND
 from playhead.tests.support.resume_world import Upstream
 
@@ -58,14 +59,16 @@ class Agent:
     def __init__(self, store: Path, upstream: Upstream, root: Path) -> None:
         self.config = Config(store=store)
         self._upstream = upstream
+        self.command = (sys.executable, "-m", resume_agent.__name__, upstream.url)
         self._flags = ("--store", store, "--upstream-ca", root, "-q")
 
     def start(self, verb: str, *words: str) -> subprocess.Popen[bytes]:
         """Begin."""
-        agent = (sys.executable, "-m", resume_agent.__name__, self._upstream.url)
         flags = [str(flag) for flag in (*self._flags, *words)]
         return prepared.start(
-            [*COMMAND, verb, *flags, "--", *agent], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*COMMAND, verb, *flags, "--", *self.command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def run_until(self, place: Place, verb: str, *words: str) -> None:
@@ -120,6 +123,10 @@ class _Approver:
                 continue
 
 
+def _count_starts(file: Path) -> int:
+    return len(file.read_bytes()) if file.exists() else 0
+
+
 def _name(url: str) -> str:
     return url.rpartition("/")[2]
 
@@ -172,3 +179,29 @@ def test_nothing_with_an_outcome_is_sent_again(
                 assert count == 1 + again[name], (kill, first, name)
         known = {name for course in courses for name in course.known}
         assert not known & {name for name, count in upstream.sent.items() if count > 1} - set(again)
+
+
+def test_of_two_that_resume_at_once_one_runs_its_command(
+    tmp_path: Path, upstream: Upstream, certificates: Certificates
+) -> None:
+    """The other is told so before its command does anything."""
+    upstream.sent.clear()
+    agent = Agent(tmp_path / "store", upstream, certificates.root)
+    agent.run_until(Place(20, True), "record", "--run", "r")
+    known = find_course(agent.config.store, "r").known
+    starts, go = tmp_path / "starts", tmp_path / "go"
+    agent.command = (
+        *("sh", "-c", 'printf x >> "$0"; until [ -e "$1" ]; do sleep 0.1; done; shift; exec "$@"'),
+        *(str(starts), str(go), *agent.command),
+    )
+    both = [agent.start("resume", "--yes", "--no-sandbox", "r") for _ in range(2)]
+    with _Approver(agent.config):
+        assert until(lambda: any(one.poll() is not None for one in both))
+        loser, winner = sorted(both, key=lambda one: one.poll() is None)
+        out, err = loser.communicate(timeout=_LONG_S)
+        go.touch()
+        winner.communicate(timeout=_LONG_S)
+    assert (loser.returncode, out) == (2, b""), err
+    assert b"is being resumed as" in err
+    assert (winner.returncode, _count_starts(starts)) == (0, 1)
+    assert all(upstream.sent[name] == 1 for name in known)

@@ -284,12 +284,18 @@ def effect_lines(effects: Sequence[Effect], *, recording: bool) -> list[str]:
         return _titled("effects", effects)
     left = [effect for effect in effects if effect.left]
     answered = [effect for effect in effects if not effect.left]
-    resumed = any(effect.answered_by == _BEHIND for effect in left)
-    by = "behind the crash point" if resumed else "by a live rule"
-    return [
-        *_titled(f"effects, executed {by}", left),
-        *_titled("effects, answered instead of executed", answered),
-    ]
+    lines = []
+    for how in ("behind the crash point", "by a live rule", "in a sandbox"):
+        lines += _titled(
+            f"effects, executed {how}", [effect for effect in left if _executed(effect) == how]
+        )
+    return [*lines, *_titled("effects, answered instead of executed", answered)]
+
+
+def _executed(effect: Effect) -> str:
+    if effect.by == "sandboxed":
+        return "in a sandbox"
+    return "behind the crash point" if effect.answered_by == _BEHIND else "by a live rule"
 
 
 def _titled(title: str, effects: Sequence[Effect]) -> list[str]:

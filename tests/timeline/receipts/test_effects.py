@@ -12,7 +12,7 @@ from playhead.tape.exchange import RequestClass
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.story import Call, recorded
 from playhead.timeline import build
-from playhead.timeline.receipts.effects import MAX_BODY, Effect, effects_of
+from playhead.timeline.receipts.effects import MAX_BODY, Effect, effect_lines, effects_of
 
 REFUND = {"charge": "ch_1007", "amount": 4900}
 PAY = Call("POST /v1/refunds", REFUND, {"id": "re_1Qx8", **REFUND}, {"idempotency-key": "k-1"})
@@ -73,6 +73,29 @@ async def test_the_command_prints_the_rows(tmp_path: Path) -> None:
     assert "SAFE RETRY OF SEQ 1" in shown
     assert "synthetic, after tape seq 1: 200" in shown
     assert "exhausted, nearest on the tape is seq 1" in shown
+
+
+def test_effects_that_left_are_listed_by_what_let_them() -> None:
+    """A crash point, a live rule or a sandbox; and those that did not leave."""
+    behind = {"by": "live", "answered_by": "upstream, behind the crash point", "left": True}
+    rows: list[dict[str, Any]] = [
+        {"by": "sandboxed", "answered_by": "sandbox 127.0.0.1:9", "left": True},
+        {"by": "live", "answered_by": "live rule", "left": True},
+        {"by": "tape", "answered_by": "tape seq 4"},
+        behind,
+    ]
+    effects = [
+        Effect(seq=seq, method="POST", url="http://a.test/", summary="", outcome="200", **row)
+        for seq, row in enumerate(rows, 1)
+    ]
+    found = [line for line in effect_lines(effects, recording=False) if "127" not in line]
+    shown = [line.split("  POST")[0] for line in found if "200" not in line]
+    assert shown == [
+        *("effects, executed behind the crash point:", "  seq 4"),
+        *("effects, executed by a live rule:", "  seq 2"),
+        *("effects, executed in a sandbox:", "  seq 1"),
+        *("effects, answered instead of executed:", "  seq 3"),
+    ]
 
 
 def test_a_run_without_effects_says_so(tmp_path: Path) -> None:
