@@ -3,6 +3,7 @@
 Said is what two runs have shown that differ in one answer, each of them twice; else that it is not proved, and why.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,9 +37,10 @@ from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price, show_unpriced
 from ..standard_streams import print_status
 from .judge import Judge, Judged
+from .noted_runs import NotedRuns
 from .one_run import Place, Ran, read_done, run_once
 from .power import differs, find_repeats
-from .workers import Workers, run_all
+from .workers import Work, Workers, run_all
 
 _HIGH, _LOW = 0.9, 0.1
 """Shares of bad runs that are told apart where the caller does not say how often each is run."""
@@ -56,6 +58,8 @@ class Wanted:
     times: int | None = None
     yes: bool = False
     caps: Caps = field(default_factory=Caps)
+    anew: bool = False
+    """Whether what an earlier call did counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,20 @@ def bisect(
     times = _find_times(wanted, prepared, count)
     most = most_runs(count) * times
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, most)
-    for line in _announce(prepared, wanted, times, caps):
-        print_status(line)
-    if prepared.declared.sends and not wanted.yes:
-        confirm()
     place = Place(prepared.bad.id, command, container_host, config_file)
-    made = _Bisection(config, wanted, prepared, place, times, caps)
-    made.run()
+    with contextlib.ExitStack() as stack:
+        noted = None
+        if prepared.declared.sends:
+            parts = _tell(prepared, wanted, command)
+            noted = stack.enter_context(NotedRuns(config, "bisect", parts, anew=wanted.anew))
+        for line in _announce(prepared, wanted, times, caps):
+            print_status(line)
+        for line in noted.announce() if noted is not None else ():
+            print_status(line)
+        if prepared.declared.sends and not wanted.yes:
+            confirm()
+        made = _Bisection(config, wanted, prepared, place, times, caps, noted)
+        made.run()
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=1))
     else:
@@ -160,6 +171,14 @@ def _prepare(store: Store, config: Config, wanted: Wanted) -> _Prepared:
     )
     hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
     return _Prepared(bad, good, pairing, declared, find_price(store, bad, declared.at, hosts))
+
+
+def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterator[object]:
+    """Give what decides what the runs do."""
+    for run in (prepared.bad, prepared.good):
+        yield from (run.id, run.created_ns)
+    yield from ((rule.match.text, kind.value) for rule, kind in prepared.declared.live)
+    yield from (wanted.judge.text, *command)
 
 
 def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:
@@ -247,12 +266,14 @@ class _Bisection:
         place: Place,
         times: int,
         caps: Caps,
+        noted: NotedRuns | None,
     ) -> None:
+        self._noted = noted
         self._config, self._wanted, self._prepared = config, wanted, prepared
         self._place, self._times, self._caps = place, times, caps
         self._by_chance = bool(prepared.declared.live)
         self._tried: list[_Tried] = []
-        self._spent = Spent()
+        self._spent = noted.spent if noted is not None else Spent()
         once = not self._by_chance and times == 1
         self.search = Search(len(prepared.pairing.roots), repeats=not self._by_chance, proves=once)
         self.problem = ""
@@ -265,37 +286,55 @@ class _Bisection:
                 tried, problem = self._try(workers, count)
                 if problem:
                     self.problem = problem
-                    return
+                    return  # what is noted is there for the next call
                 judged = tried.standing(by_chance=self._by_chance)
                 print_status(f"  {self._say(tried, judged)}")
                 self.search.tell(count, judged.standing)
         self.problem = self.problem or self.search.problem or self._find_chance()
+        if self._noted is not None:
+            self._noted.finish()
 
     def _try(self, workers: Workers, count: int) -> tuple[_Tried, str]:
         """Run with so many answers; give what came of it, and why it is not to be gone on with."""
         tried, problem = _Tried(count, []), ""
         self._tried.append(tried)
-        caps, share = self._caps, replace(self._caps)
+        for one in self._noted.find(str(count)) if self._noted is not None else ():
+            tried.runs.append((one.ran, Judged(one.standing, "as an earlier call found")))
+        times, caps, share = self._times - len(tried.runs), self._caps, replace(self._caps)
         if caps.calls is not None:
-            share = replace(caps, calls=max(0, caps.calls - self._spent.calls) // self._times)
-        for done in run_all(workers, ((number, self._work(count, share)) for number in range(self._times))):  # fmt: skip
+            share = replace(caps, calls=max(0, caps.calls - self._spent.calls) // max(1, times))
+        if times > 0 and (share.calls == 0 or self._is_used_up):
+            return tried, self._say_stopped()
+        for done in run_all(workers, (self._work(number, count, share) for number in range(times))):  # fmt: skip
             ran = read_done(done)
             ran.add_to(self._spent)
             judged = Judged(Standing.UNKNOWN, ran.untested)
             if not ran.untested:
                 judged = self._wanted.judge.judge(self._config, ran, done.files)
+            if self._noted is not None:
+                self._noted.end(done.name, str(count), ran, judged.standing)
             tried.runs.append((ran, judged))
-            if ran.limited or (caps.usd is not None and self._spent.usd >= caps.usd):
-                problem = f"a cap was reached: {self._say_spent()}; go on with a higher one"
+            if ran.limited or self._is_used_up:
+                problem = self._say_stopped()
         return tried, problem
 
-    def _work(self, count: int, share: Caps) -> Any:
+    @property
+    def _is_used_up(self) -> bool:
+        return self._caps.usd is not None and self._spent.usd >= self._caps.usd
+
+    def _say_stopped(self) -> str:
+        return f"a cap was reached: {self._say_spent()}; the same command goes on there with a higher cap"
+
+    def _work(self, number: int, count: int, share: Caps) -> tuple[int, Work]:
         prepared, config = self._prepared, self._config
         splice = Splice(prepared.pairing, count, prepared.good.id)
         left = Spent(self._spent.usd)
         limits = limit_run(config.limits, share, left)
         declared = replace(prepared.declared, splice=splice)
-        return partial(run_once, replace(config, limits=limits), self._place, declared)
+        work: Work = partial(run_once, replace(config, limits=limits), self._place, declared)
+        if self._noted is not None:
+            work = self._noted.note(number, str(count), share, work)
+        return number, work
 
     def _find_chance(self) -> str:
         """Say that what was found may be chance; nothing where it is none."""

@@ -4,6 +4,7 @@ Which faults those are follows from the seed and the tape, and from nothing else
 as it can be, and kept: as a file that says the faults, and as a tape that gives them again.
 """
 
+import contextlib
 import json
 import os
 import shlex
@@ -43,8 +44,9 @@ from .budget import Budget
 from .invariants import find_broken
 from .judge import Judge
 from .keep_tape import keep_tape
+from .noted_runs import NotedRuns
 from .one_run import Place, Ran, read_done, run_once
-from .workers import Done, Files, Workers
+from .workers import Done, Files, Work, Workers
 
 _AT_ONCE = 4
 
@@ -68,6 +70,8 @@ class Wanted:
     yes: bool = False
     keep: bool = True
     caps: Caps = field(default_factory=Caps)
+    anew: bool = False
+    """Whether what an earlier call did counts for nothing."""
 
 
 class _Prepared(NamedTuple):
@@ -112,19 +116,34 @@ def explore(
     runs = wanted.seeds + 1
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, runs)
     budget = Budget(caps, at_once, expected_calls(prepared.price))
-    for line in _announce(prepared, wanted, budget, command):
-        print_status(line)
-    if prepared.declared.sends and not wanted.yes:
-        confirm()
     place = Place(prepared.tape.id, command, container_host, config_file)
-    made = _Exploration(config, wanted, prepared, place, budget)
-    made.run(at_once)
+    with contextlib.ExitStack() as stack:
+        noted = None
+        if prepared.declared.sends:
+            parts = _tell(prepared, wanted, command)
+            noted = stack.enter_context(NotedRuns(config, "explore", parts, anew=wanted.anew))
+            budget.spent = noted.spent
+        for line in _announce(prepared, wanted, budget, command):
+            print_status(line)
+        for line in noted.announce() if noted is not None else ():
+            print_status(line)
+        if prepared.declared.sends and not wanted.yes:
+            confirm()
+        made = _Exploration(config, wanted, prepared, place, budget, noted)
+        made.run(at_once)
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=1))
     else:
         for line in made.render():
             click.echo(line)
     return ExitCode.FAILED if made.found is not None else 0
+
+
+def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterator[object]:
+    """Give what decides what the runs do; schedules aside."""
+    yield from (prepared.tape.id, prepared.tape.created_ns, prepared.late_s)
+    yield from ((rule.match.text, kind.value) for rule, kind in prepared.declared.live)
+    yield from (wanted.judge.text, *command)
 
 
 def _prepare(store: Store, config: Config, wanted: Wanted) -> _Prepared:
@@ -218,8 +237,15 @@ class _Exploration:
     """The runs of one exploration."""
 
     def __init__(
-        self, config: Config, wanted: Wanted, prepared: _Prepared, place: Place, budget: Budget
+        self,
+        config: Config,
+        wanted: Wanted,
+        prepared: _Prepared,
+        place: Place,
+        budget: Budget,
+        noted: NotedRuns | None,
     ) -> None:
+        self._noted = noted
         self._config, self._wanted, self._prepared = config, wanted, prepared
         self._place, self._budget = place, budget
         self.found: Tried | None = None
@@ -245,6 +271,8 @@ class _Exploration:
                 self.found = self._shrink(workers, first)
         if self.found is not None and self._wanted.keep:
             self._keep(self.found)
+        if self._noted is not None and not self._stopped:
+            self._noted.finish()
 
     def _require_sound(self, workers: Workers) -> None:
         """Have the run break nothing without a fault. Raises: EngineError."""
@@ -279,12 +307,12 @@ class _Exploration:
                     break
                 seed, schedule = following
                 self._seeds = seed
-                if schedule in started:
+                if schedule in started or self._find_known(seed, schedule) is not None:
                     continue
                 number = self._start(workers, schedule)
                 if number is None:
                     if not self._budget.waits:
-                        self._stopped = f"a cap was reached: {self._budget.show()}"
+                        self._stopped = f"a cap was reached: {self._budget.show()}; the same command goes on there with a higher cap"
                         done = True
                     break
                 started.add(schedule)
@@ -315,12 +343,27 @@ class _Exploration:
 
     def _run_one(self, workers: Workers, seed: int | None, schedule: Schedule) -> Tried | None:
         """Run a schedule that was not run before; None where a cap is reached."""
-        known = self._tried.get(schedule)
+        known = self._find_known(seed, schedule)
         if known is not None:
-            return known._replace(seed=seed)
+            return known
         if self._start(workers, schedule) is None:
             return None
         return self._take(workers.wait(), seed, schedule)
+
+    def _find_known(self, seed: int | None, schedule: Schedule) -> Tried | None:
+        """Find what came of a schedule in this call, or in an earlier one that broke nothing with it."""
+        known = self._tried.get(schedule)
+        if known is not None:
+            return known._replace(seed=seed)
+        found = self._noted.find(repr(schedule)) if self._noted is not None else []
+        for one in found:
+            if one.standing is Standing.BAD:
+                continue  # what was broken is looked at again
+            refused = () if one.standing is Standing.GOOD else ("as an earlier call found",)
+            known = Tried(seed, schedule, replace(one.ran, refused=refused), ())
+            self._tried[schedule] = known
+            return known
+        return None
 
     def _start(self, workers: Workers, schedule: Schedule) -> int | None:
         number = next(self._numbers)
@@ -334,7 +377,10 @@ class _Exploration:
         declared = replace(declared, schedule=RunningSchedule(schedule, self._prepared.late_s))
         limits = limit_run(self._config.limits, part, Spent())
         config = replace(self._config, limits=limits)
-        workers.start(number, partial(_run_and_look, config, self._place, declared))
+        work: Work = partial(_run_and_look, config, self._place, declared)
+        if self._noted is not None:
+            work = self._noted.note(number, repr(schedule), part, work)
+        workers.start(number, work)
         return number
 
     def _take(self, done: Done, seed: int | None, schedule: Schedule) -> Tried:
@@ -345,6 +391,10 @@ class _Exploration:
             judged = self._wanted.judge.judge(self._config, ran, done.files)
             if judged.standing is Standing.BAD:
                 broken.append(judged.why)
+        if self._noted is not None:
+            standing = Standing.UNKNOWN if ran.no_result else Standing.GOOD
+            standing = Standing.BAD if broken else standing
+            self._noted.end(done.name, repr(schedule), ran, standing)
         tried = Tried(seed, schedule, ran, tuple(broken))
         self._tried[schedule] = tried
         if schedule:

@@ -1,4 +1,4 @@
-"""What a sweep has done so far: a file beside its own, so that the next call goes on where this one stopped.
+"""What a sweep, a bisection or an exploration has done so far, in a file, so that the next call goes on where this one stopped.
 
 It has a line of JSON when a run begins, with what the run reserves of the caps, and another once the run has ended. A run without the
 second was stopped: what it has used is to be found in the store.
@@ -17,11 +17,15 @@ SUFFIX = ".done"
 
 
 class Journal:
-    """The runs of one sweep, of one process at a time. Use as a context manager."""
+    """The runs that are noted in one file, by one process at a time. Use as a context manager."""
 
-    def __init__(self, file: Path) -> None:
-        """Go on with what was done for a file of variants."""
-        self.path = file.with_name(file.name + SUFFIX)
+    def __init__(self, path: Path, busy: str, hint: str) -> None:
+        """Go on with what is noted in a file.
+
+        busy, hint: what is said where another process works with it, and what there is to do.
+        """
+        self.path = path
+        self._busy = busy, hint
         self.rows: list[dict[str, Any]] = []
         """Runs that have ended."""
         self._begun: dict[int, dict[str, Any]] = {}
@@ -39,9 +43,7 @@ class Journal:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._descriptor)
-            raise EngineError(
-                f"another sweep works on {self.path}", "wait for it, or copy the file of variants"
-            ) from error
+            raise EngineError(*self._busy) from error
         self._read()
         return self
 
@@ -54,6 +56,12 @@ class Journal:
         if not self.rows and not self._begun:
             self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
+
+    def clear(self) -> None:
+        """Forget what is noted."""
+        os.ftruncate(self._descriptor, 0)
+        self.rows.clear()
+        self._begun.clear()
 
     def _read(self) -> None:
         data = self.path.read_bytes()

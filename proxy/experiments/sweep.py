@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -48,17 +47,15 @@ from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price
 from ..standard_streams import print_status
 from .budget import Budget
-from .journal import Journal
+from .journal import SUFFIX, Journal
 from .judge import Judge, Judged, make_judge
-from .one_run import Place, Ran, read_done, run_once
+from .noted_runs import UNFINISHED, describe_run, note_and_run, read_row, settle
+from .one_run import Place, read_done, run_once
 from .outcome_table import Row, render_table, to_json
-from .stopped_runs import describe_start, find_used
-from .workers import Done, Files, Work, Workers
+from .workers import Done, Workers
 
 _AT_ONCE = 4
 """Runs at the same time by default, where there are as many cores."""
-_UNFINISHED = "unfinished"
-"""What is noted of a run that a cap or somebody has ended: what it used counts, and it is run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +95,10 @@ def sweep(
         variants = [_prepare(store, config, tape, wanted, one, told) for one in wanted.variants]
         recorded = find_command(store.events.all(tape))
     at_once = parallel or wanted.parallel or min(_AT_ONCE, os.cpu_count() or 1)
-    with Journal(file) as journal:
-        _settle(config, journal)
+    notes = file.with_name(file.name + SUFFIX)
+    hint = "wait for it, or copy the file of variants"
+    with Journal(notes, f"another sweep works on {notes}", hint) as journal:
+        settle(config, journal)
         left = _find_left(variants, wanted.times, journal)
         budget = _make_budget(wanted, variants, at_once, journal)
         for line in _announce(tape, wanted, variants, left, budget, judge, (command, recorded)):
@@ -181,22 +180,9 @@ def _tell(declared: Branch) -> Iterator[object]:
     yield declared.change
 
 
-def _settle(config: Config, journal: Journal) -> None:
-    """Note what the runs have used that an earlier call began, and that have no result."""
-    if not journal.stopped:
-        return
-    with open_store(config, readonly=True) as store:
-        for begun in journal.stopped:
-            known = {str(row["run"]) for row in journal.rows}
-            used = find_used(store, begun, known)
-            told = {"variant": begun["variant"], "key": begun["key"], "standing": _UNFINISHED}
-            journal.add({"begun": begun["begun"], **told, "code": 0, "child_exit": None, **used})
-            print_status(f"playhead: a run of {begun['variant']!r}, {used['run'] or 'not in the store'}: {used['why']}; {used['calls']} calls, {used['usd']} USD")  # fmt: skip
-
-
 def _find_left(variants: Sequence[Prepared], times: int, journal: Journal) -> list[Prepared]:
     """List the runs that are still to be made: the first of each variant, then the second of each."""
-    done = Counter(row["key"] for row in journal.rows if row["standing"] != _UNFINISHED)
+    done = Counter(row["key"] for row in journal.rows if row["standing"] != UNFINISHED)
     missing = [max(0, times - done[one.key]) for one in variants]
     return [
         one
@@ -212,19 +198,13 @@ def _make_budget(
     """Give the caps, and what earlier calls have used of them. Raises: EngineError."""
     dearest = max(variants, key=lambda one: (one.declared.sends, one.price.calls))
     current = {one.key for one in variants}
-    others = [row for row in journal.rows if row["key"] not in current or row["standing"] == _UNFINISHED]  # fmt: skip
+    others = [row for row in journal.rows if row["key"] not in current or row["standing"] == UNFINISHED]  # fmt: skip
     times = len(variants) * wanted.times + len(others)
     caps = find_caps(Caps(wanted.cap, wanted.max_calls), dearest.declared, dearest.price, times)
     budget = Budget(caps, at_once, expected_calls(dearest.price))
     for row in journal.rows:  # of variants that are gone, too: their calls have left
         read_row(row).add_to(budget.spent)
     return budget
-
-
-def read_row(row: dict[str, Any]) -> Ran:
-    """Read a run that was noted."""
-    nowhere = Files(Path(), Path(), Path())
-    return read_done(Done(0, {**row, "refused": (), "stubbed": 0, "limited": False}, nowhere))
 
 
 def _announce(
@@ -300,7 +280,7 @@ class _Sweep:
         if variant.declared.sends:
             begun = self._begun[number] = self._journal.number()
             told = {"begun": begun, "variant": variant.name, "key": variant.key}
-            work = partial(_note_and_run, work, config, self._journal, told, part)
+            work = partial(note_and_run, work, config, self._journal, told, part)
         workers.start(number, work)
         return True
 
@@ -311,35 +291,20 @@ class _Sweep:
         judged = Judged(Standing.UNKNOWN, ran.no_result)
         if not ran.no_result:
             judged = self._judge.judge(self._config, ran, done.files)
-        standing = _UNFINISHED if ran.limited else judged.standing.value
+        standing = UNFINISHED if ran.limited else judged.standing.value
         begun = self._begun.get(done.name)
         self._journal.add(
             {
                 **({} if begun is None else {"begun": begun}),
                 "variant": variant.name,
                 "key": variant.key,
-                "run": ran.run,
                 "standing": standing,
                 "why": judged.why,
-                "code": ran.code,
-                "child_exit": ran.child_exit,
-                "calls": ran.calls,
-                "usd": f"{ran.usd:f}",
-                "unpriced": ran.unpriced,
+                **describe_run(ran),
             }
         )
         print_status(f"  {variant.name}: {standing} ({one_line(judged.why)}), {ran.run!r}")
         return not ran.limited
-
-
-def _note_and_run(
-    work: Work, config: Config, journal: Journal, told: dict[str, Any], part: Caps, files: Files
-) -> dict[str, Any]:
-    """Note in the journal that a run begins, and make it; in the process of the run. Raises: PlayheadError."""
-    with open_store(config, readonly=True) as store:
-        start = describe_start(store, os.getpid(), part)
-    journal.begin({**told, **start})
-    return work(files)
 
 
 def _count(variant: Prepared, journal: Journal) -> Row:
@@ -348,7 +313,7 @@ def _count(variant: Prepared, journal: Journal) -> Row:
     spent = Spent()
     for row in found:
         read_row(row).add_to(spent)
-    ended = [row for row in found if row["standing"] != _UNFINISHED]
+    ended = [row for row in found if row["standing"] != UNFINISHED]
     count = Counter(str(row["standing"]) for row in ended)
     return Row(
         variant.name,

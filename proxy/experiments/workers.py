@@ -85,12 +85,18 @@ class Workers:
         reading, writing = os.pipe()
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
-        pid = os.fork()
-        if not pid:
-            os.close(reading)
-            _be_worker(work, files, writing)
-        os.close(writing)
-        self._running[pid] = name, reading, files
+        # What is raised while Python tidies up behind a fork is lost: a Ctrl-C waits until that is over.
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            pid = os.fork()
+            if pid:
+                self._running[pid] = name, reading, files
+                os.close(writing)
+            else:
+                os.close(reading)
+                _be_worker(work, files, writing, masked)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
     def wait(self) -> Done:
         """Wait for one of them. Raises: EngineError, where it could not run its command."""
@@ -120,10 +126,14 @@ class Workers:
                 os.kill(pid, signal.SIGTERM)
 
 
-def _be_worker(work: Work, files: Files, writing: int) -> None:
-    """Do the work, tell its result, and end. Never returns."""
+def _be_worker(work: Work, files: Files, writing: int, masked: Iterable[int]) -> None:
+    """Do the work, tell its result, and end. Never returns.
+
+    masked: signals that are blocked in it.
+    """
     code = 1
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         with contextlib.suppress(OSError, AttributeError):  # not on every system
             die_with_parent(signal.SIGTERM)
         os.setsid()

@@ -313,3 +313,30 @@ def test_a_cap_ends_it_with_nothing_proved(summary: Stored) -> None:
     assert "not proved: a cap was reached: spent 2 calls" in done.stdout
     assert "left 1 calls" in done.stdout
     assert summary.shop.origin.requests == [f"POST {CHAT}"] * 2
+
+
+def test_the_same_command_goes_on_behind_a_cap(summary: Stored) -> None:
+    """What was run is not run again, and what it used counts; once it has come to its end, it begins anew."""
+    live = ("--live", "inference", "--reason", "a test", "--times", "4", "--yes")
+    spent, notes = summary.shop.origin.requests, summary.folder / "store" / "experiments"
+    spent.clear()
+    shown = []
+    for cap in ("5 --anew", "5", "9", "100"):
+        words = summary.words(*live, "--max-calls", *cap.split())
+        done = playhead(*words, cwd=summary.folder, timeout_s=180)
+        shown.append((done.returncode, "goes on with an earlier call" in done.stderr, len(spent)))
+    assert shown == [(1, False, 4), (1, True, 4), (0, True, 8), (0, False, 16)], done.stderr
+    assert "exchange 2 turns 'bad' bad" in done.stdout
+    assert list(notes.iterdir()) == []
+
+
+def test_a_stopped_bisection_is_begun_anew_where_that_is_wanted(summary: Stored) -> None:
+    """Nothing of the earlier one counts."""
+    live = ("--live", "inference", "--reason", "a test", "--times", "2", "--yes")
+    spent = summary.shop.origin.requests
+    spent.clear()
+    words = summary.words(*live, "--max-calls", "3", "--anew")
+    for count in (2, 4):
+        done = playhead(*words, cwd=summary.folder, timeout_s=180)
+        assert (done.returncode, len(spent)) == (1, count), done.stderr
+        assert "goes on" not in done.stderr

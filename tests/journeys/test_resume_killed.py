@@ -59,7 +59,7 @@ class Agent:
     def __init__(self, store: Path, upstream: Upstream, root: Path) -> None:
         self.config = Config(store=store)
         self._upstream = upstream
-        self.command = (sys.executable, "-m", resume_agent.__name__, upstream.url)
+        self.command: tuple[str, ...] = (sys.executable, "-m", resume_agent.__name__, upstream.url)
         self._flags = ("--store", store, "--upstream-ca", root, "-q")
 
     def start(self, verb: str, *words: str) -> subprocess.Popen[bytes]:

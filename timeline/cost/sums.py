@@ -36,8 +36,13 @@ class Sum:
 
     def times(self, count: int) -> "Sum":
         """Give what the same requests cost so often; tokens are left out."""
-        counts = (self.requests, self.failed, self.at_least, self.unpriced)
-        return Sum(*(count * one for one in counts), usd=self.usd * count)
+        return Sum(
+            count * self.requests,
+            count * self.failed,
+            count * self.at_least,
+            count * self.unpriced,
+            usd=self.usd * count,
+        )
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import click
 
 from ..common import DEFAULT_FILE, options
 from ..record_replay import read_where, runs_often
-from .flags import CHECK, spends
+from .flags import ANEW, CHECK, spends
 
 
 @click.command()
@@ -25,6 +25,7 @@ from .flags import CHECK, spends
     metavar="K",
     help="Run each number of answers so often; by default once, and as often as it takes where something is live.",
 )
+@ANEW
 @spends
 @runs_often
 @click.argument("run")
@@ -43,6 +44,7 @@ def bisect(
     cap: Decimal | None,
     max_calls: int | None,
     yes: bool,
+    anew: bool,
     as_json: bool,
     **flags: object,
 ) -> int:
@@ -55,7 +57,7 @@ def bisect(
 
     require_command(config, run, command)
     judge = make_judge(check, by_label=by_label)
-    wanted = Wanted(run, good, judge, live, reason, times, yes, Caps(cap, max_calls))
+    wanted = Wanted(run, good, judge, live, reason, times, yes, Caps(cap, max_calls), anew)
     return run_bisect(
         config,
         wanted,

@@ -8,7 +8,7 @@ import click
 from ....config.values import parse_duration
 from ..common import DEFAULT_FILE, options
 from ..record_replay import read_where, runs_often
-from .flags import CHECK, spends
+from .flags import ANEW, CHECK, spends
 
 _KINDS = ("late", "slow", "cut", "throttle", "duplicate", "reorder")
 _MOST = 1_000_000
@@ -44,6 +44,7 @@ _MOST = 1_000_000
     "--parallel", type=click.IntRange(1, 64), metavar="N", help="Run so many at the same time."
 )
 @CHECK
+@ANEW
 @spends
 @runs_often
 @click.argument("run")
@@ -63,6 +64,7 @@ def explore(
     cap: Decimal | None,
     max_calls: int | None,
     yes: bool,
+    anew: bool,
     as_json: bool,
     **flags: object,
 ) -> int:
@@ -96,6 +98,7 @@ def explore(
         parallel,
         yes,
         caps=Caps(cap, max_calls),
+        anew=anew,
     )
     return run_explore(
         config, wanted, command, container_host, config_file or DEFAULT_FILE, as_json=as_json

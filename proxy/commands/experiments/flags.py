@@ -34,6 +34,9 @@ def spends[F: Callable[..., Any]](function: F) -> F:
     return function
 
 
+ANEW = click.option(
+    "--anew", is_flag=True, help="Begin again, where an earlier call did not come to its end."
+)
 CHECK = click.option(
     "--check",
     metavar="CMD",

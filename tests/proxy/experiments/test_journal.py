@@ -12,24 +12,24 @@ ENDED = {"key": "k", "run": "r", "standing": "good"}
 BEGUN = {"key": "k", "begun": 1, "process": 2, "next_run": 3, "variant": "v"}
 
 
-def write(file: Path, *lines: str) -> Path:
-    """Write a journal beside a file of variants; give that file."""
-    file.with_name(f"{file.name}.done").write_text("".join(lines))
-    return file
+def write(file: Path, *lines: str) -> Journal:
+    """Write what is noted."""
+    file.write_text("".join(lines))
+    return Journal(file, "busy", "wait")
 
 
 def test_a_line_that_was_cut_is_left_out(tmp_path: Path) -> None:
     """Its run was stopped; what is noted next has a line of its own."""
-    file = write(tmp_path / "v.yaml", json.dumps(BEGUN), "\n", json.dumps(ENDED)[:20])
-    with Journal(file) as journal:
+    journal = write(tmp_path / "done", json.dumps(BEGUN), "\n", json.dumps(ENDED)[:20])
+    with journal:
         assert (journal.rows, len(journal.stopped)) == ([], 1)
         journal.add({**ENDED, "begun": 1})
-    with Journal(file) as journal:
+    with Journal(journal.path, "busy", "wait") as journal:
         assert (len(journal.rows), journal.stopped) == (1, [])
 
 
 def test_a_whole_line_that_is_no_run_is_named(tmp_path: Path) -> None:
     """Nobody cut it."""
-    file = write(tmp_path / "v.yaml", json.dumps(ENDED), "\n", "{}\n")
-    with pytest.raises(EngineError, match="line 2: no run of a sweep"), Journal(file):
+    journal = write(tmp_path / "done", json.dumps(ENDED), "\n", "{}\n")
+    with pytest.raises(EngineError, match="line 2: no run of a sweep"), journal:
         pass
