@@ -67,6 +67,7 @@ _LITERALS = {
     "ask": ("proxy/run_again/ask.py", "proxy/run_again/spread.py"),
     "explore": ("proxy/experiments/explore.py", "proxy/experiments/invariants.py"),
     "sweep": (
+        "proxy/experiments/noted_runs.py",
         "proxy/experiments/outcome_table.py",
         "proxy/experiments/stopped_runs.py",
         "proxy/experiments/sweep.py",

@@ -299,24 +299,26 @@ class _Exploration:
         started: set[Schedule] = set()
         first: Tried | None = None
         done = False
+        following: tuple[int, Schedule] | None = None
         while not done or workers.running:
             while not done and workers.has_room and first is None:
-                following = next(drawn, None)
+                following = following or next(drawn, None)
                 if following is None:
                     done = True
                     break
                 seed, schedule = following
                 self._seeds = seed
                 if schedule in started or self._find_known(seed, schedule) is not None:
+                    following = None
                     continue
                 number = self._start(workers, schedule)
                 if number is None:
                     if not self._budget.waits:
                         self._stopped = f"a cap was reached: {self._budget.show()}; the same command goes on there with a higher cap"
                         done = True
-                    break
+                    break  # it is started once another one has ended
                 started.add(schedule)
-                waiting[number] = following
+                waiting[number], following = following, None
             if first is not None:
                 done = True
             if workers.running:

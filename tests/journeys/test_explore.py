@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 from typing import Any, NamedTuple
 
 import pytest
+from aiohttp import web
 
 from playhead.tests.support import queue_agent
 from playhead.tests.support.counts import FULL
@@ -17,6 +18,7 @@ from playhead.tests.support.queue_agent import Services
 from playhead.tests.support.refund_agent import CHAT
 from playhead.tests.support.refund_service import AGENT, serve
 from playhead.tests.support.refunds import STORY, run_fakes
+from playhead.tests.support.walking_agent import say
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -134,6 +136,27 @@ class World(NamedTuple):
         return playhead("explore", "tape", *told, "--", *command, cwd=self.folder, timeout_s=300)
 
 
+class Asking(NamedTuple):
+    """A model that answers whatever it is asked, and a store with a tape of an agent that asks it."""
+
+    model: Origin
+    folder: Path
+
+    @property
+    def agent(self) -> tuple[str, ...]:
+        """The words of its command."""
+        return ("--", sys.executable, "-c", _ASKING, self.model.url)
+
+    def explore(self, *words: str) -> tuple[dict[str, Any], str]:
+        """Explore it with the model live; give what is told, and said."""
+        self.model.requests.clear()
+        live = ("--live", "inference", "--reason", "r", "--yes", "--fault", "throttle")
+        told = ("--store", "store", "--no-sandbox", "--seeds", "8", "--json", *live, *words)
+        done = playhead("explore", "tape", *told, *self.agent, cwd=self.folder, timeout_s=100)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One recording for all that follows."""
@@ -225,3 +248,52 @@ def test_a_live_model_is_all_that_is_asked(world: World) -> None:
     done = world.explore(*live, "--fault", "cut", "--seeds", "8")
     assert done.returncode in (0, 1), done.stderr
     assert set(world.shop.requests) <= {f"POST {CHAT}"}
+
+
+_ASKING = """
+import sys
+from playhead.tests.support.refund_agent import CHAT, send_by_urllib
+from playhead.tests.support.walking_agent import step
+found = [send_by_urllib("GET", f"{sys.argv[1]}/items/{n}", None)[0] for n in range(1, 5)]
+send_by_urllib("POST", sys.argv[1] + CHAT, step(1, str(found)))
+"""
+"""Asks a model about what it has found, so that each answer that failed makes another question."""
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    """One recording for all that follows."""
+    folder = tmp_path_factory.mktemp("asking")
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(say("well") if request.method == "POST" else {"n": request.path})
+
+    with Origin({"/{tail:.*}": answer}) as model:
+        made = Asking(model, folder)
+        done = playhead(
+            "record", "--store", "store", "--run", "tape", "-q", *made.agent, cwd=folder
+        )
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+def test_no_seed_is_passed_over_where_runs_wait_for_a_cap(asking: Asking) -> None:
+    """One run at a time may make all the calls; the next one is begun once it has ended."""
+    few, many = (asking.explore("--anew", "--max-calls", calls)[0] for calls in ("10", "300"))
+    assert few["stopped"] is None, few
+    assert few["schedules"] == many["schedules"] > 1
+
+
+def test_the_same_command_goes_on_behind_a_cap(asking: Asking) -> None:
+    """What broke nothing is not run again, and what it used counts; what is found is what one call finds."""
+    first, _ = asking.explore("--anew", "--max-calls", "2", "--parallel", "1")
+    assert first["stopped"].startswith("a cap was reached: spent 2 calls"), first
+    assert len(asking.model.requests) == 2
+    second, said = asking.explore("--max-calls", "300")
+    assert "goes on with an earlier call" in said
+    whole, said = asking.explore("--max-calls", "300")
+    assert "goes on with an earlier call" not in said
+    for key in ("seeds", "schedules", "untested", "stopped", "calls"):
+        assert second[key] == whole[key], key
+    assert len(asking.model.requests) == whole["calls"] == second["calls"]
+    assert second["calls"] > 2
