@@ -10,7 +10,7 @@ from ...tape.diff.divergence_types import Divergence, DivergenceKind
 from ...tape.exchange import RequestClass
 from ...tape.policy.revise import Cause, Refused, revise
 from ...tape.records.events import EventKind
-from ..run.pending_exchange import PendingExchange, note_verdict
+from ..run.pending_exchange import PendingExchange, note_divergence, note_verdict
 from ..wire.http import read_request
 
 _TEXT = "cut request: its client left before it had ended"
@@ -39,4 +39,4 @@ def note_cut_request(pending: PendingExchange) -> None:
         diverged = Divergence(
             DivergenceKind.UNEXPECTED, pending.seq, method, url, text=f"{_TEXT}; the tape has none"
         )
-        open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=diverged.to_json())
+        note_divergence(pending, diverged)

@@ -9,7 +9,7 @@ from ...tape.exchange import Gone, Headers, RequestClass
 from ...tape.playback.delivery import is_out_of_time, left_early, left_late
 from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
-from ..run.pending_exchange import PendingExchange, note_verdict
+from ..run.pending_exchange import PendingExchange, note_divergence, note_verdict
 from .refuse import refusal
 
 _ADVICE = "`--late served` (`playback.late`) would have served it"
@@ -91,4 +91,4 @@ def _note(pending: PendingExchange, then: str, now: str, text: str) -> None:
     left = Divergence(
         DivergenceKind.LEFT, pending.seq, request.method, request.url, seq, differs, text
     )
-    pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=left.to_json())
+    note_divergence(pending, left)

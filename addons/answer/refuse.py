@@ -31,7 +31,13 @@ from ...tape.policy.refusal import (
 from ...tape.policy.revise import Cause, Refused, refusal_code, revise
 from ...tape.records.build_exchange import Asked, Outcome, build_exchange
 from ...tape.records.events import Event, EventKind
-from ..run.pending_exchange import PendingExchange, detach, find_pending, note_verdict
+from ..run.pending_exchange import (
+    PendingExchange,
+    detach,
+    find_pending,
+    note_divergence,
+    note_verdict,
+)
 from ..wire.http import make_refusing_answer
 from .discard import discarded, offline_steps
 from .explain import explain
@@ -101,7 +107,7 @@ class Refuse:
         await self._keep(pending, request, decision, fault)
         pending.account.diverge(divergence)
         if divergence is not None:
-            open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
+            note_divergence(pending, divergence)
 
     async def _keep(
         self,

@@ -37,7 +37,7 @@ from ..branching.meet_faults import ask_again, meet_fault
 from ..branching.splice_answers import find_spliced, replace_spliced, splice_in
 from ..branching.wait_for_prefix import wait_for_prefix
 from ..run.exchange_parts.prepared_request import Lookup
-from ..run.pending_exchange import PendingExchange
+from ..run.pending_exchange import PendingExchange, note_divergence
 from ..run.playback_state import PlaybackState
 from ..run.request_constraints import add_violation, decide_on, note_served_effect
 from .leaving import LARGE_BYTES, let_out_live
@@ -398,7 +398,7 @@ class TapeLookup:
         pending = self._pending
         found = await note_reordered(self._playback, pending, self._request, recorded, passed)
         if found is not None:
-            pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json())
+            note_divergence(pending, found)
 
     async def _check_order(self, fingerprint: Fingerprint, hit: Found) -> None:
         """Serve a request that others on the tape come before, unless it depends on one of them."""

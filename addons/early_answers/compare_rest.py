@@ -5,7 +5,7 @@ from ...tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
 from ...tape.exchange import Request
 from ...tape.records.events import EventKind
 from ..run.exchange_parts.request_body import Early
-from ..run.pending_exchange import PendingExchange
+from ..run.pending_exchange import PendingExchange, note_divergence
 from .find_begun import differs, said_all, was_open
 
 _SHOWN_BYTES = 100
@@ -82,7 +82,7 @@ def _diverge(
         (show_difference(place, _readable(expected[same:]), _readable(shown[same:])),),
         text,
     )
-    pending.open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
+    note_divergence(pending, divergence)
 
 
 def _readable(data: bytes) -> str:

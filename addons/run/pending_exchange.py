@@ -16,7 +16,9 @@ from ...config import Mode
 from ...store import StoreUnwritable
 from ...store.spill.spool import Spool
 from ...tape.canonical.spilled_digest import find_boundary
+from ...tape.classify.background_reads import find_background_read
 from ...tape.classify.by_method_and_url import Kind
+from ...tape.diff.divergence_types import Divergence
 from ...tape.exchange import (
     BODY,
     Chunk,
@@ -33,6 +35,7 @@ from ...tape.exchange import (
     Request,
     RequestClass,
     Seq,
+    VerdictKind,
 )
 from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.decide import Action, Decision, Facts
@@ -549,6 +552,26 @@ def detach(flow: http.HTTPFlow) -> PendingExchange | None:
     found = find_pending(flow)
     flow.metadata.pop(_KEY, None)
     return found
+
+
+def note_divergence(pending: PendingExchange, divergence: Divergence) -> None:
+    """Append a divergence to the log. A resumed run has another prefix with it, so that nothing leaves any more.
+
+    Raises: StoreUnwritable; see `OpenRun.note`.
+    """
+    open_run, request = pending.open_run, pending.request
+    open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
+    playback = open_run.playback
+    by_chance = request is not None and find_background_read(request) is not None
+    if playback is None or by_chance or pending.request_class is RequestClass.TELEMETRY:
+        return
+    refused = pending.decision is not None and pending.decision.verdict is VerdictKind.REFUSED
+    if refused and playback.find_awaited(is_unknown=False) is None:
+        return  # behind the crash point, where it goes on live
+    playback.resumption.diverge(
+        f"the prefix of the crashed run diverged at seq {pending.seq}, {divergence.method} {divergence.url}:"
+        f" {divergence.text or divergence.kind}; nothing is served or sent any more"
+    )
 
 
 def note_verdict(

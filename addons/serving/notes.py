@@ -13,9 +13,8 @@ from ...tape.matching.agreement import Drift
 from ...tape.matching.profile_use import ProfileUse, find_profile_use, have_other_conditions
 from ...tape.playback.delivery import is_terminal
 from ...tape.policy.decide import Decision
-from ...tape.records.events import EventKind
 from ..run.exchange_events import idempotency_key
-from ..run.pending_exchange import PendingExchange
+from ..run.pending_exchange import PendingExchange, note_divergence
 from ..run.playback_state import PlaybackState
 
 _MOST_IGNORED = 100
@@ -65,7 +64,6 @@ def notes(
 
     raw: its answer as it came, where that is what is given.
     """
-    open_run = pending.open_run
     found: dict[str, Any] = {}
     drifts: list[Drift] = []
     if pending.request_class is RequestClass.EFFECT:
@@ -102,7 +100,7 @@ def notes(
             tuple(one.difference for one in drifts),
             f"served all the same: {text}",
         )
-        open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=drifted.to_json())
+        note_divergence(pending, drifted)
     if request.http_version != recorded.request.http_version:
         found["protocols"] = [recorded.request.http_version, request.http_version]
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.

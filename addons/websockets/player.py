@@ -53,6 +53,7 @@ from ...tape.records.originals import answer_of, restore_close
 from ..run.pending_exchange import (
     PendingExchange,
     WebSocket,
+    note_divergence,
     note_verdict,
     on_their_way,
 )
@@ -308,9 +309,7 @@ class WebSocketPlayer(WebSocket):
             found = await asyncio.to_thread(self._explain)
             if found is not None:
                 self._note_unprofiled()
-                pending.open_run.note(
-                    EventKind.DIVERGED, seq=pending.seq, divergence=found.to_json()
-                )
+                note_divergence(pending, found)
             if self._profile is not None or (pending.account.logged or {}).get("match") != "exact":
                 self._told.pop("rematched", None)
             if self._told:

@@ -76,6 +76,8 @@ class RunInfo:
     """Whether it stays whatever its age."""
     archived: Archived | None = None
     """Where it lies, once it was moved to an archive."""
+    has_resumed: bool = False
+    """Whether it goes on with a run that crashed."""
 
     @property
     def is_only_in_archive(self) -> bool:
@@ -89,11 +91,6 @@ class RunInfo:
         Its log has no closing event yet: the next such process recovers the run.
         """
         return self.status is RunStatus.RECOVERED and not self.sealed_ns
-
-    @property
-    def has_resumed(self) -> bool:
-        """Whether it goes on with a run that crashed: of those that play another, it alone has an index."""
-        return self.parent is not None and bool(self.rules)
 
     @property
     def is_tape(self) -> bool:
@@ -128,6 +125,7 @@ class RunInfo:
                 "labels": self.labels,
                 "pinned": self.pinned,
                 "archived": astuple(self.archived) if self.archived else None,
+                "resumes": self.has_resumed,
             }
         )
 
@@ -161,6 +159,7 @@ class RunInfo:
                 labels=tuple(value["labels"]),
                 pinned=value["pinned"],
                 archived=Archived(*archived) if archived else None,
+                has_resumed=value.get("resumes", bool(value["parent"] and value["rules"])),
             )
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise BadRecord(f"not a run: {error!r}") from error

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import asyncio
 
 _KEY_BYTES = 511
+_RESUMED = b"resumed-"
+"""In `meta`, before the number of a run that crashed: it was resumed by a run that was deleted since, whose number it has."""
 DIED = "its process died"
 
 
@@ -60,6 +62,7 @@ class RunList:
         rules: bytes = b"",
         canonical: int = 0,
         placeholders: str = "",
+        resumes: bool = False,
     ) -> "asyncio.Future[RunInfo]":
         """Open a run, whose first event is written with it. The future is done once both are durable. On a running loop.
 
@@ -72,6 +75,7 @@ class RunList:
         rules: digest of the match rules that its fingerprints are made under.
         canonical: version of the canonical form of these.
         placeholders: tells the key that placeholders are made with.
+        resumes: whether it goes on with its parent, which crashed.
         Raises: StoreError, when `wanted` cannot be a name; StoreUnwritable, at once or in the future.
         """
         # A tape's name may be longer by the number that it got itself.
@@ -91,6 +95,7 @@ class RunList:
                 owner=self.owner,
                 rules=rules,
                 canonical=canonical,
+                has_resumed=resumes,
             )
             self.add(transaction, info)
             self._database.put(transaction, "open", number_key(number), b"")
@@ -305,6 +310,18 @@ class RunList:
             database.delete(transaction, table, number_key(info.number))
         for key in (name, b"\0" + name + b"@", b"\0" + name + b"~"):
             database.delete(transaction, "names", key)
+        meta = database.tables["meta"]
+        transaction.delete(_RESUMED + number_key(info.number), db=meta)
+        if info.has_resumed and self.load(transaction, info.parent_number) is not None:
+            # Else nobody knew that the one that crashed was resumed, and what was sent would be sent again.
+            key, value = (number_key(one) for one in (info.parent_number, info.number))
+            transaction.put(_RESUMED + key, value, db=meta)
+
+    def was_resume_deleted(self, info: RunInfo) -> bool:
+        """Say whether a run that resumed another one was deleted since."""
+        with self._database.reading() as transaction:
+            key = _RESUMED + number_key(info.number)
+            return transaction.get(key, db=self._database.tables["meta"]) is not None
 
     def seal(
         self, info: RunInfo, *, reason: str, at_ns: int, unfinished: tuple[Seq, ...] = ()

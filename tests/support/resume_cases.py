@@ -56,6 +56,10 @@ SITUATIONS = (
         "another effect than the unknown one", "m1 e1?", "m1=tape e9=refused m2=refused", 121
     ),
     Situation("the unknown effect is left out", "m1 e1?", "m1=tape m2=refused e1=refused", 121),
+    Situation("effects in another order", "m1 e1 e2 m2", "m1=tape e2=tape e1=tape e3=refused", 121),
+    Situation(
+        "the last effects in another order", "m1 e1 e2", "m1=tape e2=tape e1=tape e3=refused", 121
+    ),
     Situation("the agent ends in the prefix", "m1 e1 m2", "m1=tape e1=tape", 125),
     # Telemetry is no part of the prefix
     Situation("telemetry that is not sent again", "m1 t1 e1", "m1=tape e1=tape m2=live"),

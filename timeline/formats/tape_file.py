@@ -104,6 +104,7 @@ def _row(run: RunInfo) -> dict[str, Any]:
         # What an index was made under by `reindex` says nothing of the exchanges as they stand here.
         "rules": b"" if run.index else run.rules,
         "canonical": 0 if run.index else run.canonical,
+        "resumes": run.has_resumed,
     }
 
 
@@ -395,6 +396,7 @@ def read_row(data: bytes) -> RunInfo:
         if name not in told or not isinstance(told[name], kinds):
             raise BadRecord(f"a run whose {name!r} is {told.get(name, 'missing')!r:.60}")
     row = {name: told[name] for name in _ROW}
+    row["has_resumed"] = told.get("resumes") is True
     try:
         status = RunStatus(row.pop("status"))
     except ValueError as error:

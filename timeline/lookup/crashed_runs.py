@@ -35,6 +35,11 @@ def find_crashed(store: Store, name: str) -> RunInfo:
             )
         gone_live = [one for one in resumed if _has_sent(store, one)]
         if not gone_live:
+            if store.runs.was_resume_deleted(info):
+                raise StoreError(
+                    f"run {info.id!r} was resumed by a run that was deleted since: what that one sent would be sent again",
+                    f"run it otherwise with: playhead branch {info.id} --at SEQ",
+                )
             return info
         last = gone_live[-1]
         if last.status is RunStatus.SEALED:
@@ -203,4 +208,7 @@ def _children(store: Store, info: RunInfo) -> list[RunInfo]:
 
 
 def _has_sent(store: Store, info: RunInfo) -> bool:
-    return any(event.kind is EventKind.INTENT for event in store.events.all(info))
+    """Say whether a run has sent something; of one that only an archive has it is taken to have."""
+    return info.is_only_in_archive or any(
+        event.kind is EventKind.INTENT for event in store.events.all(info)
+    )

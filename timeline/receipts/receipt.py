@@ -253,7 +253,9 @@ def exit_code(receipt: Receipt) -> int:
 
 def _exit_code_of_branch(parts: Parts) -> int:
     """Give the code of a branch: it leaves its tape on purpose, so what it asks otherwise and leaves unasked is no fault."""
-    if parts.requests.refused or parts.limits.stopped:
+    point = parts.branch.reached
+    before = any(point is None or row["seq"] < point for row in parts.divergences.rows)
+    if before or parts.requests.refused or parts.limits.stopped:
         return ExitCode.DIVERGED
     if parts.branch.reached is None or parts.tape.gone or parts.tape.gap or parts.gaps.rows:
         return ExitCode.UNTESTABLE
@@ -263,7 +265,8 @@ def _exit_code_of_branch(parts: Parts) -> int:
 def _exit_code_of_resumed(parts: Parts) -> int:
     """Give the code of a run that resumes another: what it asks behind the crash point is new, and who denies an effect has looked."""
     held = {row.seq for row in parts.gates.rows}
-    if parts.limits.stopped or any(row["seq"] not in held for row in parts.requests.refused):
+    unlike = (*parts.requests.refused, *parts.divergences.rows)
+    if parts.limits.stopped or any(row["seq"] not in held for row in unlike):
         return ExitCode.DIVERGED
     if parts.resume.reached is None or parts.gaps.rows:
         return ExitCode.UNTESTABLE

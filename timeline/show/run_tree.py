@@ -14,11 +14,11 @@ _EARLY = 20
 
 def find_role(store: Store, run: RunInfo) -> str:
     """Say what a run is to the one that it plays. Raises: LogCorrupt."""
+    if run.has_resumed:
+        return "resumed"
     for number, event in enumerate(store.events.all(run)):
         if event.kind is EventKind.NOTED and "branch" in event.data:
             return f"branch at {int(event.data['branch']['at'])}"
-        if event.kind is EventKind.NOTED and "resume" in event.data:
-            return "resumed"
         if number >= _EARLY:
             break
     return "replay"

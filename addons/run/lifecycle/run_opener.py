@@ -72,6 +72,7 @@ class RunOpener:
             at_ns=time.time_ns(),
             parent=crashed,
             agent=agent,
+            resumes=True,
             **_describe_index(make(None)),
         )
         rival = await asyncio.to_thread(find_rival, self._store, run)

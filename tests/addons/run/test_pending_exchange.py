@@ -1,5 +1,6 @@
 """How much of a pending exchange's bodies is in memory, and where the rest is."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from mitmproxy import connection
 from mitmproxy.test import tflow
 
+import playhead.addons
 from playhead.addons.run import pending_exchange as module
 from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.addons.run.run_state import OpenRun
@@ -98,3 +100,11 @@ async def test_a_full_disk_takes_nothing_aside(
     assert pending.is_to_be_set_aside(len(PIECE) * 2)
     store.writer._fail("the test says so")
     assert not pending.is_to_be_set_aside(len(PIECE) * 2)
+
+
+def test_a_divergence_is_noted_in_one_place() -> None:
+    """Who noted it elsewhere would let a resumed run send what follows."""
+    notes = re.compile(r"\bnote\(\s*EventKind\.DIVERGED\b")
+    root = Path(next(iter(playhead.addons.__path__)))
+    found = [file.name for file in root.rglob("*.py") if notes.search(file.read_text("utf-8"))]
+    assert found == ["pending_exchange.py"]

@@ -30,7 +30,12 @@ def plant_resumed(store: Store, parent: RunInfo, *, intent: bool = True) -> RunI
 
     async def write() -> RunInfo:
         run = await store.runs.create(
-            parent.id, mode="playback", at_ns=time.time_ns(), parent=parent, rules=b"some"
+            parent.id,
+            mode="playback",
+            at_ns=time.time_ns(),
+            parent=parent,
+            rules=b"some",
+            resumes=True,
         )
         if intent:
             data = {"seq": 1, "method": "POST", "url": "https://a.test/", "request_class": "effect"}
@@ -133,3 +138,34 @@ def test_what_was_answered_is_no_unknown_effect(tmp_path: Path) -> None:
         crash = read_crash(store, store.runs.get("r"))
     assert [one.seq for one in crash.unknown] == [2]
     assert crash.parallel
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        ["archive resumed@1"],
+        ["archive resumed@1", "show resumed@1"],
+        ["reindex resumed@1", "archive resumed@1"],
+        ["erase --yes resumed@1"],
+        ["archive resumed@1", "erase --yes resumed@1"],
+    ],
+    ids=lambda moves: ", ".join(moves) if isinstance(moves, list) else None,
+)
+def test_what_a_resume_has_sent_is_not_sent_again(tmp_path: Path, moves: list[str]) -> None:
+    """Wherever the run that resumed is by now."""
+    file = tmp_path / "playhead.yaml"
+    file.write_text(
+        f"retention: {{archive: {tmp_path / 'archive'}}}\nstore: {tmp_path / 'store'}\n"
+    )
+    with Store.open(tmp_path / "store") as store:
+        store.runs.owner = _DEAD
+        resumed = record_run(store, "resumed", [ask()], seal=False)
+    with Store.open(tmp_path / "store") as store:  # which recovers it
+        plant_resumed(store, store.runs.reload(resumed))
+    for move in moves:
+        verb, *words = move.split()
+        done = playhead(verb, "-c", file, *words)
+        assert done.returncode == 0, done.stderr
+    done = playhead("resume", "-c", file, "--yes", "resumed", "--", "true")
+    assert done.returncode == 2, done.stderr
+    assert "would be sent again" in done.stderr
