@@ -64,6 +64,8 @@ class Record:
         pending = find_pending(flow)
         if pending is None or pending.progress.forwarded or not pending.leaves:
             return None
+        if pending.open_run.mode is Mode.PLAYBACK and (pending.finished or pending.held.left):
+            return None  # its client left while it was held, so nothing is sent
         flow.response = None
         if wants_identity(pending) and "accept-encoding" in flow.request.headers:
             flow.request.headers["accept-encoding"] = "identity"

@@ -107,12 +107,14 @@ async def test_it_is_given_another_answer() -> None:
     assert "is not on the tape" in pending.decision.reason
 
 
-async def test_a_client_that_leaves_is_held_no_more() -> None:
+@pytest.mark.parametrize("ended", [True, False], ids=["and ended", "and is about to end"])
+async def test_a_client_that_leaves_is_held_no_more(ended: bool) -> None:
     """Nothing is sent for nobody."""
     breaks, pending = Breaks([parse_breakpoint("divergence")]), asked()
     task, held = await hold(breaks, pending)
     pending.client_left()
-    pending.finish()
+    if ended:
+        pending.finish()
     await task
     assert held.command is None
     error = pending.flow.error
