@@ -101,7 +101,17 @@ class StepParam(click.ParamType["StepName"]):
 
 
 def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:
-    """Give the settings under which something is started, and what watches their file, where there is one."""
+    """Give the settings under which something is started, and what watches their file, where there is one.
+
+    Raises: ConfigError; PlayheadError where the working folder is gone.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise PlayheadError(
+            "the folder that you are in was removed, so nothing can be started there",
+            "change to a folder that exists",
+        ) from None
     given = {name: value for name, value in flags.items() if value not in (None, ())}
     path = config_file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
     if path is None:

@@ -378,6 +378,11 @@ def _say(execution: Execution, seen: Seen) -> None:
     what = "; ".join(seen.differs)
     if execution.restored:
         how = "it is played on the folder as it was then"
+        if execution.area.also:
+            how = (
+                "it is played on its files as they were then, and on the commits and the index as they are now:"
+                f" git keeps the repository at {execution.area.also[0]}, which is not saved"
+            )
     elif seen.then is not None and seen.then.saved and seen.then.imported:
         how = (
             "it is played on the folder as it is, for the tape came out of a file;"

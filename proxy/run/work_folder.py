@@ -238,6 +238,7 @@ class WorkFolder:
                 "mode": execution.mode,
                 "differs": [plain(text) for text in execution.differs],
                 "restored": execution.restored,
+                "elsewhere": [plain(path) for path in execution.area.also],
                 "said": [plain(text) for text in (*execution.said, *said)],
                 "kept": kept,
                 "ignored": len(written.effects) - len(effects),

@@ -436,3 +436,17 @@ def _seen(proxy: Serve, act: Callable[[], None]) -> str:
     wait_until(reported)
     os.set_blocking(proxy.process.stderr.fileno(), True)
     return b"".join(seen).decode()
+
+
+@pytest.mark.parametrize("verb", ["record", "replay", "serve"])
+def test_a_working_folder_that_is_gone_is_an_error(tmp_path: Path, verb: str) -> None:
+    """As where another process has cleaned up an agent's work tree."""
+    script = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    run = () if verb == "serve" else (*(("r",) if verb == "replay" else ()), "--", "true")
+    words = ("-m", "playhead.proxy.cli", verb, "--store", str(tmp_path / "store"), *run)
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path / "gone", capture_output=True, text=True, timeout=60, check=False
+    )  # fmt: skip
+    assert done.returncode in (2, 125), done.stderr
+    assert done.stderr.startswith("playhead: the folder that you are in was removed"), done.stderr

@@ -320,3 +320,33 @@ ls -A
     assert folder["kept"] == 0
     assert "was not kept (No space left on device)" in folder["said"][-1]
     assert "is as it was" in played.stderr.decode()
+
+
+def test_a_repository_elsewhere_is_said_to_be_as_it_is_now(tmp_path: Path) -> None:
+    """Of a work tree of `git worktree` the files come back, and its commits do not."""
+    need("git")
+    git = "git -c user.email=a@b.example -c user.name=a"
+    script = (
+        f"{git} init -q main; cd main; echo 1 > f; git add f; {git} commit -qm first;"
+        " git worktree add -q ../tree -b other"
+    )
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    agent = [
+        "--",
+        "sh",
+        "-c",
+        f"cat f; git log -1 --format=%s; echo 2 > f; {git} commit -qam second",
+    ]
+    told, tree = ["--store", str(tmp_path / "store"), "-q"], tmp_path / "tree"
+    done = playhead("record", *told, "--run", "r", "--save-files", *agent, cwd=tree)
+    assert done.returncode == 0, done.stderr
+    receipt = tmp_path / "receipt.json"
+    words = ["--receipt", str(receipt), "--sandbox", "none", *agent]
+    done = playhead("replay", "r", *told[:2], *words, cwd=tree)
+    assert done.stdout.split()[:2] == ["1", "second"], done.stderr
+    assert "and the commits and the index as they are now" in done.stderr.replace(
+        ", and on", ", and"
+    )
+    folder = json.loads(receipt.read_text())["folder"]
+    assert (folder["restored"], folder["elsewhere"]) == (True, [str(tmp_path / "main/.git")])
+    assert f"git's repository at {tmp_path / 'main/.git'} as it is now" in done.stderr

@@ -44,11 +44,11 @@ class FileEffects:
         mode = self.folder.get("mode")
         lines = []
         if differs := self.folder.get("differs"):
-            seen = (
-                "the command saw it as it was then"
-                if self.folder.get("restored")
-                else "the command saw it as it is"
-            )
+            seen = "the command saw it as it is"
+            if self.folder.get("restored"):
+                seen = "the command saw it as it was then"
+            if self.folder.get("restored") and (places := self.folder.get("elsewhere")):
+                seen = f"the command saw its files as they were then, and git's repository at {places[0]} as it is now"
             lines.append(f"folder, not as recorded: {'; '.join(differs)}; {seen}")
         if mode == "in-place":
             lines.append(
