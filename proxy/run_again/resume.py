@@ -61,6 +61,9 @@ def resume(
     """
     restore_runs(config, name)
     with open_store(config, readonly=True) as store:
+        last = find_crashed(store, name).id
+    restore_runs(config, last)
+    with open_store(config, readonly=True) as store:
         crash = find_crash(store, name)
     if not command:
         recorded = one_line(shlex.join(crash.command))

@@ -20,7 +20,7 @@ from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.full_disk import until
-from playhead.tests.support.process import Serve
+from playhead.tests.support.process import Serve, playhead
 from playhead.tests.support.resume_cases import DESERTED, SITUATIONS, Situation
 from playhead.tests.support.resume_world import (
     SECRET,
@@ -418,3 +418,28 @@ async def test_nothing_is_done_with_a_placeholder(world: World) -> None:
         asked = Asked("POST", "/effects/e2", json.dumps({"key": token}).encode(), {})
         assert (await asyncio.to_thread(agent.client.send, asked)).status == 424
         assert (await agent.ask("e3")).status == 200
+
+
+def test_an_archived_run_comes_back_before_it_is_resumed(
+    world: World, tmp_path: Path, certificates: Certificates
+) -> None:
+    """Else nothing of its prefix were known, and all of it would be sent again."""
+    store, file = tmp_path / "store", tmp_path / "playhead.yaml"
+    file.write_text(
+        f"retention: {{archive: {tmp_path / 'archive'}}}\nstore: {store}\nruns: {{resume: auto}}\n"
+    )
+    flags = ("-c", file, "--upstream-ca", certificates.root, "--listen", "127.0.0.1:0")
+    ca = replace(world.config, store=store)
+    world.upstream.fate = ""
+    with Serve(*flags) as proxy:
+        client = Client(proxy.address, "away", find_ca(ca), world.upstream.url)
+        ask_all(client, world.upstream, read_log("m1 e1 m2"))
+        proxy.stop(signal.SIGKILL)
+    Store.open(store).close()  # which recovers it
+    done = playhead("archive", "-c", file, "away")
+    assert done.returncode == 0, done.stderr
+    world.upstream.sent.clear()
+    with Serve(*flags) as proxy:
+        client = Client(proxy.address, "away", find_ca(ca), world.upstream.url)
+        said = [client.ask(name).status for name in ("m1", "e1", "e2")]
+    assert (said, world.upstream.sent) == ([200, 200, 424], {})

@@ -51,7 +51,12 @@ def find_crashed(store: Store, name: str) -> RunInfo:
 
 
 def read_crash(store: Store, info: RunInfo) -> Resume:
-    """Read what is known of the crash of a run. Raises: StoreError, where not all of the run was written; LogCorrupt."""
+    """Read what is known of the crash of a run. Raises: StoreError, where not all of it was written or it is in an archive; LogCorrupt."""
+    if info.is_only_in_archive:
+        raise StoreError(
+            f"run {info.id!r} cannot be resumed while only the archive has it",
+            f"restore it with: playhead show {info.id}",
+        )
     before, log = _read_before(store, info), _Log()
     for event in store.events.all(info):
         if event.kind is EventKind.GAP:

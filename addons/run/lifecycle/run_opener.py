@@ -61,6 +61,10 @@ class RunOpener:
         self, config: Config, make: MakeRun, crashed: RunInfo, agent: RedactedText
     ) -> OpenRun:
         """Open a run that resumes a crashed one; where that cannot be, one in which everything is refused, with why."""
+        problem = await self._restore_line(crashed)
+        if problem:
+            return refuse_all(make, problem)
+        crashed = self._store.runs.reload(crashed)
         try:
             known = await asyncio.to_thread(read_crash, self._store, crashed)
         except StoreError as error:
@@ -204,6 +208,17 @@ class RunOpener:
         if tape.status is RunStatus.OPEN and self._store.runs.owner_alive(tape):
             return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
         return tape
+
+    async def _restore_line(self, run: RunInfo) -> str:
+        """Have a run and those that it resumes in the store again; say why that cannot be."""
+        one: RunInfo | None = run
+        while one is not None:
+            if one.is_only_in_archive:
+                restored = await self._restored(one)
+                if isinstance(restored, str):
+                    return restored
+            one = self._store.runs.find_tape(one) if one.parent is not None else None
+        return ""
 
     async def _restored(self, tape: RunInfo) -> RunInfo | str:
         """Have a tape that was archived in the store again, or say why it is not."""
