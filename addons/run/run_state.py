@@ -215,8 +215,8 @@ class OpenRun:
             lambda sink: self.counters.lost.update([sink]),
         )
         self.lifetime = Lifetime(problem)
-        self.policy = Policy.of(config, branch, resume)
         self.redactor = redactor
+        self.policy = Policy.of(config, branch, resume).with_reasons(redactor.redact_text)
         self.identifier = Identifier(rules_of(config, thread_time), redactor.redacted_query)
         self.playback: PlaybackState | None = None
         """The tape that is played; None where there is none."""

@@ -305,6 +305,17 @@ class Policy:
             resume=resume,
         )
 
+    def with_reasons(self, show: Callable[[str], str]) -> "Policy":
+        """Give the policy with every reason as it may be shown and kept.
+
+        show: takes secrets out of a text.
+        """
+        branch = self.branch
+        if branch is not None:
+            routes = tuple(replace(one, reason=show(one.reason)) for one in branch.routes)
+            branch = replace(branch, live=_shown(branch.live, show), routes=routes)
+        return replace(self, live=_shown(self.live, show), branch=branch)
+
     @property
     def leaves_tape(self) -> bool:
         """Whether a playback is a branch, or resumes a crashed run."""
@@ -685,6 +696,12 @@ def _refusal(facts: Facts, found: Found | None) -> str:
     if found is None:
         return f"there is no tape to play ({what})"
     return f"not on the tape ({what})"
+
+
+def _shown[C: RequestClass | None](
+    rules: tuple[tuple[LiveRule, C], ...], show: Callable[[str], str]
+) -> tuple[tuple[LiveRule, C], ...]:
+    return tuple((replace(rule, reason=show(rule.reason)), only) for rule, only in rules)
 
 
 def _class_rules(

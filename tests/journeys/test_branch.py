@@ -510,3 +510,18 @@ async def test_a_prefix_is_served_at_once(long: World) -> None:
         took = time.process_time() - begun
         await made.end()
     assert took < PREFIX_S * (1 if FULL else 4), took
+
+
+def test_a_secret_in_a_reason_is_not_kept(world: World) -> None:
+    """Neither of a class that is live nor of a route, in store, receipt and decisions."""
+    secret = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3gH5jK7mN9pQ2rS4tU6vW8x"
+    live = ("--live", "inference", "--route", f"POST *://*/*={world.sandbox.url}")
+    words = world.words("--at", "2", *live, "--reason", f"as {secret} asks", "--yes")
+    done = playhead(*words, cwd=world.store.parent)
+    run = read_json("runs", "--store", world.store)[-1]["id"]
+    told = playhead("receipt", "--store", world.store, run, "--json").stdout
+    assert "inference" in json.dumps(json.loads(told)["branch"]["declared"]["live"])
+    assert secret not in told + done.stdout
+    with Store.open(world.store, readonly=True) as store:
+        kept = [repr(event.data) for event in store.events.all(store.runs.get(run))]
+    assert secret not in "".join(kept)
