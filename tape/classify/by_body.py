@@ -2,7 +2,8 @@
 
 Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL) say in the body what is done. Rules:
 
-1. A read is looked for only where no pattern speaks of a request and its method makes it an `effect`.
+1. A read is looked for only where no pattern speaks of a request, its method makes it an `effect`, and it can be taken in one
+   way alone: one whose fields or URL claim another method, place or path is an effect, whatever its body says.
    What may leave in playback is never decided here: for that the class is the one that method and URL give.
 2. JSON-RPC 2.0 is read where each message, of one or of a batch, is a call of a method in `json_rpc.READS`.
 3. GraphQL is read where the operation that is executed is a query; of a list, each. A query that does not begin with
@@ -51,7 +52,7 @@ def class_by_body(kind: Kind, request: HttpRequest) -> RequestClass:
     """Say what kind of call a request is by its body, too."""
     if reads_by_body(kind, request):
         return RequestClass.READ
-    if kind.of is RequestClass.EFFECT and not kind.named and is_report(request):
+    if _may_be_harmless(kind) and is_report(request):
         return RequestClass.TELEMETRY
     return RequestClass.EFFECT if kind.by_path and not asks_model(request) else kind.of
 
@@ -76,7 +77,12 @@ def asks_model(request: HttpRequest) -> bool:
 
 def reads_by_body(kind: Kind, request: HttpRequest) -> bool:
     """Say whether its body makes a request a read that its method and URL make an effect."""
-    return kind.of is RequestClass.EFFECT and not kind.named and asks_to_read(request)
+    return _may_be_harmless(kind) and asks_to_read(request)
+
+
+def _may_be_harmless(kind: Kind) -> bool:
+    """Say whether a body may make a request something else than the effect that method and URL make it."""
+    return kind.of is RequestClass.EFFECT and not kind.named and kind.plain
 
 
 def asks_to_read(request: HttpRequest) -> bool:

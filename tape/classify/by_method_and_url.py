@@ -133,6 +133,8 @@ class Kind(NamedTuple):
     """A pattern speaks of it; else only its method did, and its body may say more."""
     by_path: bool = False
     """Its path alone says that it is a model call, at a host that may be anybody's: its body has to say so, too."""
+    plain: bool = True
+    """It can be taken for nothing else: with another method, place or path its body does not make it harmless."""
 
 
 def classify(method: str, scheme: str, host: str, port: int, target: str, classes: Classes) -> Kind:
@@ -193,9 +195,10 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
     found = {kind.of for kind in kinds}
     if len(methods) < len(ways.methods):
         found.add(RequestClass.EFFECT)
-    return WayKinds(
-        min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named)), frozenset(found)
-    )
+    careful = min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named))
+    alone = len(ways.methods) == len(places) == len(paths) == 1
+    plain = alone and ways.clear and ways.agreed
+    return WayKinds(careful._replace(plain=plain), frozenset(found))
 
 
 def may_ask_model(ways: Ways, classes: Classes) -> bool:

@@ -198,3 +198,52 @@ def test_a_model_call_is_known_compressed_and_however_large() -> None:
     spilled = replace(post(b"", "/v1/messages"), spilled=file)
     assert class_now(spilled, Classes()) is INFERENCE
     assert class_now(post(b" " * (MAX_ASKED + 1), "/v1/messages"), Classes()) is INFERENCE
+
+
+_LOGS = b'{"resourceLogs": []}'
+_PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+_QUERY = b'{"query": "query Q { me { id } }"}'
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "harmless"),
+    [
+        ("/v1/logs", _LOGS, RequestClass.TELEMETRY),
+        ("/mcp", _PING, RequestClass.READ),
+        ("/graphql", _QUERY, RequestClass.READ),
+    ],
+    ids=["telemetry", "JSON-RPC", "GraphQL"],
+)
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", (b"X-HTTP-Method-Override", b"DELETE")),
+        ("?_method=DELETE", None),
+        ("?_method=DELETE&x=1", None),
+        ("", (b"X-Original-URL", b"/v1/refunds")),
+        ("", (b"X-Forwarded-Host", b"bank.example")),
+        ("", (b"Helicone-Target-URL", b"https://bank.example/v1/refunds")),
+    ],
+    ids=["method", "method in the query", "with more", "path", "host", "gateway"],
+)
+def test_what_may_be_something_else_is_no_read_by_its_body(
+    target: str,
+    body: bytes,
+    harmless: RequestClass,
+    query: str,
+    field: tuple[bytes, bytes] | None,
+) -> None:
+    """Its fields or its URL claim another method, place or path."""
+    plain = post(body, target)
+    assert class_now(plain, Classes()) is harmless
+    more = plain.headers if field is None else (*plain.headers, field)
+    other = replace(plain, target=target + query, headers=more)
+    assert class_now(other, Classes()) is RequestClass.EFFECT
+
+
+@pytest.mark.parametrize(
+    "target", ["/v1/refunds;/v1/logs", "/v1/refunds%3f/v1/logs", "/v1/refunds%23/v1/logs"]
+)
+def test_a_path_that_can_be_read_otherwise_is_no_telemetry(target: str) -> None:
+    """A server may stop before the end."""
+    assert class_now(post(_LOGS, target), Classes()) is RequestClass.EFFECT
