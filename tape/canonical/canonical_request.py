@@ -86,7 +86,7 @@ from .multipart_delimiters import BOUNDARY, is_plain_boundary, replace_delimiter
 from .random_boundaries import without_inner, without_signatures
 from .target_overrides import is_override, names_of
 
-CANONICAL_VERSION = 17
+CANONICAL_VERSION = 18
 
 MAX_PARSED = 16 * 1024 * 1024
 """Bytes of a body beyond which it is not parsed."""

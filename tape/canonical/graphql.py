@@ -8,7 +8,8 @@ Rules:
    and block strings are tokens and stay as they are written.
 3. `extensions` of such an object do not count: `query` says all. Without `query` (persisted queries) the body is
    plain JSON, and all of it counts.
-4. What does not read as a document from its first to its last character is plain JSON.
+4. What does not read as a document from its first to its last character, by the whole grammar, is plain JSON: search languages
+   have braces, too.
 5. The operation that a server executes is the one that `operationName` names, or else the only one.
 
 Source: GraphQL specification (October 2021) sections 2.1 (lexical grammar; 2.1.7 insignificant commas) and 2.2;
@@ -19,6 +20,7 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .graphql_grammar import Reader, Syntax
 from .json import Swap, text_of
 
 MAX_DOCUMENT = 64 * 1024
@@ -38,10 +40,6 @@ _TOKEN = r"""(?x:
 )"""
 _PIECE = re.compile(rf"{_IGNORED}({_TOKEN})")
 _REST = re.compile(_IGNORED)
-_BEGINS = frozenset({"{", "query", "mutation", "subscription", "fragment"})
-_CLOSES = {")": "(", "]": "[", "}": "{"}
-_NAME = re.compile(r"[_A-Za-z][_0-9A-Za-z]*+")
-_MAX_NESTED = 500
 _MAX_KEPT = 100
 """Operations of a document that are remembered."""
 
@@ -123,31 +121,14 @@ def find_executed(text: str, name: str | None) -> Operation | None:
 
 
 def _find_operations(tokens: list[str]) -> tuple[Operation, ...] | None:
-    """Find the operations of what is a document: each definition begins as one and ends with its braces."""
+    """Find the operations of what is a document; None where the tokens are none."""
     found: list[Operation] = []
-    open_: list[str] = []
-    begins, before = True, ""
-    for at, token in enumerate(tokens):
-        if begins:
-            if token not in _BEGINS:
-                return None
-            if token != "fragment" and len(found) < _MAX_KEPT:
-                found.append(_operation(token, tokens[at + 1 : at + 2]))
-            begins = False
-        if token in "([{":
-            open_.append(token)
-            if len(open_) > _MAX_NESTED:
-                return None
-        elif token in _CLOSES:
-            if not open_ or open_.pop() != _CLOSES[token]:
-                return None
-            begins = token == "}" and not open_
-            if begins and before == "{":
-                return None  # it selects nothing
-        before = token
-    return tuple(found) if begins and tokens else None
-
-
-def _operation(kind: str, following: list[str]) -> Operation:
-    named = kind != "{" and following and _NAME.fullmatch(following[0])
-    return Operation(kind, following[0] if named else "")
+    reader = Reader(tokens)
+    try:
+        while reader.has_more:
+            kind, name = reader.definition()
+            if kind != "fragment" and len(found) < _MAX_KEPT:
+                found.append(Operation(kind, name))
+    except Syntax:
+        return None
+    return tuple(found) if tokens else None

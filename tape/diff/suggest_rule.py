@@ -5,6 +5,7 @@ equal: that is tried before it is proposed.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from urllib.parse import unquote_plus
 
@@ -84,12 +85,25 @@ def _volatile_class(one: Difference, recorded_s: float, asked_s: float) -> Value
     return classify_values([Seen(one.recorded, one.asked, recorded_s, asked_s)])[0]
 
 
-_CONTENT_KEYS = (
-    *("messages", "system", "tools", "functions", "input", "instructions", "prompt", "contents"),
-    *("systemInstruction", "system_instruction", "toolConfig", "message", "chat_history"),
-    *("documents", "inputs", "texts"),
+_MEMBER = re.compile(r"[^.\[\]'\"]+")
+_CONTENT_KEYS = frozenset(
+    (
+        *(
+            "messages",
+            "system",
+            "tools",
+            "functions",
+            "input",
+            "instructions",
+            "prompt",
+            "contents",
+        ),
+        *("systemInstruction", "system_instruction", "toolConfig", "message", "chat_history"),
+        *("documents", "inputs", "texts", "query", "queries", "question", "passages"),
+        *("content", "parts", "turns"),  # within what another member wraps, as in a live session
+    )
 )
-"""Members of a model call that are its question, over all dialects."""
+"""Members of a model call that are its question, over all dialects, wherever they stand."""
 
 
 def is_content(one: Difference, request_class: RequestClass) -> bool:
@@ -101,8 +115,7 @@ def is_content(one: Difference, request_class: RequestClass) -> bool:
     what, _, path = one.place.partition(" $")
     if what != "body":
         return one.place.startswith("body")
-    top = path.lstrip(".[").partition(".")[0].partition("[")[0]
-    return top in _CONTENT_KEYS
+    return not _CONTENT_KEYS.isdisjoint(_MEMBER.findall(path))
 
 
 def note_on(request_class: RequestClass) -> str:

@@ -532,7 +532,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
 def test_the_fingerprint_of_a_known_request_stays() -> None:
     """Tapes outlive this code: a change here is a new version of the canonical form."""
     request = ask(b'{"b": [1.0], "a": "x"}', headers=((b"Accept", b"*/*"), (b"X-Y", b"z")))
-    assert print_of(request).hex() == "7f0eb5eee06578d768a09e7a4e0036ec"
+    assert print_of(request).hex() == ""
 
 
 def test_a_secret_in_a_field_that_overrides_the_path_counts_by_its_kind() -> None:
