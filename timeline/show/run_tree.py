@@ -16,6 +16,8 @@ def find_role(store: Store, run: RunInfo) -> str:
     """Say what a run is to the one that it plays. Raises: LogCorrupt."""
     if run.has_resumed:
         return "resumed"
+    if run.is_only_in_archive:
+        return "in the archive"  # which knows what it was
     for number, event in enumerate(store.events.all(run)):
         if event.kind is EventKind.NOTED and "branch" in event.data:
             return f"branch at {int(event.data['branch']['at'])}"

@@ -33,7 +33,7 @@ BODY_S = 10.0
 ANSWER_S = 60.0
 KEPT_S = 15.0
 """How long a connection is kept that asks nothing."""
-BODY_BYTES = 64 * 1024
+BODY_BYTES = 2 * 1024 * 1024
 CONNECTIONS = 100
 _CLOSE_S = 2.0
 _KEPT: dict[str, Any] = {

@@ -13,6 +13,7 @@ from playhead.config import Config, Control
 from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.control.http import serving
 from playhead.proxy.control.http.route import Route
+from playhead.proxy.control.http.serving import BODY_BYTES
 from playhead.tests.support.client import Connection
 from playhead.tests.support.control import Controlled, controlled, read_answer
 
@@ -220,7 +221,7 @@ class _OneRun:
         (b"[" * 60_000, "application/json", 400),
         (b'{"reason": ' * 5000, "application/json", 400),
         (b"1" * 5000, "application/json", 400),
-        (b" " * 70_000, "application/json", 413),
+        (b" " * (BODY_BYTES + 1), "application/json", 413),
         (b"[]", "application/json", 422),
         (b"null", "application/json", 200),
         (b"NaN", "application/json", 422),
@@ -267,7 +268,9 @@ async def test_a_body_in_chunks_is_bounded_too(api: Controlled) -> None:
         "content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
     )
     chunk = b"4000\r\n" + b" " * 0x4000 + b"\r\n"
-    assert (await api.send(head.encode() + chunk * 5 + b"0\r\n\r\n")).status == 413
+    assert (
+        await api.send(head.encode() + chunk * (BODY_BYTES // 0x4000 + 1) + b"0\r\n\r\n")
+    ).status == 413
 
 
 _BROKEN = [
