@@ -72,9 +72,7 @@ def crashed(
     [("one", "other"), ("one", "two", "three"), ("two", "one"), ("one",), ()],
     ids=["another message", "one more", "another order", "one fewer", "nothing"],
 )
-def test_another_conversation_stops_it(
-    crashed: Crashed, said: tuple[str, ...], early: bool
-) -> None:
+def test_another_conversation_stops_it(crashed: Crashed, said: tuple[str, ...]) -> None:
     """What the WebSocket was told is part of the prefix."""
     with Serve(*crashed.flags) as proxy:
         crashed.ask(proxy, *said)
