@@ -20,6 +20,7 @@ from ...store.paths import CA_KEY, DATA, LOG, PRIVATE, RECEIPT_KEY, REDACTION_KE
 from ..sandbox.filesystem.protection import SYSTEM, find_rewritten, loaded_files
 from ..sandbox.filesystem.startup_places import find_startup_places
 from ..trust.ca import CERTIFICATE_FILE
+from .installed_files import InstalledFiles
 
 _MOST_BYTES = 64 << 20
 MOST_TOLD = 20
@@ -71,6 +72,8 @@ class Baseline:
         self._searched = dict(_states(find_startup_places(self._environ)))
         self._root = dict(_names_in_root())
         self._rewritten = dict(_states(set(find_rewritten())))
+        known = self._loaded | self._searched | self._rewritten
+        self._installed = InstalledFiles(name for name, found in known.items() if found[3] > 1)
 
     def compare(self) -> list[dict[str, str]]:
         """Give what is not as it was: `path`, and `what` in words. Blocks."""
@@ -90,16 +93,23 @@ class Baseline:
             yield from _differ(Path(own), "Playhead's own file", old, new)
         for name, found in _states(set(loaded_files())):
             was = self._loaded.get(name)
-            if name not in package and was is not None and _was_changed(was, found):
+            if name not in package and was is not None and self._differs(name, was, found):
                 yield {"path": name, "what": "a file that Playhead runs from was changed"}
         for name, found in _states(sorted(self._rewritten)):
-            if _was_changed(self._rewritten[name], found):
+            if self._differs(name, self._rewritten[name], found):
                 yield {
                     "path": name,
                     "what": "a file that the next start of Playhead would load was changed",
                 }
         yield from self._compare_root()
         yield from self._compare_searched(set(package) | set(self._loaded))
+
+    def _differs(self, name: str, was: "_Loaded", now: "_Loaded") -> bool:
+        if not _was_changed(was, now):
+            return False
+        # Of a file with several names one was removed and another one made, perhaps, and nothing was written to it.
+        in_doubt = was[:3] == now[:3] and was[4] == now[4] and min(was[3], now[3]) > 1
+        return not (in_doubt and self._installed.has(name))
 
     def _compare_root(self) -> Iterator[dict[str, str]]:
         """Yield the names in the root folder that lead elsewhere than before."""
@@ -114,7 +124,7 @@ class Baseline:
             was, found = self._searched.get(name), now.get(name)
             if was is None:
                 yield {"path": name, "what": "the next start of Playhead would load it"}
-            elif found is None or _was_changed(was, found):
+            elif found is None or self._differs(name, was, found):
                 yield {"path": name, "what": "a place that Playhead loads from was changed"}
 
 

@@ -1,11 +1,14 @@
 """Which files count as changed while a command ran."""
 
+import base64
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from playhead.proxy.run.installed_files import InstalledFiles
 from playhead.proxy.run.tampering import _look, _states, _was_changed
 
 
@@ -75,3 +78,51 @@ def test_a_file_that_is_made_while_it_is_looked_at_was_not_there(
         patch.setattr(os, "open", open_late)
         assert _look(path, content=True) is None
     assert _look(path, content=True) is not None
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A file of a package, with its list, and a second name for it as an installer makes."""
+    place = tmp_path / "site-packages"
+    (place / "some-1.dist-info").mkdir(parents=True)
+    file = place / "some.py"
+    file.write_bytes(b"before")
+    digest = base64.urlsafe_b64encode(sha256(b"before").digest()).rstrip(b"=").decode()
+    row = f"some.py,sha256={digest},6\nsome-1.dist-info/RECORD,,\n"
+    (place / "some-1.dist-info/RECORD").write_text(row)
+    (tmp_path / "cache").hardlink_to(file)
+    return file
+
+
+def _write_with_its_time(file: Path) -> None:
+    found = file.stat()
+    file.write_bytes(b"others")
+    os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _write_list_too(file: Path) -> None:
+    _write_with_its_time(file)
+    digest = base64.urlsafe_b64encode(sha256(b"others").digest()).rstrip(b"=").decode()
+    (file.parent / "some-1.dist-info/RECORD").write_text(f"some.py,sha256={digest},6\n")
+
+
+@pytest.mark.parametrize(
+    ("do", "has"), [(_leave, True), (_write_with_its_time, False), (_write_list_too, False)]
+)
+def test_a_file_with_other_links_is_compared_with_the_list_of_its_package(
+    do: Callable[[Path], None], has: bool, installed: Path, tmp_path: Path
+) -> None:
+    """One environment was made and another one removed, which share it: its count of links is as it was, and its last time is not."""
+    before = dict(_states([str(installed)]))[str(installed)]
+    known = InstalledFiles([str(installed)])
+    do(installed)
+    (tmp_path / "another").hardlink_to(installed)
+    (tmp_path / "cache").unlink()
+    assert _was_changed(before, dict(_states([str(installed)]))[str(installed)])
+    assert known.has(str(installed)) is has
+
+
+def test_a_file_of_no_package_is_not_as_it_was_installed(tmp_path: Path) -> None:
+    """Nobody knows what it held."""
+    (tmp_path / "own.py").write_bytes(b"")
+    assert not InstalledFiles([str(tmp_path / "own.py")]).has(str(tmp_path / "own.py"))
