@@ -10,7 +10,7 @@ Rules:
 """
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -131,11 +131,12 @@ class Ingest:
         """Take a manifest or savepoint, after its contents; see `store.folders.rows`. Raises: StoreUnwritable."""
         self._folders.put(run, number, packed)
 
-    def publish(self, runs: Sequence[RunInfo]) -> list[RunInfo]:
+    def publish(self, runs: Sequence[RunInfo], gone_on: Collection[int] = ()) -> list[RunInfo]:
         """Put runs that were begun onto the list, all at once; give them as they now stand.
 
         runs: as they ended, each with the number it was begun under, the name it should have, and `parent_number` 0
             or that of another of them, or of a run in the store. A taken name becomes another, as for a new run.
+        gone_on: numbers of those that crashed and were resumed in another store.
         Raises: StoreError, where something of it is not there; StoreUnwritable.
         """
 
@@ -156,6 +157,8 @@ class Ingest:
                 name = self._runs.find_free_name(transaction, wanted, playback)
                 info = replace(told, id=RunId(name), parent=parent)
                 self._runs.add(transaction, info)
+                if info.number in gone_on:
+                    self._runs.mark_gone_on(transaction, info.number)
                 transaction.delete(
                     _META_PREFIX + number_key(info.number), db=self._database.tables["meta"]
                 )

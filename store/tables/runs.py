@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEY_BYTES = 511
 _RESUMED = b"resumed-"
-"""In `meta`, before the number of a run that crashed: it was resumed by a run that was deleted since, whose number it has."""
+"""In `meta`, before the number of a run that crashed: it was resumed by a run that is not in the store."""
 DIED = "its process died"
 
 
@@ -314,11 +314,14 @@ class RunList:
         transaction.delete(_RESUMED + number_key(info.number), db=meta)
         if info.has_resumed and self.load(transaction, info.parent_number) is not None:
             # Else nobody knew that the one that crashed was resumed, and what was sent would be sent again.
-            key, value = (number_key(one) for one in (info.parent_number, info.number))
-            transaction.put(_RESUMED + key, value, db=meta)
+            self.mark_gone_on(transaction, info.parent_number)
+
+    def mark_gone_on(self, transaction: lmdb.Transaction, number: int) -> None:
+        """Note that a run that crashed was resumed by one that is not in the store, inside a transaction."""
+        transaction.put(_RESUMED + number_key(number), b"", db=self._database.tables["meta"])
 
     def was_resume_deleted(self, info: RunInfo) -> bool:
-        """Say whether a run that resumed another one was deleted since."""
+        """Say whether a run that resumed another one was deleted since, or stayed in another store."""
         with self._database.reading() as transaction:
             key = _RESUMED + number_key(info.number)
             return transaction.get(key, db=self._database.tables["meta"]) is not None

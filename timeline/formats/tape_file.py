@@ -39,6 +39,7 @@ from ...tape.records.tape_file import (
     TapeWriter,
     read_records,
 )
+from ..lookup.crashed_runs import was_gone_on
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16
@@ -90,7 +91,7 @@ def export_tape(
     return runs
 
 
-def _row(run: RunInfo) -> dict[str, Any]:
+def _row(store: Store, run: RunInfo) -> dict[str, Any]:
     return {
         "id": run.id,
         "mode": run.mode,
@@ -105,6 +106,7 @@ def _row(run: RunInfo) -> dict[str, Any]:
         "rules": b"" if run.index else run.rules,
         "canonical": 0 if run.index else run.canonical,
         "resumes": run.has_resumed,
+        "gone_on": was_gone_on(store, run),
     }
 
 
@@ -116,7 +118,7 @@ def records_of(store: Store, run: RunInfo, given: Given) -> Iterator[Record]:
     given: what was given already; grows.
     Raises: LogCorrupt.
     """
-    yield Record(Kind.RUN, pack_map(_row(run)))
+    yield Record(Kind.RUN, pack_map(_row(store, run)))
     for value in store.events.raw(run):
         yield Record(Kind.EVENT, value)
     yield from _folder_records(store, run, given)
@@ -160,6 +162,8 @@ class RecordIngest:
         self._ingest = ingest
         self._restored = restored
         self._runs: list[RunInfo] = []
+        self._gone_on: set[int] = set()
+        """Numbers of those that crashed and were resumed where they were recorded."""
         self._given: Given = set()
         self._folder = ImportedFolder()
         self._hashes: dict[int, bytes] = {}
@@ -254,7 +258,7 @@ class RecordIngest:
         self._end_run()
         if not self._runs:
             raise BadRecord("it holds no run")
-        return self._ingest.publish(self._runs)
+        return self._ingest.publish(self._runs, self._gone_on)
 
     def publish_restored(self, info: RunInfo, at_ns: int) -> None:
         """End taking what an archive holds of a run that is away, the only one.
@@ -279,6 +283,8 @@ class RecordIngest:
         number = self._ingest.begin(told.id)
         parent = next((run.number for run in self._runs if run.id == told.parent), 0)
         self._runs.append(replace(told, number=number, parent_number=parent))
+        if _is_gone_on(data):
+            self._gone_on.add(number)
         self._seq = 0
         self._folder = ImportedFolder()
 
@@ -406,6 +412,12 @@ def read_row(data: bytes) -> RunInfo:
     if min(row[name] for name in ("created_ns", "sealed_ns", "exchanges", "canonical")) < 0:
         raise BadRecord("a run with a number below zero")
     return RunInfo(number=0, status=status, **row)
+
+
+def _is_gone_on(data: bytes) -> bool:
+    """Say whether a run of a file crashed and was resumed before the file was written."""
+    told: Any = unpack(data)
+    return bool(told.get("gone_on"))
 
 
 _ROW: dict[str, tuple[type, ...]] = {

@@ -37,7 +37,7 @@ def find_crashed(store: Store, name: str) -> RunInfo:
         if not gone_live:
             if store.runs.was_resume_deleted(info):
                 raise StoreError(
-                    f"run {info.id!r} was resumed by a run that was deleted since: what that one sent would be sent again",
+                    f"run {info.id!r} was resumed by a run that is not in this store: what that one sent would be sent again",
                     f"run it otherwise with: playhead branch {info.id} --at SEQ",
                 )
             return info
@@ -48,6 +48,14 @@ def find_crashed(store: Store, name: str) -> RunInfo:
                 f"see what it did with: playhead show {last.id}; run it otherwise with: playhead branch {last.id} --at SEQ",
             )
         info = last
+
+
+def was_gone_on(store: Store, info: RunInfo) -> bool:
+    """Say whether a run that crashed was resumed, and something was sent then, as far as the store knows."""
+    if info.status is not RunStatus.RECOVERED:
+        return False
+    resumed = (one for one in _children(store, info) if one.has_resumed)
+    return store.runs.was_resume_deleted(info) or any(_has_sent(store, one) for one in resumed)
 
 
 def read_crash(store: Store, info: RunInfo) -> Resume:

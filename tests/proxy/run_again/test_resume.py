@@ -169,3 +169,27 @@ def test_what_a_resume_has_sent_is_not_sent_again(tmp_path: Path, moves: list[st
     done = playhead("resume", "-c", file, "--yes", "resumed", "--", "true")
     assert done.returncode == 2, done.stderr
     assert "would be sent again" in done.stderr
+
+
+@pytest.mark.parametrize("erased", [False, True], ids=["with what resumed it", "without it"])
+def test_what_a_resume_has_sent_is_not_sent_again_from_another_store(
+    tmp_path: Path, erased: bool
+) -> None:
+    """The tape file says that the run was gone on with."""
+    here, there, file = tmp_path / "here", tmp_path / "there", tmp_path / "r.tape"
+    with Store.open(here) as store:
+        store.runs.owner = _DEAD
+        resumed = record_run(store, "resumed", [ask()], seal=False)
+    with Store.open(here) as store:  # which recovers it
+        plant_resumed(store, store.runs.reload(resumed))
+    if erased:
+        assert playhead("erase", "--store", here, "--yes", "resumed@1").returncode == 0
+    for words in (
+        ("export", "--store", here, "resumed", "--tape", file),
+        ("import", "--store", there, file),
+    ):
+        done = playhead(*words)
+        assert done.returncode == 0, done.stderr
+    done = playhead("resume", "--store", there, "--yes", "resumed", "--", "true")
+    assert done.returncode == 2, done.stderr
+    assert "would be sent again" in done.stderr
