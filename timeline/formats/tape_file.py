@@ -39,7 +39,7 @@ from ...tape.records.tape_file import (
     TapeWriter,
     read_records,
 )
-from ..lookup.crashed_runs import was_gone_on
+from .gone_on import was_gone_on
 
 _DIGEST_BYTES = 32
 _KEY_BYTES = 16

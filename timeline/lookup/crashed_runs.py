@@ -8,6 +8,7 @@ from ...tape.exchange import Exchange, Phase, RequestClass, Seq
 from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import Event, EventKind
+from ..formats.gone_on import find_children, has_sent
 
 
 def find_first(store: Store, info: RunInfo) -> RunInfo:
@@ -26,14 +27,14 @@ def find_crashed(store: Store, name: str) -> RunInfo:
     info = store.runs.get(name)
     while True:
         _require_crashed(store, info)
-        resumed = [one for one in _children(store, info) if one.has_resumed]
+        resumed = [one for one in find_children(store, info) if one.has_resumed]
         alive = next((one for one in resumed if _is_alive(store, one)), None)
         if alive is not None:
             raise RunOpen(
                 f"run {info.id!r} is being resumed as {alive.id!r}, which goes on",
                 f"wait for it, or end it with: playhead seal {alive.id}",
             )
-        gone_live = [one for one in resumed if _has_sent(store, one)]
+        gone_live = [one for one in resumed if has_sent(store, one)]
         if not gone_live:
             if store.runs.was_resume_deleted(info):
                 raise StoreError(
@@ -48,14 +49,6 @@ def find_crashed(store: Store, name: str) -> RunInfo:
                 f"see what it did with: playhead show {last.id}; run it otherwise with: playhead branch {last.id} --at SEQ",
             )
         info = last
-
-
-def was_gone_on(store: Store, info: RunInfo) -> bool:
-    """Say whether a run that crashed was resumed, and something was sent then, as far as the store knows."""
-    if info.status is not RunStatus.RECOVERED:
-        return False
-    resumed = (one for one in _children(store, info) if one.has_resumed)
-    return store.runs.was_resume_deleted(info) or any(_has_sent(store, one) for one in resumed)
 
 
 def read_crash(store: Store, info: RunInfo) -> Resume:
@@ -209,19 +202,7 @@ def find_rival(store: Store, info: RunInfo) -> RunInfo | None:
             one
             for one in store.runs.all()
             if one.parent_number == info.parent_number and one.number < info.number
-            if one.has_resumed and (_is_alive(store, one) or _has_sent(store, one))
+            if one.has_resumed and (_is_alive(store, one) or has_sent(store, one))
         ),
         None,
-    )
-
-
-def _children(store: Store, info: RunInfo) -> list[RunInfo]:
-    """Give the runs that play or resume a run, oldest first."""
-    return [one for one in store.runs.all() if one.parent_number == info.number]
-
-
-def _has_sent(store: Store, info: RunInfo) -> bool:
-    """Say whether a run has sent something; of one that only an archive has it is taken to have."""
-    return info.is_only_in_archive or any(
-        event.kind is EventKind.INTENT for event in store.events.all(info)
     )

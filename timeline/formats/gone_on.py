@@ -1,0 +1,24 @@
+"""What became of runs that crashed: by which others they were gone on with, and whether these sent anything. Blocking."""
+
+from ...store import RunInfo, RunStatus, Store
+from ...tape.records.events import EventKind
+
+
+def was_gone_on(store: Store, info: RunInfo) -> bool:
+    """Say whether a run that crashed was resumed, and something was sent then, as far as the store knows. Raises: LogCorrupt."""
+    if info.status is not RunStatus.RECOVERED:
+        return False
+    resumed = (one for one in find_children(store, info) if one.has_resumed)
+    return store.runs.was_resume_deleted(info) or any(has_sent(store, one) for one in resumed)
+
+
+def find_children(store: Store, info: RunInfo) -> list[RunInfo]:
+    """Give the runs that play or resume a run, oldest first."""
+    return [one for one in store.runs.all() if one.parent_number == info.number]
+
+
+def has_sent(store: Store, info: RunInfo) -> bool:
+    """Say whether a run has sent something; of one that only an archive has it is taken to have. Raises: LogCorrupt."""
+    return info.is_only_in_archive or any(
+        event.kind is EventKind.INTENT for event in store.events.all(info)
+    )
