@@ -29,6 +29,10 @@ house *OPTIONS:
 reference:
     uv run python -m playhead.tests.support.reference
 
+# The picture of the demo in README.md, drawn from its real output.
+picture:
+    uv run python -m playhead.tests.support.demo_picture
+
 # Real clients, as new as can be had, in an environment of their own: beside mitmproxy they would be older.
 sdks:
     uv venv --quiet --allow-existing build/sdks

@@ -79,6 +79,7 @@ from playhead.tape.headers.shipped_lists import (
 )
 from playhead.tape.policy.refusal import REFUSAL_STATUS
 from playhead.tape.records import events
+from playhead.tests.support import demo_picture
 from playhead.timeline import Receipt, render_receipt
 from playhead.timeline.reading.contract_row import ContractRow
 from playhead.timeline.reading.exchange_json import body_json, exchange_json
@@ -105,7 +106,13 @@ README = PAGES["README.md"]
 COMMANDS = PAGES["docs/commands.md"]
 FILES = {
     name: (ROOT / name).read_text("utf-8")
-    for name in ("Dockerfile", "compose.yaml", ".dockerignore", "docs/playhead.svg")
+    for name in (
+        "Dockerfile",
+        "compose.yaml",
+        ".dockerignore",
+        "docs/playhead.svg",
+        "docs/demo.svg",
+    )
 }
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -511,33 +518,65 @@ def test_the_readme_says_which_python_is_needed() -> None:
 
 
 STORY = (
-    "FAITHFUL: replay of",
-    "served 7",
-    "effects, answered instead of executed:",
+    "$ playhead record",
+    "the customer was paid twice",
+    "$ playhead replay",
+    "exit code 0",
+    "7 served",
     "/v1/refunds",
     "client left after",
-    "/v1/refunds  ← POSSIBLE DUPLICATE OF SEQ 4",
-    "contained: 0 packets left the machine",
-    "NOT FAITHFUL: replay of",
-    "diverged:",
-    "unexpected: GET",
-    "left on the tape, never asked for:",
-    "POST",
+    "/v1/refunds",
+    "possible duplicate of seq 4",
+    "$ playhead replay",
+    "agent_fixed",
     "exit code 121",
+    "unexpected: GET",
+    "unused: 6  POST",
 )
 
 
-def test_the_story_in_the_readme_is_the_demos() -> None:
-    """The same receipts, in the order in which they are printed."""
+def test_the_picture_of_the_demo_has_its_story() -> None:
+    """The steps that matter, in the order in which they are printed."""
+    assert "(docs/demo.svg)" in README
     place = 0
     for part in STORY:
-        place = README.find(part, place)
+        place = FILES["docs/demo.svg"].find(part, place)
         assert place >= 0, part
         place += len(part)
 
 
+def test_the_picture_of_the_demo_is_made_and_not_drawn() -> None:
+    """It is what the script draws of its own lines: whoever changes the script or the picture runs `just picture`."""
+    assert (
+        demo_picture.draw(demo_picture.lines_of(FILES["docs/demo.svg"])) == FILES["docs/demo.svg"]
+    )
+
+
+def test_the_picture_shows_no_port_or_folder_of_one_run() -> None:
+    """Fixed words stand for what differs between two runs; repeated lines of the agent are left out."""
+    output = (
+        "1  Start\n   provider  http://127.0.0.1:45281  x\n   payments  http://127.0.0.1:44641  y\n\n"
+        "\x1b[1m5  Replay\x1b[0m\n   \x1b[36m$ playhead replay double-refund-20260101-010101 --store /s -- a\x1b[0m\n"
+        "   | one\n   | two\n   | three\n   GET http://127.0.0.1:44641/v1 http://127.0.0.1:45281\n"
+    )
+    assert list(demo_picture.shortened(demo_picture.fixed(output))) == [
+        "\x1b[1m5  Replay\x1b[0m",
+        "   \x1b[36m$ playhead replay refund -- a\x1b[0m",
+        "   | ...",
+        "   | two",
+        "   | three",
+        "   GET http://127.0.0.1:9002/v1 http://127.0.0.1:9001",
+        "",
+    ]
+
+
+def test_the_readme_is_short() -> None:
+    """A newcomer reads it in a few minutes; details have pages of their own."""
+    assert README.count("\n") <= 150
+
+
 GREEN_ALL_THE_SAME = {
-    # by what a page says of it: words of the README
+    # by what a page says of it: words of the list of known limitations
     ("docs/matching.md", "signatures in URLs, with their dates and credentials"): ("X-Amz-Credential", "X-Goog-Credential", "AWSAccessKeyId", "skoid", "CloudFront"),
     ("docs/matching.md", "only the whole is compared"): ("in lower case or in base64",),
     ("docs/matching.md", "Dates, nonces and signatures do not count"): ("dates, nonces and signatures",),
@@ -547,7 +586,7 @@ GREEN_ALL_THE_SAME = {
     ("docs/matching.md", "Not asked for\ntheir order are calls of gRPC"): ("gRPC whose answer began",),
     ("docs/matching.md", "is therefore compared by call id"): ("results of parallel tools",),
     ("docs/matching.md", "Nor are ids of runs, and what messages of a WebSocket have"): ("ids of runs of two requests",),
-    ("docs/matching.md", "Cookies that say which machine answers"): ("cookies of load\n  balancers",),
+    ("docs/matching.md", "Cookies that say which machine answers"): ("cookies of load balancers",),
     ("docs/fidelity.md", "Frames do not count"): ("frames of its messages",),
     ("docs/fidelity.md", "which requests shared one"): ("which requests share one",),
     ("docs/receipt.md", "Hosts to which telemetry alone is sent"): ("hosts of telemetry",),
@@ -557,23 +596,32 @@ GREEN_ALL_THE_SAME = {
     ("docs/clients.md", "It is not on the tape, and is no divergence"): ("programs of the command's own",),
     ("docs/profiles.md", "compared whole"): ("profile of a client",),
 }  # fmt: skip
-"""What a page says that is not compared, and how the README names it."""
+"""What a page says that is not compared, and how the list of known limitations names it."""
+
+LIMITATIONS = PAGES["docs/limitations.md"]
+MISSED = "Known limitations of a green receipt"
+
+
+def test_the_readme_leads_to_what_stays_green() -> None:
+    """And to what is red without a cause of the agent's."""
+    assert "docs/limitations.md#known-limitations-of-a-green-receipt" in README
+    assert "docs/limitations.md#red-without-a-change-in-the-agent" in README
 
 
 @pytest.mark.parametrize(("place", "words"), GREEN_ALL_THE_SAME.items(), ids=str)
 def test_what_stays_green_is_a_known_limitation(
     place: tuple[str, str], words: tuple[str, ...]
 ) -> None:
-    """The README lists it in few words, beside the page that explains it."""
+    """One page lists it in few words, beside the page that explains it."""
     page, said = place
     assert said in PAGES[page]
-    told = README.partition("### Known limitations of a green receipt")[2].partition("\n## ")[0]
+    told = " ".join(section(LIMITATIONS, MISSED).split())
     assert [one for one in words if one not in told] == []
 
 
 def test_each_key_of_a_signed_url_that_is_not_compared_is_named() -> None:
     """And of the others those that say what is allowed."""
-    told = README.partition("### Known limitations of a green receipt")[2].partition("\n## ")[0]
+    told = section(LIMITATIONS, MISSED)
     members = {name for _, names in HOSTS_OF_MEMBERS for name in names}
     names = {name for rule in DEFAULT_IGNORE for name in rule.query} - members
     assert {name for name in names if f"`{name}`" not in told and name != name.lower()} == set()
@@ -595,21 +643,22 @@ def test_receipts_in_the_pages_have_the_shape_of_todays() -> None:
         contained=True, sandbox={"strict": False, "counters": {"packets_out": 0}}
     )
     printed = render_receipt(made).splitlines()
-    for page in ("README.md", "docs/receipt.md"):
+    for page in ("docs/receipt.md",):
         shown = next(text for _, text in _FENCE.findall(PAGES[page]) if "receipt of" in text)
         lines = shown.splitlines()
         assert lines[:4] == printed[:4], page
         assert lines[-1] == printed[-1], page
 
 
-def test_the_picture_can_be_read() -> None:
+@pytest.mark.parametrize("name", ["docs/playhead.svg", "docs/demo.svg"])
+def test_the_picture_can_be_read(name: str) -> None:
     """It is well-formed, says in words what it shows, loads nothing and has a ground of its own."""
-    root = ElementTree.fromstring(FILES["docs/playhead.svg"])
+    root = ElementTree.fromstring(FILES[name])
     space = "{http://www.w3.org/2000/svg}"
     assert root.tag == f"{space}svg"
     assert root.find(f"{space}title") is not None
     assert root.find(f"{space}desc") is not None
-    assert not re.search(r"(?:href|url\()=?[\"']?(?!#)\w+:", FILES["docs/playhead.svg"])
+    assert not re.search(r"(?:href|url\()=?[\"']?(?!#)\w+:", FILES[name])
     ground = root.find(f"{space}rect")
     assert ground is not None
     assert ground.get("fill")
@@ -643,9 +692,10 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_every_page_can_be_found() -> None:
-    """The README leads to each."""
-    linked = {link.partition("#")[0] for link in _LINK.findall(README)}
-    assert {page for page in PAGES if page.startswith("docs/")} <= linked
+    """The first page leads to each, and the README to that."""
+    assert "(docs/index.md)" in README
+    linked = {f"docs/{link.partition('#')[0]}" for link in _LINK.findall(PAGES["docs/index.md"])}
+    assert {page for page in PAGES if page.startswith("docs/")} - {"docs/index.md"} <= linked
 
 
 @pytest.mark.parametrize("name", [*PAGES, *FILES])
