@@ -29,6 +29,10 @@ house *OPTIONS:
 reference:
     uv run python -m playhead.tests.support.reference
 
+# The site of the documentation in build/site, from packages in an environment of their own; fails on a dead link.
+docs *OPTIONS:
+    NO_MKDOCS_2_WARNING=1 uv run --quiet --isolated --only-group docs mkdocs build --strict --site-dir build/site {{OPTIONS}}
+
 # The picture of the demo in README.md, drawn from its real output.
 picture:
     uv run python -m playhead.tests.support.demo_picture

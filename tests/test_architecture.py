@@ -62,7 +62,7 @@ TOP = {
     # What the repository is.
     *(*ORDER, *OUTSIDE, "__init__.py", "py.typed"),
     # What it is made with.
-    *("Dockerfile", "README.md", "CHANGELOG.md", "LICENSE", "compose.yaml", "justfile", "pyproject.toml"),
+    *("Dockerfile", "README.md", "CHANGELOG.md", "LICENSE", "compose.yaml", "justfile", "mkdocs.yml", "pyproject.toml"),
     # What tools look for.
     *(".ci", ".dockerignore", ".gitignore", ".python-version"),
 }  # fmt: skip
