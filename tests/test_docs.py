@@ -593,7 +593,7 @@ GREEN_ALL_THE_SAME = {
     ("docs/receipt.md", "Left out of `files` are folders"): ("`.git`",),
     ("docs/receipt.md", "those that live for less than that"): ("a tenth of a second",),
     ("docs/sandbox.md", "A name that only the replay asks for is no divergence"): ("asked of DNS",),
-    ("docs/clients.md", "It is not on the tape, and is no divergence"): ("programs of the command's own",),
+    ("docs/clients.md", "They are not on the tape, and are no divergence"): ("programs of the command's own",),
     ("docs/profiles.md", "compared whole"): ("profile of a client",),
 }  # fmt: skip
 """What a page says that is not compared, and how the list of known limitations names it."""

@@ -30,7 +30,7 @@ TOLD = {
 
 def documented() -> dict[str, tuple[Holds, bool]]:
     """Read the block of variables in the page: what each holds, and whether only where it is set."""
-    section = CLIENTS.partition("## What to set under `serve`")[2].partition("\n## ")[0]
+    section = CLIENTS.partition("## Variables under `serve`")[2].partition("\n## ")[0]
     made = {}
     for line in section.splitlines():
         found = re.fullmatch(r"((?:[A-Za-z_][A-Za-z_0-9]* )*[A-Za-z_][A-Za-z_0-9]*) {2,}(.+)", line)
