@@ -235,7 +235,7 @@ class Config:
         " `refuse`.",
     )
     sink: Sink = section(
-        Sink, "Where each effect is [told as it happens](effects.md#told-as-it-happens)."
+        Sink, "Where each effect is [told as it happens](effects.md#effects-as-they-happen)."
     )
     ignore: tuple[IgnoreRule, ...] = entries(
         IgnoreRule,

@@ -40,7 +40,7 @@ class ExitCode(IntEnum):
             "all but `replay`",
             "usage, configuration or store at fault, or the proxy cannot start; of `record` also a"
             " [gap](durability.md#a-full-disk), and with `--strict` a recording that has"
-            " [missed](receipt.md#what-a-recording-has-missed) something, where the command ended with 0",
+            " [missed](receipt-attempts.md#gaps-of-a-recording) something, where the command ended with 0",
         ),
     )
     DIVERGED = (
@@ -79,7 +79,7 @@ class ExitCode(IntEnum):
         ("`resume`", "not all that the crashed run had asked for was asked for again"),
         (
             "`branch`, `record`, `replay`, `resume`",
-            "the store, the configuration or Playhead's own files [changed](sandbox.md#the-proxys-own-files) while the"
+            "the store, the configuration or Playhead's own files [changed](sandbox-protection.md#the-proxys-own-files) while the"
             " command ran, or the receipt could not be written to the file of `--receipt`",
         ),
         (

@@ -115,7 +115,7 @@ class Sandbox:
     pipe_search_s: float = key(
         "0.2s",
         parse_duration,
-        "Processor time for the search for [named pipes](sandbox.md#named-pipes) where the command works. The number"
+        "Processor time for the search for [named pipes](sandbox-protection.md#named-pipes) where the command works. The number"
         " of files that are looked at grows with it.",
         name="pipe_search",
     )

@@ -49,7 +49,7 @@ class Playback:
         "stub",
         choice("stub", "refuse"),
         "An effect that is not on the tape: `stub` from `effects` below or"
-        " [after the pattern of the tape](effects.md#what-answers-an-effect-in-playback), or `refuse`.",
+        " [after the pattern of the tape](effects.md#answers-to-effects-in-playback), or `refuse`.",
     )
     pace: float = key(
         "instant",

@@ -47,7 +47,7 @@ class Runs:
     strict: bool = key(
         "false",
         parse_yes,
-        "Whether `record` ends with 2 where its receipt says [`NOT RECORDED`](receipt.md#what-a-recording-has-missed):"
+        "Whether `record` ends with 2 where its receipt says [`NOT RECORDED`](receipt-attempts.md#gaps-of-a-recording):"
         " nothing was recorded, a client went past the proxy, or one does not trust its CA.",
     )
 

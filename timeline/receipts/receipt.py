@@ -173,7 +173,7 @@ class Receipt:
                 return "4: everything from the tape, the clock too"
 
     def to_json(self) -> dict[str, Any]:
-        """Give the receipt as JSON types; `docs/receipt.md` describes them."""
+        """Give the receipt as JSON types; `docs/receipt-json.md` describes them."""
         parts, after = self.parts, self.root_after
         return {
             "version": RECEIPT_VERSION,
