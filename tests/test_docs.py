@@ -493,7 +493,7 @@ def test_the_header_fields_that_do_not_count_are_documented() -> None:
     """A person who is refused an answer, or given one, wants to know why."""
     listed = {*NOISE, *DIGESTS, *KEYS_OF_EFFECTS, *(one.name for one in REPORTED)}
     families = {f"{name.decode()}*" for name in NOISE_FAMILIES} | set(COOKIE_NOISE)
-    assert {name.decode() for name in listed} | families <= code(PAGES["docs/matching.md"])
+    assert {name.decode() for name in listed} | families <= code(PAGES["docs/header-fields.md"])
 
 
 # ---- the front door ----------------------------------------------------------------------------------
@@ -584,15 +584,15 @@ def test_the_readme_is_short() -> None:
 GREEN_ALL_THE_SAME = {
     # by what a page says of it: words of the list of known limitations
     ("docs/matching.md", "signatures in URLs, with their dates and credentials"): ("X-Amz-Credential", "X-Goog-Credential", "AWSAccessKeyId", "skoid", "CloudFront"),
-    ("docs/matching.md", "only the whole is compared"): ("in lower case or in base64",),
-    ("docs/matching.md", "Dates, nonces and signatures do not count"): ("dates, nonces and signatures",),
-    ("docs/matching.md", "another value is reported; that there is one"): ("values of idempotency keys",),
+    ("docs/linked-values.md", "only the whole is compared"): ("in lower case or in base64",),
+    ("docs/header-fields.md", "Dates, nonces and signatures do not count"): ("dates, nonces and signatures",),
+    ("docs/header-fields.md", "another value is reported; that there is one"): ("values of idempotency keys",),
     ("docs/matching.md", "`extensions` do not"): ("`extensions` of GraphQL",),
     ("docs/matching.md", "Requests of class `telemetry` count by method"): ("but for method and path",),
-    ("docs/matching.md", "Not asked for\ntheir order are calls of gRPC"): ("gRPC whose answer began",),
-    ("docs/matching.md", "is therefore compared by call id"): ("results of parallel tools",),
-    ("docs/matching.md", "Nor are ids of runs, and what messages of a WebSocket have"): ("ids of runs of two requests",),
-    ("docs/matching.md", "Cookies that say which machine answers"): ("cookies of load balancers",),
+    ("docs/matching.md", "its order is not compared"): ("gRPC whose answer began",),
+    ("docs/order.md", "is therefore compared by call id"): ("results of parallel tools",),
+    ("docs/linked-values.md", "ids of runs; and values in messages of a WebSocket"): ("ids of runs of two requests",),
+    ("docs/header-fields.md", "Cookies that say which machine answers"): ("cookies of load balancers",),
     ("docs/fidelity.md", "Frames do not count"): ("frames of its messages",),
     ("docs/fidelity.md", "which requests shared one"): ("which requests share one",),
     ("docs/receipt-attempts.md", "Hosts to which telemetry alone is sent"): ("hosts of telemetry",),

@@ -76,7 +76,7 @@ class Playback:
     order: str = key(
         "effects",
         choice("effects", "strict", "free"),
-        "Which [order](matching.md#order) counts within a lane: `effects`, `strict` or `free`.",
+        "Which [order](order.md#order) counts within a lane: `effects`, `strict` or `free`.",
     )
     sleeps: str = key(
         "real",
