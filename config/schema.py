@@ -108,38 +108,39 @@ class Config:
     mode: Mode = key(
         "record",
         parse_mode,
-        "What happens to a new run: `record`, `playback` or `passthrough` (forwards without recording, has no run).",
+        "The mode of a new run: `record`, `playback` or `passthrough` (forwards without recording, has no run).",
     )
     listen: Listen = key(
         "127.0.0.1:8080",
         parse_listen,
         "`HOST:PORT`; port 0 takes a free one. Any address but loopback needs `runs.tokens`.",
     )
-    store: Path = path("./.playhead", "Folder of everything that is remembered.")
+    store: Path = path(
+        "./.playhead", "Folder of the runs and everything else that Playhead stores."
+    )
     durability: Durability = key(
         "process",
         member(Durability),
-        "What an exchange outlives once its client has seen it complete: the death of the process (`process`; a power"
+        "When the client has seen an exchange complete, the exchange survives the death of the process (`process`; a power"
         " cut may take the last commit), or a power cut too (`power`, a further flush for each commit). See"
         " [durability](durability.md).",
     )
     on_full: OnFull = key(
         "stop",
         member(OnFull),
-        "What becomes of requests while the disk is full or the store cannot be written: `stop` refuses them, `pass`"
-        " lets them go on unrecorded, and the run has a gap. Recording goes on by itself once there is room.",
+        "Requests while the disk is full or the store cannot be written: `stop` refuses them, `pass`"
+        " lets them go on unrecorded, and the run has a gap. Recording resumes by itself once there is free space.",
     )
     ballast_mib: int = key(
         "16",
         Integer(0, 4096),
-        "Size of a file that `playhead gc` and `erase` give up when the disk is full, since deleting needs free space"
-        " too; 0 for none.",
+        "Size of a file that `playhead gc` and `erase` give up when the disk is full, because deleting needs free space, too; 0 for none.",
     )
     ca_dir: Path | None = optional_path(
         "Folder of the CA's public files; `null` is `<store>/ca`. The private key is never stored there."
     )
     upstream_ca: Path | None = optional_path(
-        "PEM file of roots to trust upstream, besides the system's."
+        "PEM file of roots to trust upstream, in addition to the system's."
     )
     upstream_proxy: UpstreamProxy = section(
         UpstreamProxy,
@@ -161,7 +162,7 @@ class Config:
     playback: Playback = section(Playback)
     classes: Classes = section(
         Classes,
-        "[Match patterns](#match-patterns) that extend the shipped table of request classes.",
+        "[Match patterns](match-patterns.md) that extend the shipped table of request classes.",
     )
     live_max: int = key(
         "5",
@@ -170,7 +171,7 @@ class Config:
     )
     live: tuple[LiveRule, ...] = entries(
         LiveRule,
-        "What may leave in playback: rules of a `match` and a `reason`, both mandatory, and `allow_fields`. Nothing"
+        "Requests that may leave in playback: rules of a `match` and a `reason`, both mandatory, and `allow_fields`. Nothing"
         " else leaves.",
         example="""\
 - match: POST https://metrics.example.com/v1/emit
@@ -216,11 +217,11 @@ class Config:
     fault_seed: int = key(
         "0",
         Integer(0, MOST),
-        "What `share` draws with: the same number hits the same requests, counted as they arrive.",
+        "The seed of `share`: the same number hits the same requests, counted as they arrive.",
     )
     contracts: tuple[ContractRule, ...] = entries(
         ContractRule,
-        "What requests to an endpoint and its answers look like: each with `match`, `request` and `response` (JSON"
+        "The shape of requests to an endpoint and of its answers: each with `match`, `request` and `response` (JSON"
         " Schema, or its file), and `on_violation`: `note` or `refuse`.",
         example="""\
 - match: POST https://api.example.com/v1/refunds
@@ -231,7 +232,7 @@ class Config:
     model_contracts: OnViolation | None = key(
         "off",
         parse_model_violation,
-        "Whether answers of models are held to the tools and formats that their requests declare: `off`, `note` or"
+        "Whether answers of models are checked against the tools and formats that their requests declare: `off`, `note` or"
         " `refuse`.",
     )
     sink: Sink = section(
@@ -319,14 +320,12 @@ repeats: 20               # the same request in a row at its endpoint""",
     determinism: str | None = optional(
         choice("off", "seed", "full"),
         "Whether a command's clock and randomness are recorded, so that a replay repeats them: `off`, `seed`"
-        " (randomness) or `full` (the clock too). `null`: `off` for `playhead record`, and for `playhead replay` what it"
-        " was recorded with. See [determinism](determinism.md).",
+        " (randomness) or `full` (the clock too). `null`: `off` for `playhead record`, and for `playhead replay` as recorded. See [determinism](determinism.md).",
     )
     libc_preload: str | None = optional(
         choice("auto", "off"),
         "With `determinism`, whether [a library](libc_preload.md) is loaded into programs that are neither Python nor"
-        " Node: `auto`, where it can be compiled, or `off`. `null`: `off` for `playhead record`, and for `playhead"
-        " replay` what it was recorded with.",
+        " Node: `auto`, if it can be compiled, or `off`. `null`: `off` for `playhead record`, and for `playhead replay` as recorded.",
     )
 
     @property

@@ -44,7 +44,7 @@ class Control:
     )
     """None: there is none."""
     token_file: Path | None = optional_path(
-        "File that holds the bearer token, 0600, made if there is none. `null` is `<store>/private/control-token`."
+        "File with the bearer token, mode 0600; it is made if there is none. `null` is `<store>/private/control-token`."
     )
     tls: Tls | None = custom(
         lambda value: read_section(Tls, value),
@@ -63,8 +63,7 @@ class Control:
     public: bool = key(
         "false",
         parse_yes,
-        "`true` allows an address other than loopback without TLS: say it where something else protects it, as a"
-        " network of containers.",
+        "`true` allows an address other than loopback without TLS. Set it if something else protects it, such as a network of containers.",
     )
 
     def check(self, given: Fields) -> None:
@@ -97,8 +96,7 @@ class Sandbox:
     record: str = key(
         "none",
         _parse_record,
-        "The same for `playhead record`, and without a sandbox: `notify` ([capture](capture.md): what ignores the proxy is taken to"
-        " it, and nothing else changes), `auto` (that, where it changes nothing at all: for root; else `none`).",
+        "The same for `playhead record`, and without a sandbox: `notify` ([capture](capture.md): clients that ignore the proxy are led to it, and nothing else changes), `auto` (`notify` for root, because it changes nothing at all there; else `none`).",
     )
     ports: tuple[int, ...] = texts(
         parse_port,
@@ -115,8 +113,7 @@ class Sandbox:
     pipe_search_s: float = key(
         "0.2s",
         parse_duration,
-        "Processor time for the search for [named pipes](sandbox-protection.md#named-pipes) where the command works. The number"
-        " of files that are looked at grows with it.",
+        "Processor time for the search for [named pipes](sandbox-protection.md#named-pipes) around the working folder. More time covers more files.",
         name="pipe_search",
     )
     image: str | None = optional(

@@ -81,9 +81,7 @@ class AnswerKeys:
     )
     text: bytes | None = key("", str.encode, "Body as text, in UTF-8.", start=_NO_BODY)
     base64: bytes | None = key("", parse_base64, "Body as bytes.", start=_NO_BODY)
-    kind: str = key(
-        "template", choice(*STUB_KINDS), "`template`: the answer is what is given here."
-    )
+    kind: str = key("template", choice(*STUB_KINDS), "`template`: the answer that is given here.")
 
     def check(self, given: Fields) -> None:
         """Note what is wrong between body, status and header fields."""
@@ -153,7 +151,7 @@ class EffectRule:
     answer: Answer | None = custom(
         _read_answer,
         None,
-        "In playback, what is answered where the tape does not hold it.",
+        "The answer in playback if the tape does not have the request.",
         shown="",
         shape=ref(AnswerKeys),
         section=AnswerKeys,
@@ -161,8 +159,7 @@ class EffectRule:
     gate: Gate | None = custom(
         _read_gate,
         None,
-        "`true` holds what matches until somebody lets it go, `false` nothing of it whatever a later entry says,"
-        " `duplicates` only an effect that may repeat an earlier one of its run. Or `when` and `deadline`, see"
+        "`true` holds matching requests until somebody approves them, `false` holds none of them, whatever a later entry says, `duplicates` only an effect that may repeat an earlier one of its run. Or `when` and `deadline`, see"
         " [gates](gates.md).",
         shown="false",
         shape={"anyOf": [{"enum": [True, False, "true", "false", "duplicates"]}, ref(Gate)]},
@@ -172,7 +169,7 @@ class EffectRule:
     on_miss: str = key(
         "",
         choice("stub", "refuse"),
-        "In playback, where the tape does not hold it: `stub` or `refuse`, in place of `playback.effects`.",
+        "In playback, if the tape does not have the request: `stub` or `refuse`, in place of `playback.effects`.",
         start="",
     )
 

@@ -68,7 +68,7 @@ class FaultRule:
             member(Inject),
             f"missing; expected one of {', '.join(Inject)}",
             Inject.RESET,
-            f"[What](faults.md) is done to them: {', '.join(f'`{kind}`' for kind in Inject)}.",
+            f"The [fault](faults.md): {', '.join(f'`{kind}`' for kind in Inject)}.",
         )
     )
     name: str = key("", parse_fault_name, "Its name in logs, receipts and header fields.", start="")

@@ -13,8 +13,8 @@ class Files:
     replay: str = key(
         "auto",
         choice("auto", "overlay", "copy", "in-place"),
-        "What `playhead replay` works on: `overlay` over the working folder, `copy` of it, the folder itself (`in-place`), or"
-        " `auto`: an overlay, a copy where that is needed or costs no more.",
+        "The folder on which `playhead replay` works: `overlay` over the working folder, `copy` of it, the folder itself (`in-place`), or"
+        " `auto`: an overlay, a copy if that is needed or costs no more.",
     )
     save: bool = key(
         "false",
@@ -29,7 +29,7 @@ class Files:
     keep_writes: bool = key(
         "false",
         parse_yes,
-        "Whether what the command of a replay has written is put into the working folder when it has ended.",
+        "Whether files that the command of a replay has written are put into the working folder when it has ended.",
     )
-    max_file_mib: int = key("16", Integer(1, 1024), "Of a larger file no content is saved (MiB).")
+    max_file_mib: int = key("16", Integer(1, 1024), "Contents of larger files are not saved (MiB).")
     max_mib: int = key("512", Integer(1, 1 << 20), "How much content is saved of one folder (MiB).")

@@ -25,8 +25,7 @@ class IgnoreRule:
     form: tuple[str, ...] = texts(parse_parameter, "Names of form fields.")
     regex: tuple[str, ...] = texts(
         check_regex,
-        "Regular expressions ([RE2's](https://github.com/google/re2/wiki/Syntax)). What they match, or their first"
-        " group where they have one, is left out of the path, of query and form values, of strings in JSON, and of"
+        "Regular expressions ([RE2's](https://github.com/google/re2/wiki/Syntax)). Their match, or their first group if they have one, is left out of the path, of query and form values, of strings in JSON, and of"
         " bodies of other types as text.",
     )
 

@@ -58,14 +58,14 @@ class Sink:
     reason: str = custom(
         lambda value: value.parsed(parse_reason, ""),
         "",
-        "Why that may be done; mandatory where the `url` leads to another machine.",
+        "The reason for posting; mandatory if the `url` leads to another machine.",
         shown="null",
         shape=SCALAR,
     )
     patience_s: float = key(
         "5s",
         parse_duration,
-        "How long effects are held back for a sink that does not keep up, before rows are lost and counted.",
+        "How long effects wait for a sink that is too slow, before rows are lost and counted.",
         name="patience",
     )
 

@@ -11,7 +11,7 @@ NO_MATCH = Match("", frozenset(), "", "", None, "")
 """Stands in for a pattern at fault."""
 MISSING_MATCH = "missing; expected a match pattern, as 'POST https://api.example.com/v1/*'"
 PATTERN = required(
-    parse_pattern, MISSING_MATCH, NO_MATCH, "Which requests: a [match pattern](#match-patterns)."
+    parse_pattern, MISSING_MATCH, NO_MATCH, "Which requests: a [match pattern](match-patterns.md)."
 )
 _REASON = required(
     parse_reason,
@@ -19,9 +19,7 @@ _REASON = required(
     "",
     "Why they may leave.",
 )
-_HARMLESS = (
-    "Header fields that read as another host or path, and say nothing of where the request goes."
-)
+_HARMLESS = "Header fields that read as another host or path, but do not affect the destination."
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,18 +60,18 @@ class Playback:
     compare: tuple[str, ...] = key(
         "none",
         parse_compare,
-        "What of a command is [compared](receipt.md#stdout-and-files) beside its exit code: `stdout`, `files`,"
+        "The output of a command that is [compared](receipt.md#stdout-and-files) beside its exit code: `stdout`, `files`,"
         " both with a comma between them, or `none`.",
     )
     late: str = key(
         "held",
         choice("held", "served"),
-        "What the recorded client [had left](fidelity.md#leaving) before it came: `held` back, or `served` at its time.",
+        "An answer whose recorded client [had left](fidelity.md#leaving) before it came: `held` back, or `served` at its time.",
     )
     late_wait: float = key(
         "60s",
         parse_duration,
-        "How long a client is kept waiting for what is held back, counted from the time at which the recorded client left.",
+        "How long a client waits for a held answer, counted from the time at which the recorded client left.",
     )
     order: str = key(
         "effects",
@@ -85,6 +85,6 @@ class Playback:
     )
     allow_model_drift: tuple[ModelDrift, ...] = texts(
         parse_model_drift,
-        "Which [model drift](#model-drift) is served, each as `RECORDED=NEW`.",
+        "Which [model drift](model-drift.md) is served, each as `RECORDED=NEW`.",
         example="- gpt-4o=gpt-5",
     )

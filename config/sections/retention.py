@@ -33,7 +33,7 @@ class Retention:
         "72h",
         parse_duration,
         "How long a run stays in the store after it has ended before [`playhead archive`](archive.md) moves it, and"
-        " how long a copy that was restored stays; says nothing without an archive.",
+        " how long a copy that was restored stays; has no effect without an archive.",
         name="hot",
     )
     keep_s: float | None = key(
@@ -46,7 +46,7 @@ class Retention:
     labels: _Labels = custom(
         _read_labels,
         _NO_LABELS,
-        "The same for runs with a label, by label: a duration or `forever`. Of several the longest.",
+        "The same for runs with a label, by label: a duration or `forever`. If a run has several, the longest applies.",
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
         example="incident: forever\nci: 7d",
@@ -54,8 +54,8 @@ class Retention:
     archive: ArchivePlace | None = custom(
         _read_archive,
         None,
-        "Where [the archive](archive.md) is: a folder, or `s3://BUCKET/PREFIX`, with"
-        " `?endpoint_override=URL&region=NAME` where needed; no credentials. `null`: none.",
+        "The place of [the archive](archive.md): a folder, or `s3://BUCKET/PREFIX`, with"
+        " `?endpoint_override=URL&region=NAME` if needed; no credentials. `null`: none.",
         shown="null",
         shape=SCALAR,
     )

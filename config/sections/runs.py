@@ -34,7 +34,7 @@ class Runs:
     tokens: Mapping[str, str] = custom(
         _read_tokens,
         {},
-        "Token by run name, for `HTTPS_PROXY=http://RUN:TOKEN@HOST:PORT`. `*` in the name stands for any characters.",
+        "Token by run name, for `HTTPS_PROXY=http://RUN:TOKEN@HOST:PORT`. `*` in the name matches any characters.",
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
         example='"support-*": a-long-random-text',
@@ -47,7 +47,7 @@ class Runs:
     strict: bool = key(
         "false",
         parse_yes,
-        "Whether `record` ends with 2 where its receipt says [`NOT RECORDED`](receipt-attempts.md#gaps-of-a-recording):"
+        "Whether `record` ends with 2 if its receipt says [`NOT RECORDED`](receipt-attempts.md#gaps-of-a-recording):"
         " nothing was recorded, a client went past the proxy, or one does not trust its CA.",
     )
 
@@ -59,6 +59,6 @@ _parse_identity = Choice({"identity": True, "as-asked": False})
 class UpstreamEncoding:
     """By class, whether a content coding is asked for upstream: True asks for identity."""
 
-    inference: bool = key("identity", _parse_identity, "Of model calls: `identity` or `as-asked`.")
+    inference: bool = key("identity", _parse_identity, "For model calls: `identity` or `as-asked`.")
     reads: bool = key("as-asked", _parse_identity, "Of reads.")
     effects: bool = key("as-asked", _parse_identity, "Of effects.")

@@ -33,7 +33,7 @@ class Encrypt:
     """Whether the store is encrypted."""
 
     key_file: Path | None = optional_path(
-        "File that holds the store's key: 32 bytes as base64 or hex, mode 0600. `null`: not encrypted, unless the"
+        "File with the store's key: 32 bytes as base64 or hex, mode 0600. `null`: not encrypted, unless the"
         " variable `PLAYHEAD_ENCRYPTION_KEY` holds a key, which wins."
     )
 
@@ -52,7 +52,7 @@ class RedactRule:
     json: str = key(
         "",
         parse_parameter,
-        "A field of JSON with this name, wherever it stands, if it holds text.",
+        "A field of JSON with this name, at any depth, if its value is text.",
         start="",
     )
     form: str = key(
@@ -61,8 +61,7 @@ class RedactRule:
     pattern: str = key(
         "",
         check_secret_regex,
-        "A regular expression, over bodies, messages, URLs and header fields. What it matches is a secret, or its"
-        " first group.",
+        "A regular expression, over bodies, messages, URLs and header fields. Its match, or its first group, is a secret.",
         start="",
     )
     path: str = key("", check_secret_regex, "A regular expression over paths; the same.", start="")

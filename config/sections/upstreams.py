@@ -162,13 +162,11 @@ class UpstreamProxy:
     inherit: bool = key(
         "true",
         parse_yes,
-        "Whether what is not given here is taken from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` of the"
-        " environment that Playhead is started in.",
+        "Whether keys that are not set here are taken from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` of the environment in which Playhead is started.",
     )
     http: ProxyAddress | None = optional(
         parse_proxy,
-        "Proxy for requests without TLS: `http://HOST:PORT`, `https://` or `socks5://`, with `USER:PASSWORD@` before"
-        " the host where it wants that; or `direct`.",
+        "Proxy for requests without TLS: `http://HOST:PORT`, `https://` or `socks5://`, with `USER:PASSWORD@` before the host if it needs credentials; or `direct`.",
     )
     https: ProxyAddress | None = optional(parse_proxy, "The same for requests over TLS.")
     no_proxy: tuple[str, ...] = texts(
@@ -199,7 +197,7 @@ class ClientCertificate:
         metadata=required_texts(
             parse_host_pattern,
             "missing; expected the hosts that are shown the certificate, as [api.example.com]",
-            "Upstreams that are shown it: names, addresses, `*.example.com`, or `*`. The first entry that fits decides.",
+            "Upstreams that get the certificate: names, addresses, `*.example.com`, or `*`. The first entry that fits decides.",
         )
     )
     cert: Path = field(

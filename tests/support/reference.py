@@ -1,6 +1,7 @@
 """Write what is made from the declared keys of the configuration, and from the list of exit codes: `just reference`.
 
-That is the table of exit codes in `docs/commands.md`, `config/playhead.yaml`, `config/playhead.schema.json`, and the tables of `docs/configuration.md`: each line
+That is the table of exit codes in `docs/commands.md`, `config/playhead.yaml`, `config/playhead.schema.json`, and the tables of `docs/configuration.md`,
+`docs/configuration-rules.md` and `docs/configuration-secrets.md`: each line
 `<!-- keys: NAME ... -->` there is followed by the table of these keys, where `runs.*` is all keys of a section and
 `effects[].*` all keys of one entry.
 """
@@ -26,7 +27,7 @@ _HEAD = """\
 # Everything is explained in docs/configuration.md.
 """
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
-_SEE = re.compile(r"([Ss]ee) \[[^\]]+\]\((\w+\.md)[^)]*\)")
+_SEE = re.compile(r"([Ss]ee) \[[^\]]+\]\(([\w-]+\.md)[^)]*\)")
 _MARK = re.compile(r"^(<!-- keys: (.+) -->\n)(?:\|.*\n)*", re.MULTILINE)
 
 
@@ -144,6 +145,8 @@ FILES = {
     ROOT / "config" / "playhead.yaml": lambda text: yaml(),
     ROOT / "config" / "playhead.schema.json": lambda text: schema(),
     ROOT / "docs" / "configuration.md": page,
+    ROOT / "docs" / "configuration-rules.md": page,
+    ROOT / "docs" / "configuration-secrets.md": page,
     ROOT / "docs" / "commands.md": commands,
 }
 """What each file should be, by what it is."""
