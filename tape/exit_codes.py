@@ -85,7 +85,7 @@ class ExitCode(IntEnum):
         (
             "`branch`, `replay`, `resume`",
             "an answer that was asked for has a part that was"
-            " [not searched for secrets](secrets.md#what-is-not-searched), and so was not kept",
+            " [not searched for secrets](secret-search.md#parts-that-are-not-searched), and so was not kept",
         ),
     )
     INTERRUPTED = 130, "", ("all", "Ctrl-C")

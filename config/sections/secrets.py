@@ -67,7 +67,7 @@ class RedactRule:
     path: str = key("", check_secret_regex, "A regular expression over paths; the same.", start="")
     pii: tuple[str, ...] = texts(
         parse_personal_kind,
-        "A list of [kinds of personal data](secrets.md#personal-data): `email`, `phone`, `iban`, `card`, `ssn`."
+        "A list of [kinds of personal data](personal-data.md): `email`, `phone`, `iban`, `card`, `ssn`."
         " `redact: {pii: [...]}` is short for a list of this one entry.",
     )
 
@@ -95,7 +95,7 @@ class KeepRule:
     json: str = key("", parse_parameter, "A field of JSON.", start="")
     form: str = key("", parse_parameter, "A field of a form.", start="")
     format: str = key(
-        "", parse_secret_format, "A name in [the table of formats](secrets.md#formats).", start=""
+        "", parse_secret_format, "A name in [the table of formats](secret-formats.md#formats).", start=""
     )
 
     def check(self, given: Fields) -> None:

@@ -1,4 +1,4 @@
-"""The table of formats as docs/secrets.md shows it.
+"""The table of formats as docs/secret-formats.md shows it.
 
     uv run python -m playhead.tests.support.format_rows
 

@@ -1,6 +1,6 @@
 """The table of formats: what a key or token of a known issuer begins with, what follows, and the test that it passes.
 
-`docs/secrets.md` shows the same rows; a test compares both. Classes of characters are single capitals:
+`docs/secret-formats.md` shows the same rows; a test compares both. Classes of characters are single capitals:
 
     A  letters and digits              L  small letters and digits      S  base 32
     B  those of A, `_` and `-`         U  capitals and digits           W  those of A and `_`

@@ -34,7 +34,7 @@ from playhead.tape.redaction.search import Kind
 from playhead.tests.adversary.secret_recipes import expand, hostile, read
 from playhead.tests.support.format_rows import rows
 
-PAGE = Path(playhead.__file__).parent / "docs" / "secrets.md"
+PAGE = Path(playhead.__file__).parent / "docs" / "secret-formats.md"
 TEXTS = [made.text for case in read("formats")["cases"][::3] for made in expand(case)[:1]]
 
 
