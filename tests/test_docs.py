@@ -593,7 +593,7 @@ GREEN_ALL_THE_SAME = {
     ("docs/order.md", "is therefore compared by call id"): ("results of parallel tools",),
     ("docs/linked-values.md", "ids of runs; and values in messages of a WebSocket"): ("ids of runs of two requests",),
     ("docs/header-fields.md", "Cookies that say which machine answers"): ("cookies of load balancers",),
-    ("docs/fidelity.md", "Frames do not count"): ("frames of its messages",),
+    ("docs/websockets.md", "Frames do not count"): ("frames of its messages",),
     ("docs/fidelity.md", "which requests shared one"): ("which requests share one",),
     ("docs/receipt-attempts.md", "Hosts to which telemetry alone is sent"): ("hosts of telemetry",),
     ("docs/receipt.md", "Left out of `files` are folders"): ("`.git`",),

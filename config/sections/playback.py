@@ -66,7 +66,7 @@ class Playback:
     late: str = key(
         "held",
         choice("held", "served"),
-        "An answer whose recorded client [had left](fidelity.md#leaving) before it came: `held` back, or `served` at its time.",
+        "An answer whose recorded client [had left](failures.md#leaving) before it came: `held` back, or `served` at its time.",
     )
     late_wait: float = key(
         "60s",
