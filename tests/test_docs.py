@@ -611,7 +611,7 @@ MISSED = "Known limitations of a green receipt"
 def test_the_readme_leads_to_what_stays_green() -> None:
     """And to what is red without a cause of the agent's."""
     assert "docs/limitations.md#known-limitations-of-a-green-receipt" in README
-    assert "docs/limitations.md#red-without-a-change-in-the-agent" in README
+    assert "docs/troubleshooting.md#a-red-replay-without-a-change" in README
 
 
 @pytest.mark.parametrize(("place", "words"), GREEN_ALL_THE_SAME.items(), ids=str)
