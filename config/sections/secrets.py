@@ -95,7 +95,10 @@ class KeepRule:
     json: str = key("", parse_parameter, "A field of JSON.", start="")
     form: str = key("", parse_parameter, "A field of a form.", start="")
     format: str = key(
-        "", parse_secret_format, "A name in [the table of formats](secret-formats.md#formats).", start=""
+        "",
+        parse_secret_format,
+        "A name in [the table of formats](secret-formats.md#formats).",
+        start="",
     )
 
     def check(self, given: Fields) -> None:
