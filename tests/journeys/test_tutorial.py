@@ -90,7 +90,9 @@ def test_every_command_of_the_tutorial_prints_what_it_shows(
     def run(typed: Typed) -> None:
         words = shlex.split(here(typed.command))
         if words[0] == "export":
-            environment.update(word.split("=", 1) for word in words[1:])
+            for word in words[1:]:
+                name, _, value = word.partition("=")
+                environment[name] = value
             return
         assert words.pop(0) == "playhead"
         command = [sys.executable if word == "python" else word for word in words]
