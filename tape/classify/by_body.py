@@ -7,7 +7,8 @@ Protocols that send everything by POST to one URL (JSON-RPC, so MCP, and GraphQL
    What may leave in playback is never decided here: for that the class is the one that method and URL give.
 2. JSON-RPC 2.0 is read where each message, of one or of a batch, is a call of a method in `json_rpc.READS`.
 3. GraphQL is read where the operation that is executed is a query; of a list, each. A query that does not begin with
-   the word counts only at a URL that says `graphql` or `gql`.
+   the word counts only at a URL that says `graphql` or `gql`. One whose URL has a part of it, too, is none: some servers take
+   that part.
 4. A model call by its path alone, at a host that may be anybody's, is one only if its body says so, too: an object in JSON
    with `model` and what models are asked by. Else it is an effect, as a message to people is. A body that is too large to be
    read stays what its path says.
@@ -20,6 +21,7 @@ Bounded, for the event loop: a body is read up to the first key that its protoco
 
 import json
 from typing import Any
+from urllib.parse import unquote_plus
 
 import msgspec
 
@@ -32,6 +34,7 @@ from ..exchange import HttpRequest, RequestClass
 from .by_method_and_url import Kind, classify_ways
 from .telemetry_bodies import is_report
 
+_IN_URL = frozenset({"query", "operationname", "variables", "extensions"})
 MAX_READ = 64 * 1024
 """Bytes of a body beyond which it is taken for an effect."""
 MAX_ASKED = 8 * 1024 * 1024
@@ -92,13 +95,22 @@ def asks_to_read(request: HttpRequest) -> bool:
         return False
     if request.header(b"content-encoding") is not None or not _is_json(request):
         return False
-    reads = json_rpc.only_reads(body) or _only_queries(body, _is_named(request))
+    reads = json_rpc.only_reads(body) or (
+        not _asks_in_url(request) and _only_queries(body, _is_named(request))
+    )
     return reads and _is_plain(body)
 
 
 def _is_json(request: HttpRequest) -> bool:
     content = open_body(request)[1]
     return content is not None and content.kind is BodyKind.JSON
+
+
+def _asks_in_url(request: HttpRequest) -> bool:
+    """Say whether a URL has what GraphQL servers take before the body's: which operation is executed, or all of it."""
+    query = request.target.partition("?")[2]
+    names = {unquote_plus(pair.partition("=")[0]).lower() for pair in query.split("&")}
+    return not names.isdisjoint(_IN_URL)
 
 
 def _is_named(request: HttpRequest) -> bool:

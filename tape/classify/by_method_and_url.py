@@ -174,7 +174,8 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
         kind = classify(ways.methods[0], ways.scheme, host, port, ways.sent + query, classes)
         return _ALONE[kind]
     paths = dict.fromkeys((ways.sent, *ways.paths))
-    # What may be any method because a body could not be read is what its own method makes it, and may be an effect.
+    # What may be any method because a body could not be read may be an effect. A model call is what its own method makes it:
+    # whole conversations are larger than what is read.
     methods = [method for method in ways.methods if method != ANY_METHOD]
     own = ways.places[0].port
     # Servers choose by a name alone: one that it only claims counts with the port that it was asked at, too.
@@ -196,6 +197,8 @@ def classify_ways(ways: Ways, classes: Classes) -> WayKinds:
     if len(methods) < len(ways.methods):
         found.add(RequestClass.EFFECT)
     careful = min(kinds, key=lambda kind: (_CAREFUL.index(kind.of), not kind.named))
+    if len(methods) < len(ways.methods) and careful.of is not RequestClass.INFERENCE:
+        careful = Kind(RequestClass.EFFECT, named=True)
     alone = len(ways.methods) == len(places) == len(paths) == 1
     plain = alone and ways.clear and ways.agreed
     return WayKinds(careful._replace(plain=plain), frozenset(found))

@@ -247,3 +247,15 @@ def test_what_may_be_something_else_is_no_read_by_its_body(
 def test_a_path_that_can_be_read_otherwise_is_no_telemetry(target: str) -> None:
     """A server may stop before the end."""
     assert class_now(post(_LOGS, target), Classes()) is RequestClass.EFFECT
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["operationName=Pay", "query=mutation%20Pay%7Bpay%7D", "OPERATIONNAME=Pay", "a=1&qu%65ry=x"],
+)
+def test_a_url_that_says_what_is_executed_is_no_read(query: str) -> None:
+    """Some servers take it before the body's."""
+    both = {"query": "query Look { a } mutation Pay { pay }", "operationName": "Look"}
+    assert class_now(post(both, "/graphql"), Classes()) is RequestClass.READ
+    assert class_now(post(both, "/graphql?v=1"), Classes()) is RequestClass.READ
+    assert class_now(post(both, f"/graphql?{query}"), Classes()) is RequestClass.EFFECT

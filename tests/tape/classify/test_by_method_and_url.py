@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from playhead.config import Classes, parse_match
-from playhead.tape.classify.by_method_and_url import classify
+from playhead.config.targets.request_interpretations import ANY_METHOD, More, find_ways
+from playhead.tape.classify.by_method_and_url import classify, classify_ways
 from playhead.tape.classify.model_apis import MODEL_APIS
 from playhead.tape.dialects import DIALECTS
 from playhead.tape.exchange import RequestClass
@@ -209,3 +210,21 @@ def test_each_dialect_has_a_row_of_endpoints() -> None:
     """So that who adds a dialect decides what is inference there, and whose prices hold; MCP is no model's."""
     families = {dialect.name.partition("-")[0] for dialect in DIALECTS} - {"mcp"}
     assert families == {api.family for api in MODEL_APIS} - {""}
+
+
+@pytest.mark.parametrize(
+    ("target", "alone", "of"),
+    [
+        ("https://us.i.posthog.com/batch/", RequestClass.TELEMETRY, RequestClass.EFFECT),
+        ("https://search.example/orders/_search", RequestClass.READ, RequestClass.EFFECT),
+        ("https://api.openai.com/v1/responses", RequestClass.INFERENCE, RequestClass.INFERENCE),
+    ],
+)
+def test_what_may_have_any_method_is_no_telemetry_and_no_read(
+    target: str, alone: RequestClass, of: RequestClass
+) -> None:
+    """Its body could not be read; a model call may be that large."""
+    url = urlsplit(target)
+    place = ("POST", url.scheme, str(url.hostname), 443, url.path)
+    assert classify_ways(find_ways(*place), Classes()).kind.of is alone
+    assert classify_ways(find_ways(*place, More(methods=(ANY_METHOD,))), Classes()).kind.of is of
