@@ -6,39 +6,25 @@ leave_python_path()  # before anything else is imported
 
 # ruff: noqa: E402
 # isort: split
-import difflib
 import gc
 import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from .. import PlayheadError, __version__
 from ..config import ConfigError
 from ..tape.exit_codes import ExitCode
-from .commands import COMMANDS
+from .command_line.grouped_help import GroupedCommands
+from .commands import COMMANDS, GROUPS
 from .commands.common import complain
 from .garbage import wait_for_imports
 from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
 
 
-class _Group(click.Group):
-    """Commands with a nearest match for a mistyped one."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if near:
-                raise click.UsageError(f"{error} Did you mean {near[0]!r}?", ctx) from error
-            raise
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=GroupedCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="playhead")
 @click.option("-v", "--verbose", count=True, help="Say more on stderr; twice for everything.")
 def cli(verbose: int) -> None:
@@ -50,6 +36,8 @@ def cli(verbose: int) -> None:
         logging.getLogger(name).setLevel(max(level, logging.INFO if verbose > 1 else logging.ERROR))
 
 
+assert isinstance(cli, GroupedCommands)
+cli.sections = GROUPS
 for _command in COMMANDS:
     cli.add_command(_command)
 

@@ -22,37 +22,37 @@ from . import record_replay as run
 from . import run_again as again
 from . import store_maintenance as store_care
 
-COMMANDS: tuple[click.Command, ...] = (
-    *(run.serve, run.record, run.replay, run.stdio, run.seal, run.stop, run.demo),
-    *(again.branch, again.ask, again.resume),
-    *(experiments.bisect, experiments.sweep, experiments.explore),
-    *(
-        inspect.runs,
-        look_back.show,
-        look_back.rewind,
-        look_back.state,
-        look_back.context,
-        look_back.files,
-        causes.blame,
-        causes.cache,
-        causes.history,
-        look_back.diff,
-        fleet.similar,
-        fleet.cost,
-        fleet.destinations,
-        inspect.receipt,
-        inspect.effects,
-        inspect.contracts,
-        inspect.policy,
-        inspect.learn,
-        inspect.profiles,
-        inspect.reindex,
+GROUPS: dict[str, tuple[click.Command, ...]] = {
+    "Record and replay": (
+        *(run.record, run.replay, run.demo, run.serve, run.stdio, run.seal, run.stop),
     ),
-    approvals.gates,
-    *(store_care.verify, store_care.note, store_care.redact, store_care.rekey, store_care.upgrade),
-    *(tape_files.export, tape_files.import_),
-    *(retention.label, retention.pin, retention.archive, retention.gc, retention.erase),
-    *(setup.ca, setup.env, setup.doctor),
-    *(compose.inlets, compose.beside),
+    "Run again with something changed": (
+        *(again.branch, again.ask, again.resume),
+        *(experiments.bisect, experiments.sweep, experiments.explore),
+    ),
+    "Look at a run": (
+        *(inspect.runs, look_back.show, inspect.receipt, inspect.effects, look_back.state),
+        *(look_back.context, look_back.files, look_back.rewind),
+    ),
+    "Find causes": (*(look_back.diff, causes.blame, causes.cache, causes.history, fleet.similar),),
+    "Count over many runs": (fleet.cost, fleet.destinations),
+    "Rules, contracts and approvals": (
+        *(inspect.learn, inspect.profiles, inspect.reindex, inspect.policy, inspect.contracts),
+        approvals.gates,
+    ),
+    "Keep, move and delete runs": (
+        *(retention.label, store_care.note, retention.pin, tape_files.export, tape_files.import_),
+        *(retention.archive, retention.gc, retention.erase),
+    ),
+    "Care for the store": (
+        *(store_care.verify, store_care.redact, store_care.rekey, store_care.upgrade),
+    ),
+    "Set up": (setup.init, setup.env, setup.ca, setup.doctor, setup.completion),
+}
+"""Task -> its commands, in the order of `playhead --help`."""
+INTERNAL: tuple[click.Command, ...] = (compose.inlets, compose.beside)
+"""What compose.yaml runs in its containers; not listed."""
+COMMANDS: tuple[click.Command, ...] = (
+    *(one for commands in GROUPS.values() for one in commands),
+    *INTERNAL,
 )
-"""In the order of a day's work."""

@@ -7,7 +7,7 @@ import click
 from .common import options, print_json, reading
 
 
-@click.command()
+@click.command(short_help="List the requests that are held; approve or deny one.")
 @options("config", "store", "json")
 @click.option("--page", is_flag=True, help="Print the address of the page on which to rule.")
 @click.option("--digest", metavar="HEX", help="Digest of the request that was looked at.")

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import StepParam, options, parse_since_option, reading
+from .common import StepParam, options, parse_since_option, reading, run_argument
 
 if TYPE_CHECKING:
     from ..looking_back.arguments import StepName
 
 
-@click.command()
+@click.command(short_help="Show where a value of a request came from.")
 @options("config", "store", "json")
 @click.option("--value", metavar="TEXT", help="A part of the text at PATH, instead of all of it.")
-@click.argument("run")
+@run_argument()
 @click.argument("seq", type=StepParam())
 @click.argument("path")
 def blame(
@@ -32,9 +32,9 @@ def blame(
     return show_blame(reading(config_file, store), run, seq, path, value, as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Show why the prompt cache of a run missed.")
 @options("config", "store", "json")
-@click.argument("run")
+@run_argument()
 def cache(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """Show why the prompt cache of a run missed, and what that cost."""
     from ..looking_back.blame import show_cache
@@ -42,12 +42,12 @@ def cache(config_file: Path | None, store: str | None, as_json: bool, run: str) 
     return show_cache(reading(config_file, store), run, as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Show how a resource changed over runs.")
 @options("config", "store", "json")
 @click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
 @click.option("--agent", metavar="TEXT", help="Runs of agents whose command has this.")
 @click.argument("url")
-@click.argument("run", required=False)
+@run_argument(required=False)
 def history(
     config_file: Path | None,
     store: str | None,

@@ -1,5 +1,6 @@
 """Shared by the commands: flags that override the file, the resulting settings, and printing of results."""
 
+import functools
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +13,8 @@ from ...config import Config, Watcher, load, override
 from ..standard_streams import print_status
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ..looking_back.arguments import StepName
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -98,6 +101,67 @@ class StepParam(click.ParamType["StepName"]):
             return parse_step(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class RunName(click.ParamType[str]):
+    """A name of a run, its beginning, or `latest`; shells complete it from the store."""
+
+    name = "run"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """List the names that begin so; none where there is no store to read."""
+        from click.shell_completion import CompletionItem
+
+        from ..command_line.run_names import list_names
+
+        try:
+            config = reading(ctx.params.get("config_file"), ctx.params.get("store"))
+            return [CompletionItem(one) for one in list_names(config, incomplete)]
+        except PlayheadError:
+            return []
+
+
+def run_argument(
+    name: str = "run", *, unless: str | None = None, **attributes: Any
+) -> Callable[[_F], _F]:
+    """Give a command an argument that is the name of a run; it is called with the whole name.
+
+    unless: a flag with which the name has to be whole.
+    attributes: of `click.argument`.
+    """
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def called(**given: Any) -> Any:
+            if unless is None or not given[unless]:
+                given[name] = _complete(given[name], given)
+            return function(**given)
+
+        return click.argument(name, type=RunName(), **attributes)(called)  # type: ignore[return-value]  # as `click.argument` does
+
+    return decorate
+
+
+def _complete(given: Any, flags: dict[str, Any]) -> Any:
+    """Give the whole names of one run or of several; of what is given. Raises: StoreError, where one is ambiguous."""
+    if not given:
+        return given
+    names = complete_names(
+        (given,) if isinstance(given, str) else given, flags["config_file"], flags.get("store")
+    )
+    return names[0] if isinstance(given, str) else names
+
+
+def complete_names(
+    names: Iterable[str], config_file: Path | None, store: str | None
+) -> tuple[str, ...]:
+    """Give the whole names of runs. Raises: StoreError, where one is the beginning of several; ConfigError."""
+    from ..command_line.run_names import complete_configured_name
+
+    config = reading(config_file, store)
+    return tuple(complete_configured_name(config, name) for name in names)
 
 
 def settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Config, Watcher | None]:

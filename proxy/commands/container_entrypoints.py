@@ -20,7 +20,7 @@ _link = click.option(
 )
 
 
-@click.command()
+@click.command(hidden=True)
 @_link
 def inlets(link: Path) -> int:
     """Be the container whose network an agent is in, and lead all of it to a proxy."""
@@ -33,7 +33,7 @@ def inlets(link: Path) -> int:
         return ExitCode.UNTESTABLE
 
 
-@click.command()
+@click.command(hidden=True)
 @options(
     "config",
     "store",

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from .common import options, parse_since_option, reading
+from .common import options, parse_since_option, reading, run_argument
 
 
-@click.command()
+@click.command(short_help="Count what runs cost, and what replays saved.")
 @options("config", "store", "json")
 @click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
 @click.option(
@@ -17,7 +17,7 @@ from .common import options, parse_since_option, reading
     help="What there is a row for.",
 )
 @click.option("--all", "everything", is_flag=True, help="Every row.")
-@click.argument("runs", nargs=-1)
+@run_argument("runs", nargs=-1)
 def cost(
     config_file: Path | None,
     store: str | None,
@@ -38,7 +38,7 @@ def cost(
     )
 
 
-@click.command()
+@click.command(short_help="List the recordings that are most like a run.")
 @options("config", "store", "json")
 @click.option("--ok", is_flag=True, help="Recordings alone that ended well.")
 @click.option(
@@ -48,7 +48,7 @@ def cost(
     metavar="N",
     help="How many; by default 10.",
 )
-@click.argument("run")
+@run_argument()
 def similar(
     config_file: Path | None, store: str | None, as_json: bool, ok: bool, most: int, run: str
 ) -> int:
@@ -58,10 +58,10 @@ def similar(
     return list_similar(reading(config_file, store), run, ok=ok, most=most, as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="List the hosts that agents send to.")
 @options("config", "store", "json")
 @click.option("--since", metavar="TIME", help="Since then: 30d, 12h or a date; by default always.")
-@click.argument("runs", nargs=-1)
+@run_argument("runs", nargs=-1)
 def destinations(
     config_file: Path | None,
     store: str | None,

@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import options, parse_since_option, print_json, print_list, reading
+from .common import (
+    RunName,
+    complete_names,
+    options,
+    parse_since_option,
+    print_json,
+    print_list,
+    reading,
+    run_argument,
+)
 
 if TYPE_CHECKING:
     from ...config import Config
     from ...store import RunInfo
 
 
-@click.command()
+@click.command(short_help="List all runs, or those in which something is found.")
 @options("config", "store", "json")
 @click.option(
     "--grep",
@@ -121,12 +130,12 @@ def _archived(run: "RunInfo") -> dict[str, object] | None:
     }
 
 
-@click.command()
+@click.command(short_help="Print the receipt of a run again.")
 @options("config", "store", "json")
 @click.option(
     "--all", "everything", is_flag=True, help="List every divergence, not the root alone."
 )
-@click.argument("run")
+@run_argument()
 def receipt(
     config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
 ) -> int:
@@ -151,9 +160,9 @@ def receipt(
     return 0
 
 
-@click.command()
+@click.command(short_help="List what a run did to the world, or would have done.")
 @options("config", "store", "json")
-@click.argument("run")
+@run_argument()
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """List what a run did to the world, or would have done."""
     from ...timeline.receipts.effects import effects_of
@@ -174,7 +183,7 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
     return 0
 
 
-@click.command()
+@click.command(short_help="List the contract violations in a run.")
 @options("config", "store", "json")
 @click.option(
     "--with",
@@ -182,7 +191,7 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
     type=click.Path(path_type=Path),
     help="Configuration file whose contracts are tried.",
 )
-@click.argument("run")
+@run_argument()
 def contracts(
     config_file: Path | None, store: str | None, as_json: bool, rules: Path | None, run: str
 ) -> int:
@@ -198,7 +207,7 @@ def contracts(
     return 1 if any(row.violations for row in found) else 0
 
 
-@click.command()
+@click.command(short_help="Try the rules of another file on recorded runs.")
 @options("config", "store", "json")
 @click.option(
     "--with",
@@ -208,7 +217,7 @@ def contracts(
     help="Configuration file whose rules are tried.",
 )
 @click.option("--since", metavar="TIME", help="Count all runs since then by rule: 30d, or a date.")
-@click.argument("runs", nargs=-1)
+@run_argument("runs", nargs=-1)
 def policy(
     config_file: Path | None,
     store: str | None,
@@ -236,7 +245,7 @@ def policy(
     return 0
 
 
-@click.command()
+@click.command(short_help="Propose `ignore` rules from two recordings of a task.")
 @options("config", "store", "json")
 @click.option("--profile", metavar="NAME", help="Propose the profile of a client instead, as YAML.")
 @click.option(
@@ -245,8 +254,8 @@ def policy(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the profile to FILE, which is its name, too, unless --profile says another one.",
 )
-@click.argument("first")
-@click.argument("second")
+@run_argument("first")
+@run_argument("second")
 def learn(
     config_file: Path | None,
     store: str | None,
@@ -290,10 +299,10 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-@click.command()
+@click.command(short_help="List the profiles of clients, show or test them.")
 @options("config", "store", "json")
 @click.argument("what", type=click.Choice(["list", "show", "test"]), default="list")
-@click.argument("names", nargs=-1, metavar="[NAME | RUN [OTHER]]")
+@click.argument("names", nargs=-1, metavar="[NAME | RUN [OTHER]]", type=RunName())
 def profiles(
     config_file: Path | None, store: str | None, as_json: bool, what: str, names: tuple[str, ...]
 ) -> int:
@@ -308,6 +317,7 @@ def profiles(
             raise click.UsageError(
                 "expected one recording, or two of the same task: profiles test RUN [OTHER]"
             )
+        names = complete_names(names, config_file, store)
         trials = (
             try_profiles(config, *names)
             if len(names) == 2
@@ -334,10 +344,10 @@ def profiles(
     return 0
 
 
-@click.command()
+@click.command(short_help="Apply the match rules of now to a recording.")
 @options("config", "store", "json")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
-@click.argument("run")
+@run_argument()
 def reindex(
     config_file: Path | None, store: str | None, as_json: bool, dry_run: bool, run: str
 ) -> int:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import StepParam, options, reading
+from .common import StepParam, options, reading, run_argument
 
 if TYPE_CHECKING:
     from ..looking_back.arguments import StepName
 
 
-@click.command()
+@click.command(short_help="Show the steps of a run, or one exchange of it.")
 @options("config", "store", "json")
 @click.option("--raw", is_flag=True, help="As recorded: a row for each request, or every byte.")
 @click.option("--all", "everything", is_flag=True, help="A line for each step, thoughts too.")
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--follow", is_flag=True, help="Go on with what is recorded, until the run ends.")
 @click.option("--cost", is_flag=True, help="What model calls cost, too.")
 @click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw it as a graph.")
-@click.argument("run")
+@run_argument()
 @click.argument("seq", type=StepParam(), required=False)
 def show(
     config_file: Path | None,
@@ -69,7 +69,7 @@ def show(
     return show_run(config, run, chosen)
 
 
-@click.command()
+@click.command(short_help="Show the working folder at a step, or bring it back.")
 @options("config", "store", "json")
 @click.option("--at", metavar="STEP", help="A seq, start or end: the folder before that exchange.")
 @click.option(
@@ -80,7 +80,7 @@ def show(
 )
 @click.option("--diff", metavar="A B", nargs=2, help="What differs between two steps.")
 @click.option("--force", is_flag=True, help="Overwrite work that no savepoint has.")
-@click.argument("run")
+@run_argument()
 def files(
     config_file: Path | None,
     store: str | None,
@@ -105,13 +105,13 @@ def files(
         raise click.UsageError(str(error)) from None
 
 
-@click.command()
+@click.command(short_help="Show what an agent knew at a step.")
 @options("config", "store", "json")
 @click.option(
     "--at", metavar="TIME", help="A time: +12s since the run began, 03:12:05, or a date too."
 )
 @click.option("--full", is_flag=True, help="Leave nothing out.")
-@click.argument("run")
+@run_argument()
 @click.argument("seq", type=StepParam(), required=False)
 def state(
     config_file: Path | None,
@@ -133,12 +133,12 @@ def state(
         raise click.UsageError(f"--at: {error}") from None
 
 
-@click.command()
+@click.command(short_help="Show what compaction dropped from a context.")
 @options("config", "store", "json")
 @click.option("--lost", is_flag=True, help="What the request has no more, and the one before had.")
 @click.option("--orphans", is_flag=True, help="What no recorded answer or message explains.")
 @click.option("--full", is_flag=True, help="Leave nothing out.")
-@click.argument("run")
+@run_argument()
 @click.argument("seq", type=StepParam(), required=False)
 def context(
     config_file: Path | None,
@@ -159,10 +159,10 @@ def context(
     return show_context(config, run, seq, lost=lost, as_json=as_json, full=full)
 
 
-@click.command()
+@click.command(short_help="List the steps that are worth going back to.")
 @options("config", "store", "json")
 @click.option("--before-effect", is_flag=True, help="The last step before each effect.")
-@click.argument("run")
+@run_argument()
 def rewind(
     config_file: Path | None, store: str | None, as_json: bool, before_effect: bool, run: str
 ) -> int:
@@ -174,13 +174,13 @@ def rewind(
     return rewind_run(reading(config_file, store), run, as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Compare two runs: where they first differ, and why.")
 @options("config", "store", "json")
 @click.option(
     "--all", "everything", is_flag=True, help="Also what is the same, line by line, and every root."
 )
-@click.argument("first")
-@click.argument("second")
+@run_argument("first")
+@run_argument("second")
 def diff(
     config_file: Path | None,
     store: str | None,

@@ -10,7 +10,8 @@ import click
 from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override
 from ...tape.exit_codes import ExitCode
-from .common import DEFAULT_FILE, complain, options, reading, settings
+from ..command_line.missing_run import NeedsRun
+from .common import DEFAULT_FILE, RunName, complain, options, reading, run_argument, settings
 
 if TYPE_CHECKING:
     from ...tape.policy.breakpoints import Breakpoint
@@ -53,7 +54,7 @@ _TRANSACTION = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Run the long-running proxy; the file switches its mode.")
 @options(
     *("config", "mode", "listen", "store", "run", "ca_dir", "upstream_ca", "allow_model_drift"),
     "late",
@@ -183,7 +184,7 @@ def find_container_host(
     return DockerPlace(Wanted(image, variables, volumes))
 
 
-@click.command()
+@click.command(short_help="Run a command through a proxy and record what it does.")
 @options(
     "config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json", "receipt", "quiet"
 )
@@ -252,7 +253,7 @@ def record(
         )
 
 
-@click.command()
+@click.command(cls=NeedsRun, short_help="Run it again, with every answer from the recording.")
 @options(
     "config",
     "store",
@@ -273,7 +274,7 @@ def record(
     is_flag=True,
     help="In place of RUN: the newest recording of the same task that ended well.",
 )
-@click.argument("words", metavar="RUN -- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", metavar="RUN -- COMMAND...", nargs=-1, type=RunName())
 def replay(
     config_file: Path | None,
     words: tuple[str, ...],
@@ -296,6 +297,9 @@ def replay(
     try:
         config, container_host = read_where(config_file, flags)
         if named:
+            from ..command_line.run_names import complete_configured_name
+
+            named = (complete_configured_name(config, named[0]),)
             _restore_tape(config, named[0])  # before a mistyped store is made
         breaking = begin_breaking(points)
         with _begun(config.sandbox.replay if named else "none", config, command) as early:
@@ -373,7 +377,7 @@ def _restore_tape(config: Config, run: str) -> None:
         restore_tape(config, run)
 
 
-@click.command()
+@click.command(short_help="Record or play an MCP server that talks over pipes.")
 @click.option("--name", metavar="TEXT", help="Name of the server; by default made of its command.")
 @click.argument("server", metavar="-- SERVER...", nargs=-1, required=True, type=click.UNPROCESSED)
 def stdio(name: str | None, server: tuple[str, ...]) -> int:
@@ -383,9 +387,9 @@ def stdio(name: str | None, server: tuple[str, ...]) -> int:
     return run_stdio(server, name)
 
 
-@click.command()
+@click.command(short_help="End a run: nothing is added to it any more.")
 @options("config", "store")
-@click.argument("run")
+@run_argument()
 def seal(config_file: Path | None, store: str | None, run: str) -> int:
     """End a run: nothing is added to it any more."""
     from ..operations.end_run import seal_run
@@ -394,10 +398,10 @@ def seal(config_file: Path | None, store: str | None, run: str) -> int:
     return 0
 
 
-@click.command()
+@click.command(short_help="Refuse all that a run asks from now on.")
 @options("config", "store")
 @click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
-@click.argument("run")
+@run_argument()
 def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
     """Have everything that a run asks refused from now on, and break off what is under way."""
     from ..control.client import stop_run
@@ -406,7 +410,7 @@ def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> 
     return 0
 
 
-@click.command()
+@click.command(short_help="Watch an agent refund twice, be replayed and be fixed.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep the tapes in this store.")
 @click.option("--keep", is_flag=True, help="Keep the temporary store.")
 def demo(store: Path | None, keep: bool) -> int:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from .common import options, print_json, reading
+from .common import options, print_json, reading, run_argument
 
 
-@click.command()
+@click.command(short_help="Delete the runs that were kept long enough.")
 @options("config", "store", "json")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
 def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool) -> int:
@@ -31,10 +31,10 @@ def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool
     return 0
 
 
-@click.command()
+@click.command(short_help="Delete a run for good, with what plays it.")
 @options("config", "store", "json")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.argument("run")
+@run_argument(unless="yes")
 def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool, run: str) -> int:
     """Delete a run for good, with what plays it: no byte of it is left in the store."""
     from ...timeline.receipts.plain_text import plain
@@ -53,10 +53,10 @@ def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool,
     return 0
 
 
-@click.command()
+@click.command(short_help="Give a run labels, or list them.")
 @options("config", "store", "json")
 @click.option("--remove", is_flag=True, help="Take the labels away.")
-@click.argument("run")
+@run_argument()
 @click.argument("labels", nargs=-1)
 def label(
     config_file: Path | None,
@@ -78,10 +78,10 @@ def label(
     return 0
 
 
-@click.command()
+@click.command(short_help="Keep a run whatever its age.")
 @options("config", "store")
 @click.option("--off", is_flag=True, help="Let it go again.")
-@click.argument("run")
+@run_argument()
 def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int:
     """Keep a run whatever its age."""
     from ..operations.retention import mark
@@ -91,7 +91,7 @@ def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int
     return 0
 
 
-@click.command()
+@click.command(short_help="Move runs to the archive.")
 @options("config", "store", "json")
 @click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing.")
 @click.option(
@@ -102,7 +102,7 @@ def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int
     is_flag=True,
     help="Take over the archive of the store that this one is a copy of, and which is not used any more.",
 )
-@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@run_argument("runs", metavar="[RUN]...", nargs=-1)
 def archive(
     config_file: Path | None,
     store: str | None,

@@ -8,7 +8,8 @@ import click
 
 from ...config.sections.faults import MOST
 from ...config.values import parse_usd
-from .common import DEFAULT_FILE, options, settings
+from ..command_line.missing_run import NeedsRun
+from .common import DEFAULT_FILE, options, run_argument, settings
 from .record_replay import (
     begin_breaking,
     read_breaks,
@@ -33,7 +34,7 @@ class Usd(click.ParamType[Decimal]):
             raise click.BadParameter(str(error)) from None
 
 
-@click.command()
+@click.command(cls=NeedsRun, short_help="Run an agent again with one thing changed.")
 @options(
     "config",
     "store",
@@ -100,7 +101,7 @@ class Usd(click.ParamType[Decimal]):
 )
 @click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
 @runs_again
-@click.argument("run")
+@run_argument()
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def branch(
     config_file: Path | None,
@@ -157,7 +158,7 @@ def branch(
     )
 
 
-@click.command()
+@click.command(short_help="Send one recorded model call again, without the agent.")
 @options("config", "store", "ca_dir", "upstream_ca", "json")
 @click.option("--model", metavar="NAME", help="Ask this model instead of the recorded one.")
 @click.option("--system", type=_FILE, metavar="FILE", help="Ask with this system prompt.")
@@ -166,7 +167,7 @@ def branch(
 @click.option("--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Ask so often.")
 @click.option("--cap", type=Usd(), metavar="USD", help="Most dollars, over all times.")
 @click.option("--yes", is_flag=True, help="Do not ask you before something is sent.")
-@click.argument("run")
+@run_argument()
 @click.argument("seq", type=int)
 def ask(
     config_file: Path | None,
@@ -192,7 +193,7 @@ def ask(
     return run_ask(config, run, question, Repeat(times, yes, Caps(cap)), as_json=as_json)
 
 
-@click.command()
+@click.command(cls=NeedsRun, short_help="Go on with a run that crashed; effects are executed.")
 @options(
     "config",
     "store",
@@ -206,7 +207,7 @@ def ask(
 )
 @click.option("--yes", is_flag=True, help="Do not ask before COMMAND runs.")
 @runs_on
-@click.argument("run")
+@run_argument()
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def resume(
     config_file: Path | None,

@@ -7,10 +7,31 @@ from pathlib import Path
 import click
 
 from ...config import Config, override
-from .common import options, reading
+from .common import DEFAULT_FILE, options, reading
 
 
-@click.command()
+@click.command(short_help="Write a first configuration, and keep the store out of git.")
+@options("config", "store")
+def init(config_file: Path | None, store: str | None) -> int:
+    """Write a commented playhead.yaml, and a .gitignore inside the store; what is there is left as it is."""
+    from ..command_line.first_files import write_first_files
+
+    for line in write_first_files(config_file or DEFAULT_FILE, store):
+        click.echo(line)
+    return 0
+
+
+@click.command(short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print what a shell reads to complete commands, flags and names of runs."""
+    from ..command_line.shells import make_script
+
+    click.echo(make_script(click.get_current_context().find_root().command, shell), nl=False)
+    return 0
+
+
+@click.command(short_help="Show the CA that agents have to trust.")
 @options("config", "store", "ca_dir")
 def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     """Show the CA that agents have to trust, made if there is none."""
@@ -25,7 +46,7 @@ def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
     return 0
 
 
-@click.command()
+@click.command(short_help="Print the variables that lead an agent to `serve`.")
 @options("config", "store", "ca_dir")
 @click.option(
     "--format",
@@ -115,7 +136,7 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
     return proxy_url(place.host, place.port, run=run, token=token)
 
 
-@click.command()
+@click.command(short_help="Try each installed client through the proxy.")
 @options("json")
 @click.option(
     "--all", "all_clients", is_flag=True, help="Try those that take long too; without a bound."

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from ...config import Config
-from .common import options, print_json, reading
+from .common import options, print_json, reading, run_argument
 
 
-@click.command()
+@click.command(short_help="Check that a store holds what it held.")
 @options("config", "store", "json")
 @click.option("--secrets", is_flag=True, help="Search for values that look like secrets instead.")
 @click.option(
@@ -18,7 +18,7 @@ from .common import options, print_json, reading
     type=click.Path(path_type=Path),
     help="Check instead that FILE holds a receipt as this store signed it.",
 )
-@click.argument("run", required=False)
+@run_argument(required=False)
 def verify(
     config_file: Path | None,
     store: str | None,
@@ -75,10 +75,10 @@ def _verify_receipt(config: Config, file: Path, *, as_json: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(short_help="Write a note beside a run, or list its notes.")
 @options("config", "store", "json")
 @click.option("--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that it is about.")
-@click.argument("run")
+@run_argument()
 @click.argument("text", required=False)
 def note(
     config_file: Path | None,
@@ -104,7 +104,7 @@ def note(
     return 0
 
 
-@click.command()
+@click.command(short_help="Encrypt the store, change its key, or decrypt it.")
 @options("config", "store")
 @click.option(
     "--to-key-file",
@@ -136,7 +136,7 @@ def rekey(
     return 0
 
 
-@click.command()
+@click.command(short_help="Bring a store or a file to the current version.")
 @options("config", "store")
 @click.option(
     "--no-backup",
@@ -165,12 +165,12 @@ def upgrade(
     return 0
 
 
-@click.command()
+@click.command(short_help="Apply the redaction rules of now to stored runs.")
 @options("config", "store", "json")
 @click.option("--rewrite", is_flag=True, help="Store anew what the rules of now replace.")
 @click.option("--all", "every", is_flag=True, help="All runs of the store.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
-@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@run_argument("runs", metavar="[RUN]...", nargs=-1)
 def redact(
     config_file: Path | None,
     store: str | None,

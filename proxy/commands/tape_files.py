@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from .common import options, print_json, reading
+from .common import options, print_json, reading, run_argument
 from .export_formats import FORMATS
 
 
@@ -17,10 +17,10 @@ def _formats(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command()
+@click.command(short_help="Write a run into one file for another store.")
 @options("config", "store", "json")
 @_formats
-@click.argument("run")
+@run_argument()
 def export(
     config_file: Path | None, store: str | None, as_json: bool, run: str, **targets: Path | None
 ) -> int:
@@ -45,7 +45,7 @@ def export(
     return 0
 
 
-@click.command("import")
+@click.command("import", short_help="Import runs: a tape file, or exchanges as JSON lines.")
 @options("config", "store", "json")
 @click.option("--jsonl", is_flag=True, help="FILE holds exchanges as JSON lines; `-` is stdin.")
 @click.option("--run", metavar="ID", help="Name of the run of lines that name none.")

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
-from ..common import DEFAULT_FILE, options
+from ...command_line.missing_run import NeedsRun
+from ..common import DEFAULT_FILE, options, run_argument
 from ..record_replay import read_where, runs_often
 from .flags import ANEW, CHECK, spends
 
 
-@click.command()
+@click.command(cls=NeedsRun, short_help="Name the answer that turns a run bad.")
 @options(
     *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
     *("late", "json"),
@@ -28,8 +29,8 @@ from .flags import ANEW, CHECK, spends
 @ANEW
 @spends
 @runs_often
-@click.argument("run")
-@click.argument("good")
+@run_argument()
+@run_argument("good")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def bisect(
     config_file: Path | None,

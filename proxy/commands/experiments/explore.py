@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from ....config.values import parse_duration
-from ..common import DEFAULT_FILE, options
+from ...command_line.missing_run import NeedsRun
+from ..common import DEFAULT_FILE, options, run_argument
 from ..record_replay import read_where, runs_often
 from .flags import ANEW, CHECK, spends
 
@@ -14,7 +15,7 @@ _KINDS = ("late", "slow", "cut", "throttle", "duplicate", "reorder")
 _MOST = 1_000_000
 
 
-@click.command()
+@click.command(cls=NeedsRun, short_help="Run an agent with faults drawn from seeds.")
 @options(
     *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
     "json",
@@ -47,7 +48,7 @@ _MOST = 1_000_000
 @ANEW
 @spends
 @runs_often
-@click.argument("run")
+@run_argument()
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def explore(
     config_file: Path | None,

@@ -8,7 +8,7 @@ from ..common import DEFAULT_FILE, options
 from ..record_replay import read_where, runs_often
 
 
-@click.command()
+@click.command(short_help="Run variants of one exchange, and count how they end.")
 @options(
     *("config", "store", "ca_dir", "upstream_ca", "allow_model_drift", "determinism", "sleeps"),
     *("late", "json"),

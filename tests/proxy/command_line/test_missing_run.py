@@ -57,3 +57,19 @@ def test_without_a_command_the_command_is_missing(capfd: pytest.CaptureFixture[s
         main(["replay", "mine"])
     assert ended.value.code == 125
     assert "'-- COMMAND...'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_run_before_the_command_is_taken_for_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also behind flags that take a word."""
+    monkeypatch.chdir(tmp_path)
+    flags, _ = COMMANDS[name]
+    names = ["mine", "other"] if name == "bisect" else ["mine"]
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--store", "nowhere", *flags, *names, "--", "true"])
+    assert ended.value.code in (2, 125)
+    said = capfd.readouterr().err
+    assert "no recording is named" not in said
+    assert "no store at" in said
