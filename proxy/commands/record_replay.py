@@ -199,6 +199,9 @@ def find_container_host(
     help="none (the default), auto, notify, contained, strict or docker.",
 )
 @click.option(
+    "--replace", "replaces", is_flag=True, help="Delete the recording of that name first."
+)
+@click.option(
     "--strict",
     flag_value="true",
     default=None,
@@ -216,6 +219,7 @@ def record(
     receipt_file: Path | None,
     quiet: bool,
     capture: bool,
+    replaces: bool,
     sandbox: str | None,
     image: str | None,
     variables: tuple[str, ...],
@@ -224,6 +228,9 @@ def record(
 ) -> int:
     """Run COMMAND through a proxy and record what it does."""
     config, _ = settings(config_file, {**flags, "capture": sandbox})
+    named = config.runs.default
+    if replaces and named == "per-process":
+        raise click.UsageError("--replace needs --run: the name of the recording to replace")
     if capture and config.sandbox.record in _OUTSIDE:
         config = override(config, {"capture": "contained"})
     container_host = find_container_host(
@@ -237,7 +244,6 @@ def record(
         from ..run.launcher import record as run_record
         from ..run.runtime import default_run_name
 
-        named = config.runs.default
         run = named if named != "per-process" else default_run_name(command[0])
         output = Output(as_json, receipt_file, quiet)
         where = config_file or DEFAULT_FILE
@@ -250,6 +256,7 @@ def record(
             config_file=where,
             early=early,
             prefork=prefork,
+            replaces=replaces,
         )
 
 

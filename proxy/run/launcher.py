@@ -56,6 +56,7 @@ from ..trust.secret_files import open_receipt_key
 from .archived_files import ArchivedFiles, find_archives
 from .early import begin_search
 from .outputs import Stdout
+from .replaced import find_replaced, remove_replaced, require_startable
 from .runtime import Runtime
 from .same_task import TaskWatch, guess_tape, saved_line
 from .tampering import MOST_TOLD, Baseline, named_files
@@ -123,16 +124,25 @@ def record(
     config_file: Path | None = None,
     early: "Early | None" = None,
     prefork: "Prefork | None" = None,
+    replaces: bool = False,
 ) -> int:
     """Record a command under a run's name; give the child's exit code.
 
     config_file: where the configuration stands, or would.
     early: what was begun for it already; whoever began it closes it.
     prefork: the same, for the capture of its connections; without it there is none.
+    replaces: whether the recording of that name is deleted first.
     Raises: PlayheadError, before the command is started.
     """
     wanted = _Wanted(
-        run, command, output, container_host, config_file, prefork=prefork, early=early
+        run,
+        command,
+        output,
+        container_host,
+        config_file,
+        prefork=prefork,
+        early=early,
+        replaces=replaces,
     )
     return _launch(replace(for_command(config, command), mode=Mode.RECORD), wanted)
 
@@ -264,6 +274,8 @@ class _Wanted(NamedTuple):
     """Where it is held, and who is asked then."""
     resumes: bool = False
     """Whether it goes on with a run that crashed."""
+    replaces: bool = False
+    """Whether the recording of that name is deleted first."""
 
 
 def start_with_own_files(config: Config, container_host: ContainerHost | None) -> bool:
@@ -342,6 +354,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         await prompting.enter_async_context(_breaking(runtime, wanted.breaking, child))
         if wanted.resumes:
             await _claim(runtime)
+        if wanted.replaces:
+            await asyncio.to_thread(_replace, runtime.store, wanted)
         await child.start()
         if watching:
             watch.start()
@@ -437,6 +451,18 @@ async def _watching_task(task: TaskWatch | None, child: "_Child") -> AsyncIterat
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
+
+
+def _replace(store: Store, wanted: _Wanted) -> None:
+    """Delete the recording whose name is wanted. Blocks. Raises: StoreError; EngineError, where the command is not there."""
+    if wanted.container_host is None:
+        require_startable(wanted.command)
+    replaced = find_replaced(store, wanted.run)
+    remove_replaced(store, replaced)
+    if replaced:
+        players = ", ".join(repr(str(run.id)) for run in replaced[1:])
+        more = f", with what plays it: {players}" if players else ""
+        print_status(f"playhead: replaced the recording {wanted.run!r}{more}")
 
 
 async def _claim(runtime: Runtime) -> None:
