@@ -1,8 +1,10 @@
 """The command line: find the command, and report errors."""
 
+from .early_interrupt import end_on_interrupt, raise_on_interrupt
 from .search_path import leave_python_path
 
 leave_python_path()  # before anything else is imported
+end_on_interrupt()
 
 # ruff: noqa: E402
 # isort: split
@@ -44,9 +46,9 @@ for _command in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    wait_for_imports()
-    fill_standard_files()
     try:
+        wait_for_imports()
+        fill_standard_files()
         code = cli.main(args=arguments, prog_name="playhead", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -73,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.freeze()  # all is garbage now: nothing is gained by finding out
     sys.exit(code if isinstance(code, int) else 0)
 
+
+raise_on_interrupt()
 
 if __name__ == "__main__":
     main()

@@ -88,5 +88,9 @@ class ExitCode(IntEnum):
             " [not searched for secrets](secret-search.md#parts-that-are-not-searched), and so was not kept",
         ),
     )
-    INTERRUPTED = 130, "", ("all", "Ctrl-C")
+    INTERRUPTED = (
+        130,
+        "",
+        ("all", "Ctrl-C; of `replay` also where the receipt says another code than 123"),
+    )
     NOT_READ = 141, "", ("all", "whoever read the output went away")

@@ -435,7 +435,19 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         missed = config.runs.strict and receipt.unrecorded
         return code or (ExitCode.USAGE if gap or missed else 0)
     # `git bisect run` takes a code of 128 and more, such as that of a signal, for the end of all: right after Ctrl-C alone.
-    return exit_code(receipt) or (code if code == ExitCode.INTERRUPTED else min(code, _OWN))
+    verdict = exit_code(receipt)
+    if verdict != ExitCode.LEAKED and _is_interrupted(code, receipt):
+        print_status("playhead: the command was interrupted: exit code 130")
+        return ExitCode.INTERRUPTED
+    return verdict or (code if code == ExitCode.INTERRUPTED else min(code, _OWN))
+
+
+def _is_interrupted(code: int, receipt: Receipt) -> bool:
+    """Say whether Ctrl-C has ended a replayed command; not where the recorded one ended so, too."""
+    return (
+        code == ExitCode.INTERRUPTED
+        and receipt.parts.command.recorded.child_exit != ExitCode.INTERRUPTED
+    )
 
 
 @contextlib.asynccontextmanager
@@ -909,6 +921,8 @@ class _Child:
         self.pid: int | None = None
         self._started = False
         self._ended = False
+        self._early: list[int] = []
+        """Signals that came before it was started."""
 
     async def start(self) -> None:
         """Start it. From now on signals are for the command."""
@@ -919,6 +933,8 @@ class _Child:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.pid = await self._job.start()
         self._started = True
+        for number in self._early:
+            self.send(number)
 
     async def wait(self) -> int:
         """Wait for the command's end, passing signals on; give its exit code as a shell would.
@@ -944,6 +960,8 @@ class _Child:
                 self._job.signal(number)
         elif self._ended:
             self._hurry()
+        else:
+            self._early.append(number)
 
 
 class _Terminal:

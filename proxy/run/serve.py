@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 
 from ...config import Config, ConfigError, Watcher
+from ...tape.exit_codes import ExitCode
 from ..engine.event_loop import new_event_loop
 from ..standard_streams import LOG_FORMAT, BackgroundStderr, write_all
 from ..trust.environment import publish
@@ -16,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def serve(config: Config, watcher: Watcher | None) -> int:
-    """Run until SIGINT or SIGTERM; give the exit code.
+    """Run until SIGINT or SIGTERM; give the exit code, which is 130 for the first and 0 for the second.
 
     Raises: PlayheadError, before the port is open.
     """
@@ -40,10 +41,15 @@ def _logged_in_background() -> Iterator[None]:
 
 
 async def _serve(config: Config, watcher: Watcher | None) -> int:
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stopped: asyncio.Future[int] = loop.create_future()
+
+    def stop(code: int) -> None:
+        if not stopped.done():
+            stopped.set_result(code)
+
+    loop.add_signal_handler(signal.SIGINT, stop, ExitCode.INTERRUPTED)
+    loop.add_signal_handler(signal.SIGTERM, stop, ExitCode.OK)
     runtime = Runtime(config, watcher=watcher)
     runtime.on_config = _print_config
     async with runtime:
@@ -53,9 +59,9 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
             f"playhead: {config.mode.value} on http://{address} "
             f"(store {config.store}, CA {runtime.ca.certificate_file})\n"
         )
-        await stop.wait()
+        code = await stopped
         logger.info("stopping")
-    return 0
+    return code
 
 
 def _print_address(line: str) -> None:

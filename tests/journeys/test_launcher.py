@@ -409,7 +409,7 @@ REPLAYED = {
     "stub": (f"{PLAY}; print(ask('/refund', b'x'))", 121, "stubbed 1"),
     "unused": ("ask('/a'); ask('/b')", 122, "left on the tape"),
     "unused and extra": ("ask('/a'); ask('/c')", 121, "unused 2"),
-    "no request": ("sys.exit(9)", 125, "made no request"),
+    "no request": ("sys.exit(9)", 125, "the command failed by itself, with 9, and made no request"),
     "escape": (f"{PLAY}; {ESCAPE}", 123, "tcp 192.0.2.1:22 by python"),
     "escape and changed": (f"{ESCAPE}; ask('/c')", 123, "tcp 192.0.2.1:22"),
     "escape, no request": (ESCAPE, 125, "tcp 192.0.2.1:22"),

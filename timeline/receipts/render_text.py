@@ -373,6 +373,10 @@ def _verdict(receipt: Receipt) -> str:
     return verdict
 
 
+_NOT_FOUND = 127
+"""What shells, and our sandbox, give for a command that is not there."""
+
+
 def _end(receipt: Receipt) -> Iterator[str]:
     """Say whether anything left the machine, and with what code a playback ends."""
     parts, counts = receipt.parts, receipt.parts.requests.counts
@@ -403,6 +407,13 @@ def _explain(receipt: Receipt, code: ExitCode) -> str:
         return _explain_resumed(receipt)
     if code is ExitCode.UNTESTABLE and (parts.gaps.rows or parts.tape.gap):
         return "not all was written, so nobody knows"
+    ended = parts.command.ended.child_exit
+    if code is ExitCode.UNTESTABLE and ended and not parts.requests.total:
+        found = " (no such command)" if ended == _NOT_FOUND else ""
+        return (
+            f"nothing was tested: the command failed by itself, with {ended}{found},"
+            " and made no request through the proxy"
+        )
     return code.receipt
 
 

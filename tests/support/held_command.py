@@ -1,0 +1,24 @@
+"""A command of ours that says `held` and stays as it is once it reports progress: `python -m ... WORDS`."""
+
+import asyncio
+import contextlib
+import sys
+import threading
+
+from playhead.proxy.cli import main
+from playhead.proxy.progress import ProgressBar
+
+
+def _hold(_bar: ProgressBar, _done: int, _of: int) -> None:
+    print("held", flush=True)
+    if threading.current_thread() is not threading.main_thread():
+        return  # whoever waits for it sees the signal
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        return  # which would not see the signal; there is more to do than is waited for
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    ProgressBar.__call__ = _hold  # type: ignore[method-assign]
+    main(sys.argv[1:])
