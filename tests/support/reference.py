@@ -1,7 +1,7 @@
 """Write what is made from the declared keys of the configuration, and from the list of exit codes: `just reference`.
 
-That is the table of exit codes in `docs/commands.md`, `config/playhead.yaml`, `config/playhead.schema.json`, and the tables of `docs/configuration.md`,
-`docs/configuration-rules.md` and `docs/configuration-secrets.md`: each line
+That is the table of exit codes in `docs/commands.md`, the man page `proxy/command_line/playhead.1`, `config/playhead.yaml`,
+`config/playhead.schema.json`, and the tables of `docs/configuration.md`, `docs/configuration-rules.md` and `docs/configuration-secrets.md`: each line
 `<!-- keys: NAME ... -->` there is followed by the table of these keys, where `runs.*` is all keys of a section and
 `effects[].*` all keys of one entry.
 """
@@ -15,6 +15,8 @@ from pathlib import Path
 from playhead.config import Config
 from playhead.config.keys import Key, keys_of
 from playhead.tape.exit_codes import ExitCode
+
+from .man_page import make_man_page
 
 ROOT = Path(__file__).parents[2]
 _WIDTH = 110
@@ -148,6 +150,7 @@ FILES = {
     ROOT / "docs" / "configuration-rules.md": page,
     ROOT / "docs" / "configuration-secrets.md": page,
     ROOT / "docs" / "commands.md": commands,
+    ROOT / "proxy" / "command_line" / "playhead.1": lambda text: make_man_page(),
 }
 """What each file should be, by what it is."""
 
