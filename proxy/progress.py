@@ -3,6 +3,8 @@
 import sys
 import time
 
+from .standard_streams import is_terminal
+
 _AFTER_S = 0.5
 """Work that is done by then shows nothing."""
 _EVERY_S = 0.1
@@ -15,7 +17,7 @@ class ProgressBar:
     def __init__(self, label: str) -> None:
         """Prepare a bar; `label` says what is being done."""
         self._label = label
-        self._shown = sys.stderr is not None and sys.stderr.isatty()
+        self._shown = is_terminal(sys.stderr)
         self._next = time.monotonic() + _AFTER_S
         self._drawn = False
 

@@ -10,6 +10,7 @@ import os
 import queue
 import sys
 import threading
+from typing import TextIO
 
 LOG_FORMAT = "playhead: %(message)s"
 _MOST_LINES = 10_000
@@ -24,6 +25,19 @@ def print_status(text: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
             print(text, file=sys.stderr, flush=True)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether a stream is a terminal that can do more than print lines."""
+    try:
+        return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # closed
+        return False
+
+
+def wants_colour(stream: TextIO | None) -> bool:
+    """Say whether text on a stream may be coloured: at a terminal, unless `NO_COLOR` is set and not empty (no-color.org)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
 
 
 def write_all(number: int, data: bytes) -> None:

@@ -29,6 +29,7 @@ import psutil
 
 from ...tape.exit_codes import ExitCode
 from ..sandbox.preflight import works
+from ..standard_streams import wants_colour
 
 PLAYHEAD = (sys.executable, "-m", "playhead.proxy.cli")
 STEPS = 8
@@ -111,9 +112,7 @@ class _Printer:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._styled = (
-            out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        )
+        self._styled = wants_colour(out)
 
     def heading(self, step: int, text: str) -> None:
         self._write("\n" + self._style("1", f"{step}  {text}"))
