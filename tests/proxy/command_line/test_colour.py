@@ -2,7 +2,6 @@
 
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,10 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    yield stream
+    return Terminal()
 
 
 @pytest.mark.parametrize(
@@ -64,13 +61,15 @@ def test_bar_is_drawn_at_a_terminal_that_can_take_it_back(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at a dumb one, and at no other stream."""
-    monkeypatch.setattr("playhead.proxy.progress._AFTER_S", 0.0)
+    monkeypatch.setattr("playhead.proxy.progress._AFTER_S", -1.0)
+    monkeypatch.setattr("sys.stderr", terminal)
     for term, drawn in (("xterm", True), ("dumb", False)):
         monkeypatch.setenv("TERM", term)
         with ProgressBar("working") as bar:
             bar(1, 2)
         assert ("working [" in terminal.getvalue()) == drawn
-        terminal.truncate(0)
+        terminal.seek(0)
+        terminal.truncate()
 
 
 @pytest.mark.parametrize(
