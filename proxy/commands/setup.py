@@ -31,18 +31,34 @@ def completion(shell: str) -> int:
     return 0
 
 
-@click.command(short_help="Show the CA that agents have to trust.")
+@click.command(short_help="Show the CA that agents have to trust, change or remove it.")
 @options("config", "store", "ca_dir")
-def ca(config_file: Path | None, store: str | None, ca_dir: str | None) -> int:
-    """Show the CA that agents have to trust, made if there is none."""
+@click.argument("action", type=click.Choice(["show", "rotate", "remove"]), default="show")
+def ca(config_file: Path | None, store: str | None, ca_dir: str | None, action: str) -> int:
+    """Show the CA that agents have to trust, made if there is none; make another one, or remove it."""
     from ..trust.ca import open_ca
+    from ..trust.ca_life import remove_ca, rotate_ca
 
     config = override(reading(config_file, store), {"ca_dir": ca_dir} if ca_dir else {})
-    authority = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
+    if action == "remove":
+        removed = remove_ca(config.store, config.public_ca_dir)
+        for path in removed:
+            click.echo(f"removed {path}")
+        click.echo(
+            "The next start makes another CA; start what runs again."
+            if removed
+            else f"there is no CA in {config.store}"
+        )
+        return 0
+    make = open_ca if action == "show" else rotate_ca
+    authority = make(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     click.echo(f"certificate  {authority.certificate_file}")
     click.echo(f"bundle       {authority.bundle_file}  (the roots in force, and ours)")
     click.echo(f"name         {authority.name}")
     click.echo(f"SHA-256      {authority.fingerprint}")
+    click.echo(f"valid until  {authority.certificate.not_valid_after_utc:%Y-%m-%d}")
+    if action == "rotate":
+        click.echo("This is another CA: start `playhead serve` and its agents again.")
     return 0
 
 

@@ -6,14 +6,19 @@ import logging
 import signal
 from collections.abc import Iterator
 
+from ... import PlayheadError
 from ...config import Config, ConfigError, Watcher
 from ...tape.exit_codes import ExitCode
 from ..engine.event_loop import new_event_loop
 from ..standard_streams import LOG_FORMAT, BackgroundStderr, write_all
+from ..trust.ca import open_ca
 from ..trust.environment import publish
 from .runtime import Runtime
 
 logger = logging.getLogger(__name__)
+
+_RENEWED_EVERY_S = 86_400.0
+"""A day: the CA is renewed in its last month."""
 
 
 def serve(config: Config, watcher: Watcher | None) -> int:
@@ -40,6 +45,18 @@ def _logged_in_background() -> Iterator[None]:
         handler.close()
 
 
+async def _renew_ca(config: Config) -> None:
+    """Have clients that start from now on find a CA that is valid, however long this process runs: its key stays."""
+    while True:
+        await asyncio.sleep(_RENEWED_EVERY_S)
+        try:
+            await asyncio.to_thread(
+                open_ca, config.store, config.public_ca_dir, upstream_ca=config.upstream_ca
+            )
+        except PlayheadError as error:
+            logger.warning("the CA could not be looked at: %s", error)
+
+
 async def _serve(config: Config, watcher: Watcher | None) -> int:
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
@@ -59,7 +76,11 @@ async def _serve(config: Config, watcher: Watcher | None) -> int:
             f"playhead: {config.mode.value} on http://{address} "
             f"(store {config.store}, CA {runtime.ca.certificate_file})\n"
         )
-        code = await stopped
+        renewing = loop.create_task(_renew_ca(config))
+        try:
+            code = await stopped
+        finally:
+            renewing.cancel()
         logger.info("stopping")
     return code
 

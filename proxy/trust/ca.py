@@ -8,7 +8,9 @@ The rules it keeps:
    that were in force before plus our certificate. Files there change in one step, and only when their content does.
 3. By which roots a running proxy trusts its upstreams is in a file of its own in the private folder, named by its
    content: whoever brings the public bundle up to date changes nothing for it.
-4. The key of the authority is never the key of a TLS server: leaf certificates use a key of their own, which
+4. A certificate is valid for a year. In its last month, and where it has expired, it is renewed under the same key and
+   name: clients that trust the one before take what the new one signs. A CA that is not Playhead's own is left as it is.
+5. The key of the authority is never the key of a TLS server: leaf certificates use a key of their own, which
    lives in memory, one per process. (mitmproxy's store uses one key for both.)
 
 What a client must be told to trust it is in `trust`.
@@ -36,7 +38,7 @@ from ...store import make_own_folder, require_own_contents, require_own_folder
 from ...store.paths import CA_KEY, PRIVATE
 from ..errors import EngineError
 from .atomic_files import temporary_sibling, write_new, write_public
-from .roots import certificates_in, merge, roots_in_force
+from .roots import certificates_in, find_system_trust, merge, roots_in_force
 
 if TYPE_CHECKING:
     from mitmproxy.certs import CertStore
@@ -44,13 +46,14 @@ if TYPE_CHECKING:
 CERTIFICATE_FILE = "playhead-ca-cert.pem"
 BUNDLE_FILE = "playhead-ca-bundle.pem"
 ROOTS_PREFIX = "upstream-roots-"
-VALIDITY = timedelta(days=3652)
-"""Ten years."""
+VALIDITY = timedelta(days=365)
+"""A year: what is left on a machine by mistake is not trusted for longer."""
+_RENEWED_BEFORE = timedelta(days=30)
+_NAME = "Playhead CA "
+"""Begins the names of our own."""
 _BACKDATED = timedelta(days=2)
 """For machines whose clocks are slow."""
-_RENEW = (
-    "Move the file away: a new CA is made at the next start, and clients get it in the new bundle."
-)
+_RENEW = "Make a new one with `playhead ca rotate`; clients get it in the new bundle."
 
 _logger = logging.getLogger(__name__)
 
@@ -123,8 +126,12 @@ def open_ca(
         pem = _read_private(key_file)
     if pem is None:
         raise EngineError(f"the CA file {str(key_file)!r} vanished while it was made", "Try again.")
-    key, certificate = _parse(pem, key_file, now)
+    key, certificate = _parse(pem, key_file)
+    if _is_due(certificate, now):
+        certificate = _renew(key_file, key, certificate, now)
+    _require_valid(certificate, key_file, now)
     public_pem = certificate.public_bytes(serialization.Encoding.PEM)
+    _warn_of_system(certificate)
     roots = roots_in_force(os.environ if environ is None else environ, public_dir)
     extra = _read_upstream(upstream_ca) if upstream_ca else []
     blocks = merge(roots, extra, certificates_in(public_pem))
@@ -232,12 +239,7 @@ def _close_to_others(descriptor: int, path: Path) -> None:
 
 def _make(path: Path, now: datetime) -> None:
     """Make the CA, unless another process is quicker."""
-    key, certificate = _generate(now)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ) + certificate.public_bytes(serialization.Encoding.PEM)
+    pem = generate_pem(now)
     temporary = temporary_sibling(path)
     try:
         make_own_folder(path.parent)
@@ -267,12 +269,26 @@ def _publish(temporary: Path, path: Path) -> None:
             temporary.rename(path)
 
 
-def _generate(now: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+def generate_pem(now: datetime) -> bytes:
+    """Make a key and its certificate, as the CA's file holds them."""
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    name = x509.Name(
-        [x509.NameAttribute(NameOID.COMMON_NAME, f"Playhead CA {identifier.digest.hex()[:8]}")]
-    )
+    text = f"{_NAME}{identifier.digest.hex()[:8]}"
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+    return _to_pem(key, _certify(key, name, now))
+
+
+def _to_pem(key: SigningKey, certificate: x509.Certificate) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ) + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _certify(key: SigningKey, name: x509.Name, now: datetime) -> x509.Certificate:
+    """Make the certificate of a CA, signed by itself."""
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     usage = x509.KeyUsage(
         digital_signature=False,
         content_commitment=False,
@@ -284,7 +300,7 @@ def _generate(now: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certifica
         encipher_only=False,
         decipher_only=False,
     )
-    certificate = (
+    return (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -298,10 +314,57 @@ def _generate(now: datetime) -> tuple[ec.EllipticCurvePrivateKey, x509.Certifica
         .add_extension(identifier, critical=False)
         .sign(key, hashes.SHA256())
     )
-    return key, certificate
 
 
-def _parse(pem: bytes, path: Path, now: datetime) -> tuple[SigningKey, x509.Certificate]:
+def _is_due(certificate: x509.Certificate, now: datetime) -> bool:
+    """Say whether a certificate of ours expires soon, has expired, or is valid for longer than one is made for."""
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if certificate.issuer != certificate.subject or not names:
+        return False
+    if not str(names[0].value).startswith(_NAME):
+        return False
+    ends = certificate.not_valid_after_utc
+    return ends - now < _RENEWED_BEFORE or ends - certificate.not_valid_before_utc > VALIDITY
+
+
+def _renew(
+    path: Path, key: SigningKey, certificate: x509.Certificate, now: datetime
+) -> x509.Certificate:
+    """Make a new certificate under the same key and name, and put it into the CA's file.
+
+    One that cannot be written is not used: other processes would publish the old one.
+    Raises: EngineError, where the old one has expired.
+    """
+    renewed = _certify(key, certificate.subject, now)
+    try:
+        write_public(path, _to_pem(key, renewed), 0o600)
+    except EngineError as error:
+        if now > certificate.not_valid_after_utc:
+            raise
+        _logger.warning("the CA could not be renewed: %s", error)
+        return certificate
+    return renewed
+
+
+def _warn_of_system(certificate: x509.Certificate) -> None:
+    """Say so where this machine trusts the CA for every program."""
+    place = find_system_trust(public_bytes(certificate))
+    if place is not None:
+        _logger.warning(
+            "the CA is trusted system-wide, by %s: whoever gets its private key can read all TLS of this machine."
+            " Take it out there; the variables that `playhead record` and `playhead env` set are enough",
+            place,
+        )
+
+
+def public_bytes(certificate: x509.Certificate) -> bytes:
+    """Give the public key of a certificate as it is written inside each certificate of that key (DER)."""
+    return certificate.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+
+
+def _parse(pem: bytes, path: Path) -> tuple[SigningKey, x509.Certificate]:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
         certificate = x509.load_pem_x509_certificate(pem)
@@ -321,6 +384,11 @@ def _parse(pem: bytes, path: Path, now: datetime) -> tuple[SigningKey, x509.Cert
         raise EngineError(f"key and certificate in the CA file {str(path)!r} do not match", _RENEW)
     if not is_ca:
         raise EngineError(f"the certificate in {str(path)!r} is not that of a CA", _RENEW)
+    return key, certificate
+
+
+def _require_valid(certificate: x509.Certificate, path: Path, now: datetime) -> None:
+    """Refuse a CA out of its time, which would fail in every client with a message of its own. Raises: EngineError."""
     if now > certificate.not_valid_after_utc:
         raise EngineError(
             f"the CA in {str(path)!r} expired on {certificate.not_valid_after_utc:%Y-%m-%d}", _RENEW
@@ -330,7 +398,6 @@ def _parse(pem: bytes, path: Path, now: datetime) -> tuple[SigningKey, x509.Cert
             f"the CA in {str(path)!r} is valid only from {certificate.not_valid_before_utc:%Y-%m-%d} on",
             "Set this machine's clock.",
         )
-    return key, certificate
 
 
 def _read_upstream(path: Path) -> list[bytes]:

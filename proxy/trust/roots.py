@@ -11,6 +11,7 @@ and holds besides what single clients were told to trust (`NODE_EXTRA_CA_CERTS`,
 folder `SSL_CERT_DIR`): whom such a client reached without us it is to reach through us.
 """
 
+import base64
 import os
 import re
 import ssl
@@ -88,6 +89,28 @@ def _named(names: Iterable[str], environ: Mapping[str, str], ours: Path) -> list
 
 def _system_roots() -> list[bytes]:
     return next(filter(None, (merge(_read(path)) for path in _system_places())), [])
+
+
+def find_system_trust(public_key: bytes) -> Path | None:
+    """Find the place among the system's roots that has a certificate with this key; None where there is none.
+
+    public_key: as it is written inside a certificate (SubjectPublicKeyInfo, DER).
+    """
+    for path in _system_places():
+        blocks = _read(path)
+        if any(public_key in _der(block) for block in blocks):
+            return path
+        if blocks:
+            return None
+    return None
+
+
+def _der(block: bytes) -> bytes:
+    """Give what a PEM block encodes; nothing where that is no base64."""
+    try:
+        return base64.b64decode(b"".join(block.splitlines()[1:-1]))
+    except ValueError:
+        return b""
 
 
 def _stands_in(path: Path, folder: Path) -> bool:

@@ -1,6 +1,5 @@
 """The man page has every command that `--help` lists, each flag, and every exit code; roff reads it without a complaint."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 import playhead
 from playhead.proxy.commands import COMMANDS, INTERNAL
 from playhead.tape.exit_codes import ExitCode
+from playhead.tests.support.needs import need
 
 FILE = Path(playhead.__file__).parent / "proxy" / "command_line" / "playhead.1"
 TEXT = FILE.read_text("utf-8")
@@ -35,8 +35,7 @@ def test_every_exit_code_is_there() -> None:
 
 def test_roff_reads_it() -> None:
     """Without a warning."""
-    if shutil.which("groff") is None:
-        pytest.skip("groff is not installed")
+    need("groff")
     done = subprocess.run(
         ["groff", "-man", "-Tutf8", "-ww", "-z", str(FILE)],
         capture_output=True,

@@ -1,7 +1,6 @@
 """`playhead completion SHELL` prints what a shell reads, and shells then ask for commands, flags and runs."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 
 from playhead.proxy.cli import main
 from playhead.store import Store
+from playhead.tests.support.needs import need
 from playhead.tests.support.recordings import ask, record_run
 
 SHELLS = ("bash", "zsh", "fish")
@@ -36,8 +36,7 @@ def test_shell_can_read_the_script(
     shell: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Where it is installed."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    need(shell)
     file = tmp_path / "script"
     file.write_text(_script(shell, capfd))
     done = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, check=False)
