@@ -49,8 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def interrupt(words: Sequence[str], cwd: Path, until: str) -> tuple[int, str]:
-    """Run a command until it prints this, send SIGINT, and give its exit code and what it said."""
+def interrupt(
+    words: Sequence[str], cwd: Path, until: str = "", *, feed: str = ""
+) -> tuple[int, str]:
+    """Run a command until it prints this, or has read nearly all of that; send SIGINT, and give its exit code and what it said."""
     with subprocess.Popen(
         words,
         cwd=cwd,
@@ -62,8 +64,11 @@ def interrupt(words: Sequence[str], cwd: Path, until: str) -> tuple[int, str]:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:
+            assert process.stdin is not None
             assert process.stdout is not None
-            assert process.stdout.readline().startswith(until), process.communicate(timeout=20)
+            process.stdin.write(feed)
+            process.stdin.flush()
+            assert not until or process.stdout.readline().startswith(until), process.communicate()
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=30)
         finally:
@@ -82,9 +87,18 @@ def test_long_command_ends_with_130(name: str, folder: Path) -> None:
 
 def test_import_of_lines_that_do_not_come_ends_with_130(folder: Path) -> None:
     """Nothing is read from standard input any more."""
-    started = "import sys; from playhead.proxy.cli import main; print('up', flush=True); main(sys.argv[1:])"
-    words = [sys.executable, "-c", started, "import", "--store", "lines", "--jsonl", "-"]
-    assert interrupt(words, folder, "up") == (130, "\n")
+    words = [
+        sys.executable,
+        "-m",
+        "playhead.proxy.cli",
+        "import",
+        "--store",
+        "lines",
+        "--jsonl",
+        "-",
+    ]
+    code, said = interrupt(words, folder, feed="x" * (1 << 20))  # far more than a pipe takes
+    assert (code, said.strip()) == (130, "")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
