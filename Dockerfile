@@ -8,7 +8,8 @@ ARG BASE_IMAGE=python:3.13-slim
 
 FROM ${BASE_IMAGE} AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE __init__.py py.typed ./
+COPY pyproject.toml LICENSE __init__.py py.typed ./
+COPY docs/package.md docs/
 COPY config/ config/
 COPY tape/ tape/
 COPY store/ store/

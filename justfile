@@ -60,3 +60,11 @@ bars: sdks
 # How often a reader of one request returns to a module that was read before.
 trips *OPTIONS:
     uv run python -m playhead.tests.support.trips {{OPTIONS}}
+
+# What is published: built, checked (twine, check-wheel-contents, pyroma), installed by pip, uv and pipx in empty environments and tried; licences and a bill of materials.
+package:
+    uv run python -m playhead.tests.support.package
+
+# The licences of all dependencies that are installed here; fails where one is not allowed.
+licences:
+    uv run python tests/support/licences.py

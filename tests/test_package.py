@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from playhead.tests.support import licences
+from playhead.tests.support.package import find_strangers
+
 ROOT = Path(__file__).parents[1]
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = SETUP["project"]
@@ -77,3 +80,58 @@ def test_installed_metadata_is_that_of_the_project() -> None:
     assert told["License-Expression"] == "Apache-2.0"
     assert told["Description-Content-Type"] == "text/markdown"
     assert set(told.get_all("Provides-Extra") or ()) == set(EXTRAS)
+
+
+@pytest.mark.parametrize(
+    ("name", "belongs"),
+    [
+        ("playhead/__init__.py", True),
+        ("playhead/py.typed", True),
+        ("playhead/store/store.py", True),
+        ("playhead/proxy/determinism/python/playhead_preload/__init__.py", True),
+        ("playhead/config/playhead.yaml", True),
+        ("playhead-0.1.0.dist-info/METADATA", True),
+        ("playhead-0.1.0.data/data/share/man/man1/playhead.1", True),
+        ("playhead/CHANGELOG.md", False),
+        ("playhead/compose.yaml", False),
+        ("playhead/tests/test_docs.py", False),
+        ("playhead/store/notes.txt", False),
+        ("tests/test_docs.py", False),
+    ],
+)
+def test_files_of_a_wheel_are_known(name: str, belongs: bool) -> None:
+    """Code and data of the packages, and what installers read."""
+    assert list(find_strangers([name])) == ([] if belongs else [name])
+
+
+@pytest.mark.parametrize(
+    ("licence", "allowed"),
+    [
+        ("MIT", True),
+        ("BSD-3-Clause", True),
+        ("Apache-2.0 OR MIT", True),
+        ("Apache Software License", True),
+        ("Mozilla Public License 2.0 (MPL 2.0)", True),
+        ("LGPL-3.0-or-later", True),
+        ("GNU Lesser General Public License v2 or later (LGPLv2+)", True),
+        ("GPL-3.0-only", False),
+        ("GNU Affero General Public License v3", False),
+        ("GPL-2.0-only OR MIT", True),
+        ("SSPL-1.0", False),
+        ("Proprietary", False),
+        ("", False),
+    ],
+)
+def test_licences_are_judged(licence: str, allowed: bool) -> None:
+    """Permissive and weak copyleft ones are allowed; of a choice one is enough."""
+    assert (licences.judge(licence) == "") == allowed
+
+
+def test_licence_of_every_dependency_is_allowed() -> None:
+    """Of all that is installed here for Playhead and its extras."""
+    wrong = {
+        package.metadata["Name"]: licences.find_licence(package)
+        for package in licences.find_closure("playhead")
+        if licences.judge(licences.find_licence(package))
+    }
+    assert wrong == {}
