@@ -3,14 +3,13 @@
 From `main` on an interrupt is an exception, as everywhere in Python. Imports only what every interpreter has built in.
 """
 
-import _signal  # `signal` would import `enum`
+import _signal  # type: ignore[import-not-found]  # built in; `signal` would import `enum` first
 import os
-from typing import Any
 
 _INTERRUPTED = 130
 
 
-def _leave(_number: int, _frame: Any) -> None:
+def _leave(_number: int, _frame: object) -> None:
     os._exit(_INTERRUPTED)
 
 
@@ -26,7 +25,7 @@ def raise_on_interrupt() -> None:
         _set(_signal.default_int_handler)
 
 
-def _set(handler: Any) -> None:
+def _set(handler: object) -> None:
     try:
         _signal.signal(_signal.SIGINT, handler)
     except ValueError:  # only the main thread may, and only there an interrupt is raised

@@ -933,8 +933,8 @@ class _Child:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.pid = await self._job.start()
         self._started = True
-        for number in self._early:
-            self.send(number)
+        for early in self._early:
+            self.send(early)
 
     async def wait(self) -> int:
         """Wait for the command's end, passing signals on; give its exit code as a shell would.

@@ -9,7 +9,7 @@ from playhead.proxy.cli import main
 from playhead.proxy.progress import ProgressBar
 
 
-def _hold(_bar: ProgressBar, _done: int, _of: int) -> None:
+def _hold(self: ProgressBar, done: int, of: int) -> None:
     print("held", flush=True)
     if threading.current_thread() is not threading.main_thread():
         return  # whoever waits for it sees the signal

@@ -46,8 +46,8 @@ INSIDE = {
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
-    "proxy": "errors garbage progress search_path standard_streams open_files given_texts processes determinism trust sandbox capture engine operations"
-    " stdio control folder docker run run_again experiments doctor looking_back commands cli",
+    "proxy": "early_interrupt errors garbage search_path standard_streams progress open_files given_texts processes determinism trust sandbox capture engine"
+    " operations stdio control folder docker run run_again experiments doctor looking_back command_line commands cli",
     "proxy.control": "address client gate_commands http handlers server",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"

@@ -9,7 +9,7 @@ That is the table of exit codes in `docs/commands.md`, the man page `proxy/comma
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead.config import Config
@@ -143,7 +143,7 @@ def commands(text: str) -> str:
     )
 
 
-FILES = {
+FILES: dict[Path, Callable[[str], str]] = {
     ROOT / "config" / "playhead.yaml": lambda text: yaml(),
     ROOT / "config" / "playhead.schema.json": lambda text: schema(),
     ROOT / "docs" / "configuration.md": page,
