@@ -127,18 +127,15 @@ def try_out(wheel: Path, source: Path) -> Path:
                 raise Failed(f"{what.name} has installed no man page")
             print(f"{what.name} by pip under Python {version}: works")
         for name, install in (
-            ("uv", ("uv", "tool", "install", "--quiet", "--python", version, wheel)),
-            (
-                "pipx",
-                ("uvx", "pipx", "install", "--quiet", "--python", _find_python(version), wheel),
-            ),
+            ("uv", ("uv", "tool", "install", "--quiet", "--python", python, wheel)),
+            ("pipx", ("uvx", "pipx", "install", "--quiet", "--python", python, wheel)),
         ):
             place = PLACE / f"{name}-{version}"
             run(*install, into=place)
             try_command(place / "bin" / "playhead")
             print(f"{wheel.name} by {name} under Python {version}: works")
     place = PLACE / "extras"
-    run("uv", "venv", "--quiet", "--python", PYTHONS[-1], place)
+    run("uv", "venv", "--quiet", "--python", sys.executable, place)
     extras = f"{wheel}[archive,demo,prices,secrets]"
     run("uv", "pip", "install", "--quiet", "--python", place, extras)
     return place
