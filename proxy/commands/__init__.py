@@ -47,7 +47,7 @@ GROUPS: dict[str, tuple[click.Command, ...]] = {
     "Care for the store": (
         *(store_care.verify, store_care.redact, store_care.rekey, store_care.upgrade),
     ),
-    "Set up": (setup.init, setup.env, setup.ca, setup.doctor, setup.completion),
+    "Set up": (*(setup.init, setup.env, setup.ca, setup.doctor, setup.completion, setup.schema),),
 }
 """Task -> its commands, in the order of `playhead --help`."""
 INTERNAL: tuple[click.Command, ...] = (compose.inlets, compose.beside)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ...config import Config, override
-from .common import DEFAULT_FILE, options, reading
+from .common import DEFAULT_FILE, options, print_json, reading
 
 
 @click.command(short_help="Write a first configuration, and keep the store out of git.")
@@ -28,6 +28,23 @@ def completion(shell: str) -> int:
     from ..command_line.shells import make_script
 
     click.echo(make_script(click.get_current_context().find_root().command, shell), nl=False)
+    return 0
+
+
+@click.command(short_help="Print the JSON Schema of what a command prints with --json.")
+@click.argument("command", required=False)
+def schema(command: str | None) -> int:
+    """Print the JSON Schema of what COMMAND prints with --json, or list the commands that have one, with its version."""
+    from ..command_line.json_schemas import SCHEMAS, make_schema
+
+    if command is None:
+        for name, (version, _) in SCHEMAS.items():
+            click.echo(f"{name} {version}")
+        return 0
+    if command not in SCHEMAS:
+        known = ", ".join(map(repr, SCHEMAS))
+        raise click.UsageError(f"{command!r} has no schema; expected one of {known}")
+    print_json(make_schema(command))
     return 0
 
 

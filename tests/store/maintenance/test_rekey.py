@@ -525,7 +525,18 @@ def test_every_command_says_which_key_is_missing(
 def test_no_command_is_left_out() -> None:
     """Each opens the store with its key, or opens none but its own."""
     asked = {words[0] for words, _ in COMMANDS}
-    without = {"ca", "completion", "doctor", "demo", "env", "init", "inlets", "beside", "stdio"}
+    without = {
+        "ca",
+        "completion",
+        "doctor",
+        "demo",
+        "env",
+        "init",
+        "inlets",
+        "beside",
+        "schema",
+        "stdio",
+    }
     assert asked | without == set(cli.commands)
 
 
