@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[int, str, str]] = {
     # runs
     "runs --store {file}": (2, "no store at", "name another with --store"),
     "show --store {good} tabe": (2, "unknown run 'tabe'", "nearest: tape"),
-    "receipt --store {good} tap": (2, "unknown run 'tap'", "nearest: tape"),
+    "receipt --store {good} tep": (2, "unknown run 'tep'", "nearest: tape"),
     "seal --store {good} xtape": (2, "unknown run 'xtape'", "nearest: tape"),
     "show --store {good} tape 999": (2, "run 'tape' holds no exchange 999", "show tape"),
     "show --store {good} tape 0": (2, "run 'tape' holds no exchange 0", "show tape"),
@@ -150,9 +150,17 @@ WRONG: dict[str, tuple[int, str, str]] = {
     "replay tape --store {newer} -- true": (125, "has format 99", "newer Playhead"),
     "serve --store {file} --listen 127.0.0.1:0": (2, "Not a directory", "--store"),
     # the CA
-    "serve --store {garbage_CA} --listen 127.0.0.1:0": (2, "does not hold a private key", "Move"),
-    "ca --store {half_a_CA}": (2, "does not hold a private key and the certificate", "Move"),
-    "record --store {folder_CA} -- true": (2, "does not hold a private key", "Move"),
+    "serve --store {garbage_CA} --listen 127.0.0.1:0": (
+        2,
+        "does not hold a private key",
+        "playhead ca rotate",
+    ),
+    "ca --store {half_a_CA}": (
+        2,
+        "does not hold a private key and the certificate",
+        "playhead ca rotate",
+    ),
+    "record --store {folder_CA} -- true": (2, "does not hold a private key", "playhead ca rotate"),
     "record --store {good} --upstream-ca {garbage.pem} -- true": (2, "hold no cert", "PEM file"),
     "replay tape --store {good} --upstream-ca {none} -- true": (125, "cannot read the up", "PEM"),
     # the port

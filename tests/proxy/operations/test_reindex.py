@@ -49,8 +49,8 @@ def test_reindex_tells_people_the_same(store: Path) -> None:
 
 def test_reindex_names_the_nearest_run(store: Path) -> None:
     """An error with a hint."""
-    with pytest.raises(PlayheadError, match="unknown run 'tap'") as caught:
-        run("reindex", "tap", "--store", store)
+    with pytest.raises(PlayheadError, match="unknown run 'tep'") as caught:
+        run("reindex", "tep", "--store", store)
     assert caught.value.hint
 
 
