@@ -21,9 +21,11 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-async def _play(store: Store, tape: RunInfo, *, seal: bool = True, rules: bytes = b"") -> RunInfo:
+async def _play(
+    store: Store, tape: RunInfo, *, seal: bool = True, resumes: bool = False
+) -> RunInfo:
     info = await store.runs.create(
-        tape.id, mode="playback", at_ns=time.time_ns(), parent=tape, rules=rules
+        tape.id, mode="playback", at_ns=time.time_ns(), parent=tape, resumes=resumes
     )
     return await store.runs.seal(info, reason="test", at_ns=time.time_ns()) if seal else info
 
@@ -57,7 +59,7 @@ async def test_open_run_is_not_replaced(store: Path) -> None:
 async def test_run_that_was_resumed_is_not_replaced(store: Path) -> None:
     """What went on with it has sent effects, which are recorded nowhere else."""
     with Store.open(store) as opened:
-        await _play(opened, opened.runs.get("mine"), rules=b"r")
+        await _play(opened, opened.runs.get("mine"), resumes=True)
         with pytest.raises(StoreError, match="'mine@1' has sent requests of its own"):
             find_replaced(opened, "mine")
 
