@@ -388,6 +388,10 @@ def _say(execution: Execution, seen: Seen) -> None:
             "it is played on the folder as it is, for the tape came out of a file;"
             " `playhead files RUN --restore DIR` makes the folder that it was recorded in"
         )
+    elif seen.then is not None and seen.then.saved and execution.mode != IN_PLACE:
+        how = "its files are as they were then, and are played on"
+        if execution.area.also:
+            how += f"; git keeps the repository at {execution.area.also[0]}, which is as it is now"
     elif seen.then is not None and seen.then.saved:
         how = "it is played on the folder as it is (--in-place)"
     else:

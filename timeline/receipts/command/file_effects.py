@@ -50,6 +50,8 @@ class FileEffects:
             if self.folder.get("restored") and (places := self.folder.get("elsewhere")):
                 seen = f"the command saw its files as they were then, and git's repository at {places[0]} as it is now"
             lines.append(f"folder, not as recorded: {'; '.join(differs)}; {seen}")
+        elif mode != "in-place" and (places := self.folder.get("elsewhere")):
+            lines.append(f"folder: git's repository at {places[0]} is as it is now")
         if mode == "in-place":
             lines.append(
                 "folder: the command worked on your folder itself, and what it wrote is there"
