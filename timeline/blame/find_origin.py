@@ -4,8 +4,10 @@
    that came after the client had left. Telemetry does not count.
 2. The origin is the first place. Where a request had the value before any answer, the agent brought it: its user, its prompt, a
    tool of its own. What an answer repeats then is told beside.
-3. `recorded` says that the same characters are there, and that they are telling: another place would have them by no chance. All
-   else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
+3. `recorded` says that the same characters are there, alone, and that they are telling: another place would have them by no chance.
+   All else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
+4. What is but a piece of a longer value is no origin where another place has the value alone. It is told as a hint, and leaves a doubt;
+   so does another answer with the same short number.
 """
 
 from collections.abc import Iterable
@@ -17,9 +19,11 @@ from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.matching.dependence import seen_answer
 from ..state.calls_before import Exchanges
 from ..steps.step import Evidence
+from .alone import Standing
 from .fresh import Fresh, read_fresh
 from .places import Leaf, NoPlace, Scalar, answered_leaves, asked_leaves, find_leaf, message_leaves
-from .wanted import Match, Wanted, find_parts, find_word, make_wanted
+from .telling import is_short_number
+from .wanted import Match, Wanted, find_parts, make_wanted
 
 _MOST = 16
 """Places with the value that are looked for: what is in so many is in everything."""
@@ -28,6 +32,10 @@ _UNTELLING = 8
 _READ = 500
 """Most exchanges that are unpacked since their bytes may have it."""
 _EVER = 1 << 62
+_COUNT = "a count"
+_IN = {_COUNT: "as a count"}
+_SHOWN = 120
+"""Characters of a hint's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,8 @@ class Blame:
     """Earlier exchanges with a body that could not be looked at."""
     part: int = 0
     """Of a model call of a WebSocket; 0 elsewhere."""
+    doubt: str = ""
+    """Where else it may come from."""
 
     @property
     def step(self) -> str:
@@ -111,7 +121,7 @@ class Blame:
         origin = self.origin
         if origin is None:
             return None
-        same = bool(self.sightings) and not origin.rule and self.telling
+        same = bool(self.sightings) and not origin.rule and self.telling and not self.doubt
         return Evidence.RECORDED if same else Evidence.INFERRED
 
     @property
@@ -124,9 +134,9 @@ class Blame:
             return f"{self.parts[0].text!r} is a part of it"
         if origin.rule:
             return origin.rule
-        return (
-            "the same characters" if self.telling else "the same, but others may have it by chance"
-        )
+        if not self.telling:
+            return "the same, but others may have it by chance"
+        return f"the same, but {self.doubt}" if self.doubt else "the same characters"
 
     @property
     def answer(self) -> Sighting | None:
@@ -223,6 +233,8 @@ class _Search:
         self._whole = wanted.is_json
         self._parts = parts
         self._cents = cents
+        self._is_short = is_short_number(wanted.text)
+        self._pieces: list[tuple[Sighting, Standing]] = []
         self._others = [*parts, *([cents] if cents is not None else [])]
         self._of_parts: dict[str, list[Sighting]] = {}
         self._hint: Sighting | None = None
@@ -322,14 +334,15 @@ class _Search:
 
     def _note(self, exchange: Exchange, side: str, leaves: Iterable[Leaf], part: int = 0) -> bool:
         """Note the best of some places with the value; say whether there is one."""
-        whole: list[Sighting] = []
+        whole: list[tuple[Sighting, Standing]] = []
         for leaf in leaves:
             repeats = leaf.what in ("system prompt", "tools")
             if repeats and (leaf.place, str(leaf.value)) in self._known:
                 continue
             found = self._wanted.match(leaf.value)
             if found is not None:
-                whole.append(_sight(exchange, side, leaf, found, part))
+                found = self._weigh(exchange, side, leaf, found)
+                whole.append((_sight(exchange, side, leaf, found, part), found.standing))
                 if repeats:
                     self._known.add((leaf.place, str(leaf.value)))
                 continue
@@ -342,13 +355,31 @@ class _Search:
                 if told is not None:
                     self._hint = _sight(exchange, side, leaf, told, part)
         if whole:
-            self._blame.sightings.append(min(whole, key=_rank))
+            best, standing = min(whole, key=_rank)
+            if standing is Standing.ALONE:
+                self._blame.sightings.append(best)
+            elif len(self._pieces) < _MOST:
+                self._pieces.append((best, standing))
         return bool(whole)
+
+    def _weigh(self, exchange: Exchange, side: str, leaf: Leaf, found: Match) -> Match:
+        """Count as a piece what has a short number for a reason of its own: a field of an answer, tokens."""
+        if not self._is_short or side == "request" or not found.whole:
+            return found
+        is_usage = "usage" in leaf.place and exchange.request_class is RequestClass.INFERENCE
+        if leaf.place.startswith("header ") or is_usage:
+            return Match(_COUNT, True, Standing.PIECE)
+        return found
 
     def finish(self) -> None:
         """Say what is left where nothing has the whole value."""
         blame = self._blame
         blame.sightings.sort(key=_order)
+        self._pieces.sort(key=lambda one: _order(one[0]))
+        if not blame.sightings:
+            blame.sightings = [one for one, _ in self._pieces]
+        else:
+            self._doubt(blame.sightings[0])
         hint = self._hint
         if hint is not None and all(_order(hint) < _order(one) for one in blame.sightings):
             told = f"{hint.step} {hint.side} {hint.place} has a hundredth of it: {hint.value}"
@@ -359,8 +390,25 @@ class _Search:
             return
         for part in self._parts:
             found = self._of_parts.get(part.text)
-            if found and not any(find_word(part.text, other.text) for other in blame.parts):
+            if found and not any(part.text in other.text for other in blame.parts):
                 blame.parts.append(Part(part.text, found))
+
+    def _doubt(self, origin: Sighting) -> None:
+        """Note where else the value may come from: a piece before, or another answer with the same short number."""
+        blame = self._blame
+        before = [one for one in self._pieces if _order(one[0]) < _order(origin)]
+        for one, standing in before:
+            told = f"{one.step} {one.side} {one.place} has it {_IN.get(one.rule, one.rule)}"
+            if standing is not Standing.FOREIGN:
+                blame.doubt = blame.doubt or told
+                blame.hints.append(f"{told}: {_shorten(one.value)}")
+        if not self._is_short or not blame.telling:
+            return
+        asked = {(one.seq, one.part) for one in blame.sightings if one.side == "request"}
+        for one in blame.sightings[1:]:
+            is_apart = one.side == "answer" and (one.seq, one.part) not in asked and not one.rule
+            if is_apart and one.exchange != origin.exchange:
+                blame.doubt = blame.doubt or f"{one.step} answer {one.place} has it, too"
 
 
 def _order(one: Sighting) -> tuple[int, int, bool]:
@@ -368,9 +416,15 @@ def _order(one: Sighting) -> tuple[int, int, bool]:
     return one.seq, one.part, one.side == "answer"
 
 
-def _rank(one: Sighting) -> tuple[bool, bool]:
-    """Prefer the same characters to another writing, and a whole value to a part of a text."""
-    return bool(one.rule), not one.whole
+def _rank(found: tuple[Sighting, Standing]) -> tuple[int, bool, bool]:
+    """Prefer a value alone to a piece, the same characters to another writing, and a whole value to a part of a text."""
+    one, standing = found
+    return -standing, bool(one.rule), not one.whole
+
+
+def _shorten(value: Scalar) -> str:
+    told = str(value)
+    return told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
 
 
 def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 0) -> Sighting:

@@ -1,7 +1,7 @@
 """The places of an exchange with what is there: of a request its URL, fields and body, of an answer what it says.
 
 1. A place in JSON is written as RFC 9535 writes the path of one node: `$.messages[2]['odd name']`. It goes on inside a text that
-   is JSON itself. Elsewhere it is a word: `url`, `path`, `query NAME`, `form NAME`, `header NAME`, `body`. A body of JSON is a place
+   is JSON itself. Elsewhere it is a word: `url`, `path`, `path N` for one of its segments, `query NAME`, `form NAME`, `header NAME`, `body`. A body of JSON is a place
    as a whole, too, for a text that is JSON: an agent hands on what a tool got as it is.
 2. Of a stream the places are those of what it spells out, as a dialect reads it: `text`, `tool call NAME $.amount`.
 3. Bodies that are in a file of their own, or too large to be parsed, have no places.
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from ...tape.canonical.canonical_request import BodyKind, open_body
 from ...tape.dialects import InferenceResponse, Text, Thinking, ToolCall, read_response
@@ -123,8 +123,12 @@ def asked_leaves(
     request = exchange.request
     yield Leaf("url", request.url)
     untraced = frozenset(one.place.lower() for one in exchange.redactions)
+    path = request.target.partition("?")[0]
+    yield Leaf("path", unquote(path))
+    segments = 0
     for place, text in request_leaves(replace(request, body=b""), untraced):
-        yield Leaf(place, text)
+        segments += place == "path"
+        yield Leaf(f"path {segments}" if place == "path" else place, text)
     yield from _request_body(request, wanted, after, whole=whole)
 
 

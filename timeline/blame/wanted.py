@@ -1,11 +1,9 @@
 """A value that is looked for: the bytes by which it is found, and how it may be written elsewhere.
 
-1. The same text is the same characters once JSON is decoded, as a whole or between the ends of words. Anything else is another
+1. The same text is the same characters once JSON is decoded, as a whole or alone in a text (`alone.py`). Anything else is another
    writing, and is named: `number format`, `JSON in JSON`, `JSON format`, `percent-encoding`, `base64`, `HTML`,
-   `letter case`.
-2. A value tells where it comes from if no other has it by chance: 12 bytes that are no word, 6 with letters and
-   digits, 4 digits that count.
-   `true`, `pending` and 200 do not, and neither does JSON that has nothing else in it.
+   `letter case`. So is what is inside of a longer value.
+2. A value tells where it comes from if no other has it by chance (`telling.py`). JSON does that has such a value in it.
 3. Bytes are looked for first, which costs little: `may_be_in` may say yes too often, and never no wrongly where the value
    is written in one of these ways.
 """
@@ -15,25 +13,20 @@ import binascii
 import html
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from html.entities import codepoint2name
 from typing import NamedTuple
-from urllib.parse import quote, quote_plus, unquote_plus
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ...tape.dialects.common.untrusted_json import Json
 from ...tape.matching.dependence import core
-from ...tape.matching.values import MIN_VALUE, ids
+from ...tape.matching.values import ids
+from .alone import Standing, find_standing, judge_place
 from .places import Scalar, inner_json, walk
+from .telling import ID, is_telling
 
-_ID = 6
-_CODE = re.compile(r"[A-Z]{2,6}-[A-Z0-9]{6,}")
-"""A short prefix, a hyphen and capitals are an id, also where chance gave it no digit."""
-_WORDS = re.compile(
-    r"[a-z]+(?:[_.-][a-z]+)*|[A-Z][a-z]+|[A-Z]+(?:_[A-Z]+)*|[A-Za-z]+[-_/]?[0-9]{1,3}"
-)
-"""A word, words as names of states and tools are written, a word and a small number: `requires_action` and `sha256` are in many places."""
-_DIGITS = 4
-"""Digits that count, from which on a number is no coincidence."""
 _MOST_TEXT = 64 * 1024
 """Characters of a value that are looked for; of a longer one its beginning."""
 _MOST_PARTS = 8
@@ -44,7 +37,10 @@ _NUMBER = re.compile(
 )
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
-_PLAIN = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_KEPT = ("/", "", "!*'()", ";,/?:@&=+$#!*'()")
+"""Signs that ways of percent-encoding leave as they are: Python's, the strict one, encodeURIComponent and encodeURI."""
+INSIDE = "inside of a longer value"
 
 
 class Match(NamedTuple):
@@ -54,6 +50,7 @@ class Match(NamedTuple):
     """Empty for the same characters, else how it is written there."""
     whole: bool
     """Whether it is all of the other value."""
+    standing: Standing = Standing.ALONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +106,13 @@ class Wanted:
         is_plain = not self.forms and not self.numbers and self.tree is None
         if len(self.text) > len(other) and is_plain:
             return None
-        if find_word(self.text, other):
+        standing = find_standing(self.text, other)
+        if standing is Standing.ALONE:
             return Match("", False)
-        return self._match_forms(other)
+        found = self._match_forms(other)
+        if standing and (found is None or found.standing < standing):
+            return Match(INSIDE, False, standing)
+        return found
 
     def _match_number(self, other: int | float) -> Match | None:
         if not self.numbers or write_number(other) not in self.numbers:
@@ -122,17 +123,34 @@ class Wanted:
     def _match_forms(self, other: str) -> Match | None:
         if self.tree is not None and inner_json(other) == self.tree:
             return Match("JSON format", True)
-        for text, rule in self.forms:
-            if text == other or find_word(text, other):
-                return Match(rule, text == other)
-        if self.numbers:
-            for found in _NUMBER.finditer(other):
-                if read_numbers(found[0]) & self.numbers:
-                    same = found[0] == self.text
-                    return Match("" if same else "number format", found[0] == other.strip())
-        if self.folded and find_word(self.text.casefold(), other.casefold()):
-            return Match("letter case", len(self.text) == len(other))
-        return None
+        best: Match | None = None
+        for text, there, rule in self._other_writings(other):
+            if text == there:
+                return Match(rule, True)
+            standing = find_standing(text, there)
+            if standing and (best is None or standing > best.standing):
+                best = Match(rule, False, standing)
+        for found in _NUMBER.finditer(other) if self.numbers else ():
+            standing = judge_place(other, *found.span())
+            if not standing or not read_numbers(found[0]) & self.numbers:
+                continue
+            if best is None or standing > best.standing:
+                same = found[0] == self.text
+                rule = ("" if same else "number format") if standing is Standing.ALONE else INSIDE
+                best = Match(rule, found[0] == other.strip(), standing)
+        return best
+
+    def _other_writings(self, other: str) -> Iterator[tuple[str, str, str]]:
+        """Give what to look for, in what, and how that is called."""
+        for form, rule in self.forms:
+            yield form, other, rule
+        if self.forms and "%" in other:
+            for read in (unquote, unquote_plus) if "+" in other else (unquote,):
+                yield self.text, read(other), "percent-encoding"
+        if self.forms and "&" in other and _ENTITY.search(other) is not None:
+            yield self.text, html.unescape(other), "HTML"
+        if self.folded:
+            yield self.text.casefold(), other.casefold(), "letter case"
 
 
 def make_wanted(value: Scalar) -> Wanted:
@@ -177,10 +195,21 @@ def _needles(text: str) -> tuple[bytes, ...]:
     told = text.encode("utf-8", "surrogatepass")
     ascii_ = json.dumps(text)[1:-1].encode()
     plain = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-    encoded = (quote(told).encode(), quote_plus(told).encode())
+    ways = {quote(told, safe=safe) for safe in _KEPT} | {quote_plus(told)}
+    encoded = [way for one in sorted(ways) for way in {one, _PERCENT.sub(_lower, one)}]
+    encoded += {
+        html.escape(text),
+        text.encode("ascii", "xmlcharrefreplace").decode(),
+        "".join(f"&{name};" if (name := codepoint2name.get(ord(one))) else one for one in text),
+        "".join(one if one.isascii() else f"&#x{ord(one):x};" for one in text),
+    }
     twice = (one.replace(b"\\", b"\\\\") for one in (ascii_, plain))
     nested = (one.replace(b'"', b'\\"') for one in twice)
-    return (told, ascii_, plain, *encoded, *nested)
+    return (told, ascii_, plain, *(one.encode() for one in encoded), *nested)
+
+
+def _lower(found: re.Match[str]) -> str:
+    return found[0].lower()
 
 
 def _other_forms(text: str) -> list[tuple[str, str]]:
@@ -196,69 +225,19 @@ def _other_forms(text: str) -> list[tuple[str, str]]:
             plain = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode()
         except (binascii.Error, ValueError):
             plain = ""
-        if len(plain) >= _ID and plain.isprintable() | ("\n" in plain):
+        if len(plain) >= ID and plain.isprintable() | ("\n" in plain):
             found.append((plain, "base64"))
     if is_telling(text):
         found.append((base64.b64encode(text.encode("utf-8", "surrogatepass")).decode(), "base64"))
-        encoded = quote(text.encode("utf-8", "surrogatepass"))
-        if encoded != text:
-            found.append((encoded, "percent-encoding"))
-            found.append((quote_plus(text.encode("utf-8", "surrogatepass")), "percent-encoding"))
+        told = text.encode("utf-8", "surrogatepass")
+        ways = dict.fromkeys((*(quote(told, safe=safe) for safe in _KEPT), quote_plus(told)))
+        found += [(one, "percent-encoding") for one in ways if one != text]
         if html.escape(text) != text:
             found.append((html.escape(text), "HTML"))
         escaped = json.dumps(text, ensure_ascii=False)[1:-1]
         if escaped != text:
             found.append((escaped, "JSON in JSON"))
     return found
-
-
-def is_telling(text: str) -> bool:
-    """Say whether a text is in two places by no chance."""
-    if _PLAIN.fullmatch(text):
-        digits = re.sub(r"[eE].*|[^0-9]", "", text).strip("0")
-        return len(digits) >= _DIGITS
-    if _CODE.fullmatch(text) is not None:
-        return True
-    if _WORDS.fullmatch(text) is not None:
-        return False
-    if len(text.encode("utf-8", "surrogatepass")) >= MIN_VALUE:
-        return True
-    letters = any(map(str.isalpha, text))
-    return len(text) >= _ID and letters and any(map(str.isdigit, text))
-
-
-def find_word(text: str, other: str) -> bool:
-    """Say whether a text is in another one, between the ends of words and of numbers."""
-    if not text:
-        return False
-    at = other.find(text)
-    while at >= 0:
-        end = at + len(text)
-        before, behind = other[at - 1 : at], other[end : end + 1]
-        inside = (_in_word(before) and _in_word(text[0])) or (
-            _in_word(behind) and _in_word(text[-1])
-        )
-        if not inside and not _in_number(text, other, at, end):
-            return True
-        at = other.find(text, at + 1)
-    return False
-
-
-def _in_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
-def _in_number(text: str, other: str, at: int, end: int) -> bool:
-    """Say whether digits go on behind a point."""
-    before = (
-        text[0].isdigit() and other[at - 1 : at] in (".", ",") and other[at - 2 : at - 1].isdigit()
-    )
-    behind = (
-        text[-1].isdigit()
-        and other[end : end + 1] in (".", ",")
-        and other[end + 1 : end + 2].isdigit()
-    )
-    return before or behind
 
 
 def write_number(value: int | float) -> Decimal | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ...tape.dialects import Usage
+from ...tape.dialects.common.untrusted_json import stable_hash
 from ...tape.exchange import Exchange
 from ...tape.policy.limits import NANO
 from ..reading.call_cost import find_price
@@ -13,6 +14,7 @@ from ..steps.lanes import Placed
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 from .judge import CacheCall, Sent, Verdict, judge
+from .settings import read_fields
 
 _KEYS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 _MISSES = (Verdict.BROKE, Verdict.LIFETIME, Verdict.PROVIDER, Verdict.UNKNOWN)
@@ -35,6 +37,8 @@ class _Watch:
         self._stated: set[str] = set()
         """Dialects whose answers have stated a count."""
         self._hosts: dict[int, tuple[str, str, Exchange]] = {}
+        self._used: dict[tuple[object, ...], list[tuple[int, int, int]]] = {}
+        """By host, key, model, tools and system prompt: the lane, seq and time of the last calls of two lanes; a failed call is of lane 0."""
 
     def observe(self, call: ModelCall, placed: Placed) -> None:
         """Take the next model call; it is judged once its time is known."""
@@ -55,7 +59,8 @@ class _Watch:
             if timing is None or asked is None:
                 continue
             ended = timing.started_ns + timing.took_us * 1000
-            self._judge(Sent(call, lane, host, key, timing.started_ns, ended), asked)
+            sent = Sent(call, lane, host, key, timing.started_ns, ended, read_fields(asked.request))
+            self._judge(sent, asked)
         self._observed.clear()
         if exchange is not None and exchange.websocket is None:
             self._hosts.pop(exchange.seq, None)
@@ -63,6 +68,7 @@ class _Watch:
     def _judge(self, sent: Sent, asked: Exchange) -> None:
         lane = self._lanes.setdefault(sent.lane, _Lane())
         dialect = sent.call.context.asked.dialect
+        self._share(sent)
         made = judge(sent, lane.last, stated=dialect in self._stated)
         if sent.read is not None:
             self._stated.add(dialect)
@@ -77,6 +83,18 @@ class _Watch:
             known = lane.since.get(name)
             if known is None or known[0] != value:
                 lane.since[name] = value, sent.call.seq
+
+    def _share(self, sent: Sent) -> None:
+        """Note that a prompt is used, and who else used it last."""
+        asked, context = sent.call.context.asked, sent.call.context
+        head = sent.host, sent.key, asked.model, stable_hash(asked.raw_tools), context.system
+        used = self._used.setdefault(head, [])
+        failed = sent.call.answer is None or sent.call.failed
+        others = [one for one in used if one[0] != sent.lane]
+        _, sent.shared_seq, sent.shared_ns = max(others, key=lambda one: one[2], default=(0, 0, 0))
+        own = 0 if failed else sent.lane
+        used[:] = [one for one in used if one[0] != own][-1:]
+        used.append((own, sent.call.seq, sent.ended_ns))
 
 
 def _parts(call: ModelCall) -> dict[str, object]:

@@ -3,7 +3,8 @@
 1. Nothing is said without counts of the provider: a miss is that it read less than what the call before of the lane had left.
 2. `prefix broke`: the prompt does not begin as the one before did. `lifetime ran out`: it does, and the provider's lifetime was over.
    `provider`: it does, in time, with its marks where they were. `unknown`: all else, with the reason.
-3. `recorded` says that counts and bytes leave no other cause; else the verdict is `inferred`.
+3. `recorded` says that counts and bytes leave no other cause; else the verdict is `inferred`. All else of the request is the same then,
+   and what comes before the part that moved was read.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +15,20 @@ from ..show.listing import input_tokens
 from ..steps.call import ModelCall
 from ..steps.step import Evidence
 from .lifetimes import STEP, Lifetime, find_least, find_lifetime, is_marked, leaves_out_zero
-from .prompt import Mark, Moved, count_kept, find_marks, find_moved, find_moved_mark, find_new_image
+from .prompt import (
+    Mark,
+    Moved,
+    count_kept,
+    find_kept_mark,
+    find_marks,
+    find_moved,
+    find_moved_mark,
+    find_new_image,
+)
+from .settings import Setting, find_field, find_setting
+
+_SURE = 0.75
+"""Part of an estimate of tokens that is sure."""
 
 
 class Verdict(StrEnum):
@@ -41,6 +55,12 @@ class Sent:
     """Of the credentials, as they are kept."""
     started_ns: int
     ended_ns: int
+    fields: dict[str, str] = field(default_factory=dict)
+    """Of its request, those by which the provider is told how to read it."""
+    shared_seq: int = 0
+    """A call of another lane, or one that failed, that used the same prompt since the one before of the lane; 0 where none did."""
+    shared_ns: int = 0
+    """When that was."""
     marks: list[Mark] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -94,6 +114,8 @@ class CacheCall:
     """Of what moved: the first request that had the old."""
     kept: float = 1.0
     """Part of the prompt before, by bytes, up to what moved."""
+    prompt_size: int = 0
+    """Bytes of the prompt before."""
     expected: int = 0
     """Tokens that were to be read."""
     lifetime: Lifetime | None = None
@@ -128,7 +150,7 @@ def judge(sent: Sent, before: Sent | None, *, stated: bool) -> CacheCall:
     assert before is not None
     moved = find_moved(before.call, sent.call)
     found = CacheCall(sent, before, Verdict.UNKNOWN, "", Evidence.INFERRED, moved)
-    found.kept = count_kept(before.call, moved)
+    found.kept, found.prompt_size = count_kept(before.call, moved)
     found.expected = min(before.left, sent.whole)
     found.lifetime = find_lifetime(before.call, before.host, before.marks)
     if sent.read is None and moved is None and not stated:
@@ -146,9 +168,35 @@ def judge(sent: Sent, before: Sent | None, *, stated: bool) -> CacheCall:
         found.moved = moved = find_moved_mark(before.marks, sent.marks) or find_new_image(
             before.call, sent.call
         )
+    setting = find_setting(before.call, sent.call) or find_field(before.fields, sent.fields)
     if moved is not None:
-        return _judge_moved(found, moved, read)
-    return _judge_intact(found, read)
+        return _doubt(_judge_moved(found, moved, read), setting)
+    if setting is None:
+        return _judge_intact(found, read)
+    return _judge_set(found, setting, read)
+
+
+def _doubt(found: CacheCall, setting: Setting | None) -> CacheCall:
+    """Leave nothing certain where another cause is left."""
+    if setting is not None and found.evidence is not None:
+        found.evidence = Evidence.INFERRED
+        found.reason += f"; {setting.name} is another one, too"
+    return found
+
+
+def _judge_set(found: CacheCall, setting: Setting, read: int) -> CacheCall:
+    """Judge a call whose prompt begins as the one before did, with something else in the request that is not as it was."""
+    judged = _judge_intact(found, read)
+    if judged.verdict is Verdict.LIFETIME or judged.evidence is None:
+        return _doubt(judged, setting)
+    if setting.is_in_prompt:
+        found.verdict, found.evidence = Verdict.BROKE, Evidence.INFERRED
+        found.moved = setting.as_moved()
+        found.reason = found.moved.what
+        return found
+    found.verdict, found.evidence = Verdict.UNKNOWN, None
+    found.reason = f"the prompt begins as before, but {setting.name} is another one: {setting.was[:60] or 'nothing'}, now {setting.now[:60] or 'nothing'}"
+    return found
 
 
 def _find_unknown(sent: Sent, before: Sent | None) -> CacheCall | None:
@@ -200,11 +248,33 @@ def _judge_moved(found: CacheCall, moved: Moved, read: int) -> CacheCall:
         found.reason += "; it went to another host, or with another key"
     elif over:
         found.reason += ", and the lifetime was over, too"
-    elif (
-        moved.part != "images" and found.expected and read <= within and found.sent.read is not None
-    ):
+    elif moved.part == "images" or not found.expected or found.sent.read is None:
+        pass
+    elif read < _find_due(found, moved):
+        found.reason += "; what comes before it was not read either"
+    elif read <= within:
         found.evidence = Evidence.RECORDED
     return found
+
+
+def _find_due(found: CacheCall, moved: Moved) -> float:
+    """Give the tokens that what moved does not keep from being read: what is before it, as far as it was cached.
+
+    Tokens are known of whole prompts only, so a quarter less is enough. What is smaller than the least size is in no cache.
+    """
+    before, sent = found.before, found.sent
+    assert before is not None
+    if moved.part == "model":
+        return 0.0
+    share = found.kept
+    if is_marked(sent.call):
+        last = max((mark.size for mark in before.marks), default=0)
+        kept = (
+            1.0 if moved.part == "cache_control" else found.kept * found.prompt_size / max(1, last)
+        )
+        share = find_kept_mark(before.marks, sent.marks, kept)
+    due = before.left * share
+    return due * _SURE - STEP if due >= find_least(sent.model) * _SURE else 0.0
 
 
 def _judge_intact(found: CacheCall, read: int) -> CacheCall:
@@ -222,6 +292,9 @@ def _judge_intact(found: CacheCall, read: int) -> CacheCall:
         found.reason = f"{waited}; {lifetime.source}"
         # What is read all the same was kept by another call, or the count has another cause.
         found.evidence = Evidence.INFERRED if read else Evidence.RECORDED
+        if sent.shared_seq and (sent.started_ns - sent.shared_ns) / 1e9 < lifetime.gone_s:
+            found.evidence = Evidence.INFERRED
+            found.reason += f"; {sent.shared_seq} used the same prompt since then"
     elif lifetime.sure_s is None:
         hour = 3600
         found.verdict = Verdict.LIFETIME if least >= hour else Verdict.UNKNOWN

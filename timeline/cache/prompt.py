@@ -20,8 +20,9 @@ from ..blame.places import member_step
 from ..steps.call import ModelCall
 from ..steps.context import CACHE_MARKERS, unmarked
 
+TOOLS = ("tools", "toolConfig", "functions")
 SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
-_BESIDE = {"thinking": ("thinking", "reasoning"), "tool_choice": ("tool_choice",)}
+BESIDE = {"thinking": ("thinking", "reasoning"), "tool_choice": ("tool_choice",)}
 """What is read before the messages at Anthropic."""
 _ROLES = ("system", "developer")
 _NUMBER = re.compile(r"\$\.tools\[(\d+)\]")
@@ -52,6 +53,8 @@ class Mark(NamedTuple):
     """Blocks before it."""
     ttl: str
     path: str
+    size: int = 0
+    """Bytes of the prompt up to it, as it is sent."""
 
 
 def find_moved(before: ModelCall, now: ModelCall) -> Moved | None:
@@ -66,7 +69,7 @@ def find_moved(before: ModelCall, now: ModelCall) -> Moved | None:
     if found is not None:
         return found
     for name in SYSTEM:
-        if old.tree.get(name) != new.tree.get(name) or _text(old.tree.get(name)) != _text(
+        if old.tree.get(name) != new.tree.get(name) or show_value(old.tree.get(name)) != show_value(
             new.tree.get(name)
         ):
             moved = _moved(
@@ -75,7 +78,7 @@ def find_moved(before: ModelCall, now: ModelCall) -> Moved | None:
             if moved is not None:
                 return moved
     if new.asked.dialect.startswith("anthropic"):
-        for part, names in _BESIDE.items():
+        for part, names in BESIDE.items():
             for name in names:
                 moved = _moved(part, f"$.{name}", old.tree.get(name), new.tree.get(name))
                 if moved is not None:
@@ -84,9 +87,9 @@ def find_moved(before: ModelCall, now: ModelCall) -> Moved | None:
 
 
 def _find_tools(old: JsonObject, new: JsonObject) -> Moved | None:
-    for name in ("tools", "toolConfig", "functions"):
+    for name in TOOLS:
         one, other = old.get(name), new.get(name)
-        if one == other and _text(one) == _text(other):
+        if one == other and show_value(one) == show_value(other):
             continue
         moved = _moved("tools", f"$.{name}", one, other)
         if moved is not None:
@@ -194,7 +197,7 @@ def _moved(part: str, path: str, old: Json, new: Json) -> Moved | None:
         "thinking": "thinking is set in another way",
         "tool_choice": "the choice of tools is another one",
     }.get(part, "")
-    return Moved(part, at, _text(was), _text(now), what)
+    return Moved(part, at, show_value(was), show_value(now), what)
 
 
 def first_difference(old: Json, new: Json, path: str) -> tuple[str, Json, Json] | None:
@@ -235,7 +238,8 @@ def _unpointed(values: list[Json]) -> list[Json]:
     ]
 
 
-def _text(value: Json) -> str:
+def show_value(value: Json) -> str:
+    """Write a value of JSON; nothing of null, and a text as it is."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -248,14 +252,15 @@ def find_marks(call: ModelCall) -> list[Mark]:
     """Find the marks of a request to Anthropic's models, in the order in which the prompt is read."""
     context = call.context
     found: list[Mark] = []
-    at = 0
+    at = size = 0
     for name in ("tools", "system"):
         value = context.tree.get(name)
         for number, one in enumerate(
             value if isinstance(value, list) else [value] if value else []
         ):
             at += 1
-            found += _mark_of(one, at, f"$.{name}[{number}]")
+            size += _size(one)
+            found += _mark_of(one, at, f"$.{name}[{number}]", size)
     split = context.split
     for number, item in enumerate(context.items):
         begin = at
@@ -263,19 +268,37 @@ def find_marks(call: ModelCall) -> list[Mark]:
         slice_ = split.slice(number) if split is not None else b""
         if any(word.encode() in slice_ for word in CACHE_MARKERS):
             content = as_object(find_json(slice_)).get("content")
+            inside = 0
             for part, one in enumerate(content if isinstance(content, list) else []):
-                found += _mark_of(one, begin + part + 1, f"$.messages[{number}].content[{part}]")
+                inside += _size(one)
+                path = f"$.messages[{number}].content[{part}]"
+                found += _mark_of(one, begin + part + 1, path, size + inside)
+        size += item.size
     if "cache_control" in context.tree:
-        found += _mark_of(context.tree, at, "$")
+        found += _mark_of(context.tree, at, "$", size)
     return found
 
 
-def _mark_of(value: Json, at: int, path: str) -> Iterator[Mark]:
+def _mark_of(value: Json, at: int, path: str, size: int) -> Iterator[Mark]:
     for name in CACHE_MARKERS:
         mark = as_object(value).get(name)
         if isinstance(mark, dict):
             ttl = mark.get("ttl")
-            yield Mark(at, ttl if isinstance(ttl, str) else "5m", f"{path}.{name}")
+            yield Mark(at, ttl if isinstance(ttl, str) else "5m", f"{path}.{name}", size)
+
+
+def find_kept_mark(old: list[Mark], new: list[Mark], kept: float) -> float:
+    """Give the part of what a call left that is before its last mark that can still be found; 0 where none can.
+
+    kept: part of the prompt, by bytes up to its last mark, that is as it was.
+    """
+    whole = max((mark.size for mark in old), default=0)
+    found = [
+        mark.size / whole
+        for mark in old
+        if mark.size <= kept * whole and any(0 <= one.at - mark.at <= LOOK_BACK for one in new)
+    ]
+    return max(found, default=0.0)
 
 
 def find_moved_mark(old: list[Mark], new: list[Mark]) -> Moved | None:
@@ -314,15 +337,15 @@ def _has_image(call: ModelCall) -> bool:
     )
 
 
-def count_kept(call: ModelCall, moved: Moved | None) -> float:
-    """Give the part of a prompt, by bytes, that comes before what moved."""
+def count_kept(call: ModelCall, moved: Moved | None) -> tuple[float, int]:
+    """Give the part of a prompt, by bytes, that comes before what moved, and the bytes of the prompt."""
     context = call.context
     tools = _size(context.asked.raw_tools)
     system = sum(_size(context.tree.get(name)) for name in SYSTEM)
     sizes = [item.size for item in context.items]
     whole = tools + system + sum(sizes)
     if moved is None or not whole:
-        return 1.0
+        return 1.0, whole
     before = {"model": 0, "tools": 0, "system": tools}.get(moved.part, tools + system)
     number = _NUMBER.match(moved.path or "") if moved.part == "tools" else None
     listed = context.tree.get("tools")
@@ -330,8 +353,8 @@ def count_kept(call: ModelCall, moved: Moved | None) -> float:
         before = sum(map(_size, listed[: int(number[1])]))
     if moved.item is not None:
         before = tools + system + sum(sizes[: moved.item])
-    return before / whole
+    return before / whole, whole
 
 
 def _size(value: Json) -> int:
-    return len(_text(value).encode("utf-8", "surrogatepass"))
+    return len(show_value(value).encode("utf-8", "surrogatepass"))

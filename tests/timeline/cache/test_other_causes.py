@@ -227,6 +227,7 @@ def _tape(case: Case) -> Tape:
         written: int,
         wait_s: int = 10,
         failed: bool = False,
+        process: int = 1,
         **more: Any,
     ) -> None:
         headers = _KEY | more.pop("headers", {})
@@ -260,7 +261,9 @@ def _tape(case: Case) -> Tape:
                 "error": {"type": "overloaded_error", "message": "Overloaded"},
             }
         made = make_response(answer, 529 if failed else 200)
-        tape.model(make_request(_URL, body | more, headers), made, wait_us=wait_s * S)
+        tape.model(
+            make_request(_URL, body | more, headers), made, wait_us=wait_s * S, process=process
+        )
 
     ask(_history(1, "blue"), _said(1), 0, 5000)
     ask(_history(2, "blue"), _said(2), 5000, 80)
@@ -279,6 +282,7 @@ def _tape(case: Case) -> Tape:
             60,
             case.wait_s - case.other_s,
             case.failed,
+            process=1 if case.failed else 2,
         )
     ask(
         _history(3, case.first),

@@ -1,0 +1,75 @@
+"""Whether a value tells where it comes from: no other place has it by chance.
+
+1. 12 bytes that are no words, 6 with letters and digits, 4 digits that count, a code such as `ORD-TKBUGBK`.
+2. What programs say again and again does not: names of states, a few words, phrases of HTTP, media types, zones, midnight, a line.
+3. Numbers that many have do not: years, powers of two, ports, seconds of a week, 9999, 1234, 19.99, a third.
+"""
+
+import re
+from http import HTTPStatus
+
+from ...tape.matching.values import MIN_VALUE
+
+ID = 6
+"""Characters from which on letters and digits are an id."""
+_CODE = re.compile(r"[A-Z]{2,6}-[A-Z0-9]{6,}")
+"""A short prefix, a hyphen and capitals are an id, also where chance gave it no digit."""
+_WORDS = re.compile(
+    r"[a-z]+(?:[_.-][a-z]+)*|[A-Z]+(?:_[A-Z]+)*|[A-Za-z]+[-_/]?[0-9]{1,3}"
+    # Camel case, and up to three words that are no name.
+    r"|(?:[A-Z]?[a-z]+)(?:[A-Z][a-z]+)*|[A-Z]?[a-z]+(?: [a-z]+){1,2}|[A-Z]+(?: [A-Z]+){1,2}"
+    r"|(?:application|audio|font|image|multipart|text|video)/[a-z0-9.+-]+(?:; ?charset=[A-Za-z0-9-]+)?"
+    r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Za-z_/+-]+"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]00:00(?::00)?(?:\.0+)?(?:Z|[+-]00:?00)?)?"
+)
+"""A word, words as names of states and tools are written, a word and a small number: `requires_action` and `sha256` are in many places."""
+_PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
+PLAIN = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_DIGITS = 4
+"""Digits that count, from which on a number is no coincidence."""
+_SHORT = 5
+"""Digits up to which a whole number may still be another's."""
+_PRICE = re.compile(r"[0-9]{1,2}\.(?:[49]9|[49]5|[05]0)")
+_THIRD = re.compile(r"[0-9]{0,2}?(?:3{3,}|6{2,}7?|9{3,})")
+_PORTS = (3306, 5432, 6379, 8000, 8008, 8080, 8443, 8888, 9000, 9090, 9200, 11434, 27017)
+_TIMES = (604800, 2592000, 2678400, 31536000, 31556952, 31622400)
+_KNOWN = frozenset((*_PORTS, *_TIMES))
+"""Ports, and seconds of a week, a month and a year."""
+_ROWS = ("0123456789", "9876543210")
+_FEW = 3
+"""Different characters up to which a text is a line, or zeros."""
+
+
+def is_telling(text: str) -> bool:
+    """Say whether a text is in two places by no chance."""
+    if PLAIN.fullmatch(text):
+        return _number_tells(text)
+    if _CODE.fullmatch(text) is not None:
+        return True
+    if _WORDS.fullmatch(text) is not None or text.lower() in _PHRASES or len(set(text)) < _FEW:
+        return False
+    if len(text.encode("utf-8", "surrogatepass")) >= MIN_VALUE:
+        return True
+    letters = any(map(str.isalpha, text))
+    return len(text) >= ID and letters and any(map(str.isdigit, text))
+
+
+def _number_tells(text: str) -> bool:
+    told = text.lstrip("+-")
+    mantissa = re.sub(r"[eE].*", "", told)
+    digits = mantissa.replace(".", "").strip("0")
+    if len(digits) < _DIGITS or len(set(digits)) == 1 or any(digits in row for row in _ROWS):
+        return False
+    if _PRICE.fullmatch(told) or ("." in told and _THIRD.fullmatch(digits)):
+        return False
+    if not told.isdigit():
+        return True
+    number = int(told[:40])
+    is_power = number & (number - 1) == 0 or number & (number + 1) == 0
+    return not (is_power or 1900 <= number < 2100 or number in _KNOWN)
+
+
+def is_short_number(text: str) -> bool:
+    """Say whether a whole number has so few digits that a count or a time may have the same."""
+    digits = text.lstrip("+-")
+    return digits.isascii() and digits.isdigit() and len(digits.strip("0")) <= _SHORT
