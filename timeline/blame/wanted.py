@@ -205,7 +205,8 @@ def _needles(text: str) -> tuple[bytes, ...]:
     }
     twice = (one.replace(b"\\", b"\\\\") for one in (ascii_, plain))
     nested = (one.replace(b'"', b'\\"') for one in twice)
-    return (told, ascii_, plain, *(one.encode() for one in encoded), *nested)
+    written = (one.encode("utf-8", "surrogatepass") for one in encoded)
+    return (told, ascii_, plain, *written, *nested)
 
 
 def _lower(found: re.Match[str]) -> str:
