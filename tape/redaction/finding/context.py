@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from .command_lines import CommandLines
+from .lines.command_lines import CommandLines
 
 MAX_VALUE = 16 * 1024
 """Bytes of the longest secret."""
 STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 """The rest of a string of JSON behind its first quote."""
+WORD_START = rb"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
+"""Where a word begins: behind an escape of JSON as well, whose letter is none of it."""
 _DOCUMENT = re.compile(
     rb"""\s*(?:\{\s*(?:\\*"|\})|\[\s*(?:\\*"|[\[{\]\d-]|true|false|null)|(?:data|event|id):\s?|")"""
 )
@@ -163,6 +166,21 @@ def find_counts(data: bytes, start: int) -> Iterator[int]:
     yield from (size for size in found if _LEAST_COUNT <= size <= left)
 
 
+class Side(Enum):
+    """What is directly before or behind a value."""
+
+    FREE = "free"
+    """Nothing that belongs to it: the end of the text, a blank, a sign, an escape, or signs of a diff or of Markdown."""
+    NAMED = "named"
+    """A sign that joins it to a word, as in `MY_KEY_...` and `cache-key-...`: it may be a part of a name."""
+    JOINED = "joined"
+    """A letter or digit: it is a part of something longer."""
+
+
+MOST_SIGNS = 8
+"""Signs in a row that join two words; more of them are a line."""
+
+
 def is_boundary(data: bytes, start: int) -> bool:
     """Say whether a secret can begin at a position: no letter, digit, `_` or `-` precedes, but as the end of an escape: of JSON, of a URL, of JavaScript, of quoted-printable, of a colour."""
     if not start:
@@ -171,6 +189,29 @@ def is_boundary(data: bytes, start: int) -> bool:
     if not (48 <= before <= 57 or 65 <= before <= 90 or 97 <= before <= 122 or before in b"_-"):
         return True
     return ends_escape(data, start)
+
+
+def side_before(data: bytes, start: int) -> Side:
+    """Say what is before a value: the one rule for every format, and for the name of a header line.
+
+    `_` and `-` are signs as others are where no word is before them: a removed line of a diff, Markdown, an option.
+    """
+    if is_boundary(data, start):
+        return Side.FREE
+    if data[start - 1] not in b"_-":
+        return Side.JOINED
+    before = data[max(0, start - MOST_SIGNS) : start]
+    signs = len(before) - len(before.rstrip(b"_-"))
+    return Side.FREE if signs == MOST_SIGNS or is_boundary(data, start - signs) else Side.NAMED
+
+
+def side_behind(data: bytes, end: int) -> Side:
+    """Say what is behind a value; `-` ends one, as it always did, and so does `_` where no word is behind it."""
+    behind = data[end : end + MOST_SIGNS + 1]
+    word = behind.lstrip(b"_")
+    if len(word) == len(behind):
+        return Side.JOINED if word[:1].isalnum() else Side.FREE
+    return Side.NAMED if word[:1].isalnum() else Side.FREE
 
 
 def ends_escape(data: bytes, start: int) -> bool:

@@ -313,7 +313,7 @@ FORMATS: tuple[Format, ...] = (
     _row(
         "ldap-hash", "{SHA} {SSHA} {SSHA256} {SSHA512}", r"C{24,200}={0,2}", family="password-hash"
     ),
-    _middle("nt-hash", "X{32}:X{32}", ":X{32}:::", 32, test="hex", family="password-hash"),
+    _middle("nt-hash", "X{32}:X{32}", ":X{32}", 32, test="hex", family="password-hash"),
     _row("mysql-hash", "*", "[0-9A-F]{40}", "hex", family="password-hash"),
     # Keys of Azure that name their service in the middle
     _middle(

@@ -6,7 +6,16 @@ from functools import cached_property
 
 from ..acceptance import TESTS, is_placeholder
 from ..places import SECRET
-from .context import Context, Found, find_counts, is_boundary
+from .context import (
+    MOST_SIGNS,
+    WORD_START,
+    Context,
+    Found,
+    Side,
+    find_counts,
+    side_before,
+    side_behind,
+)
 from .format_table import FORMATS, Format, expand
 from .heads import Head
 
@@ -29,17 +38,9 @@ _WORDS = frozenset(("key", "sdk", "api", "secret", "pat", "token"))
 _PUTTY = re.compile(rb"Private-Lines: \d+((?:\\+[nrt]|[\s>|\d]|[A-Za-z0-9+/=])*)")
 
 
-_OWN = re.compile(
-    b"|".join(
-        re.escape(begins).encode()
-        for row in FORMATS
-        for begins in row.begins
-        if begins in ("AKIA", "ASIA")
-        or (len(begins) > 3 and begins[-1] in "_-" and begins.strip("_-").lower() not in _WORDS)
-        or row.test == "header"
-    )
-)
-"""Prefixes that name an issuer and end in a sign, and beginnings of JSON Web Tokens."""
+_LEAST_ISSUER = 4
+_HASH = re.compile(rb"[0-9A-Fa-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-")
+"""How a hash or an id begins: names of caches and files end in one, behind any word."""
 _NEAR = 96
 
 
@@ -50,7 +51,9 @@ def _is_near(words: tuple[str, ...], data: bytes, start: int) -> bool:
 
 
 _OBJECT_BEFORE = re.compile(
-    rb"(?:<Key>|\bKey\\*[\"']\s?:\s?\\*[\"']|\b(?:s3a?|gs)://|\b(?:amazonaws\.com|storage\.googleapis\.com|cloudflarestorage\.com|core\.windows\.net)/)"
+    rb"(?:<Key>|\bKey\\*[\"']\s?:\s?\\*[\"']|"
+    + WORD_START
+    + rb"(?:s3a?|gs)://|\b(?:amazonaws\.com|storage\.googleapis\.com|cloudflarestorage\.com|core\.windows\.net)/)"
     rb"[^\s\"'<>]{0,200}\Z"
 )
 _FILE_BEHIND = re.compile(rb"\.[a-z][a-z0-9]{1,4}(?![A-Za-z0-9])")
@@ -75,6 +78,25 @@ class _Way:
     starts: tuple[int, ...]
     behind: bool
     """Whether the prefix is a place, as of a URL, and no part of the secret."""
+    prefix: str
+    """What the secret begins with; empty where it is known by a mark in its middle."""
+
+    @cached_property
+    def issuer(self) -> bool:
+        """Whether the prefix is somebody's, and no word or letter that a name may have, too."""
+        plain = self.prefix.strip("_-.=").lower()
+        long = len(plain) >= _LEAST_ISSUER or (
+            len(self.prefix) >= _LEAST_ISSUER and self.prefix[-1] in "_-"
+        )
+        return long and plain not in _WORDS
+
+    def may_be_in_name(self, value: bytes) -> bool:
+        """Say whether a value that a sign joins to a word is a secret all the same, and no part of a name."""
+        if self.issuer:
+            return True
+        return (
+            not _HASH.match(value) and self.row.test != "padded" and not self.prefix.endswith("=")
+        )
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:
@@ -94,7 +116,9 @@ class Formats:
             behind = bool(row.begins) and row.begins[0][-1] in "/="
             for head in expand(row.head).split():
                 width = _width(head)
-                self._add(row, head, f"({then})", tuple(width + back for back in row.back), behind)
+                self._add(
+                    row, head, f"({then})", tuple(width + back for back in row.back), behind, ""
+                )
             for begins in row.begins:
                 prefix = re.escape(begins)
                 least = _LEAST.match(then)
@@ -104,7 +128,7 @@ class Formats:
                 else:
                     count = 6
                     head = prefix + "[A-Za-z0-9%+/_.$-]{6}"
-                self._add(row, head, f"{prefix}({then})", (len(begins) + count,), behind)
+                self._add(row, head, f"{prefix}({then})", (len(begins) + count,), behind, begins)
         self.heads.append(Head("PRIVATE KEY"))
         self.heads.append(Head("Private-Lines: [0-9]"))
         self._tails = re.compile(
@@ -123,9 +147,10 @@ class Formats:
         pattern: str,
         starts: tuple[int, ...],
         behind: bool,
+        prefix: str,
     ) -> None:
         self.heads.append(Head(head))
-        self._ways.append(_Way(row, pattern, starts[0], starts, behind))
+        self._ways.append(_Way(row, pattern, starts[0], starts, behind, prefix))
 
     def confirm(self, context: Context, which: int, end: int, keys: "Keys") -> Found | None:
         """Ask the full pattern where a head was found."""
@@ -143,7 +168,7 @@ class Formats:
             return None
         for width in way.starts:
             start = end - width
-            found = _match(way.pattern, data, start, keys) if start >= 0 else None
+            found = _match(way, data, start, keys) if start >= 0 else None
             if found is None:
                 continue
             last = found.end()
@@ -161,7 +186,7 @@ class Formats:
         for found in self._tails.finditer(tail):
             start = at + found.start()
             if (
-                is_boundary(context.data, start)
+                side_before(context.data, start) is Side.FREE
                 and found.end() < len(tail)
                 and not is_placeholder(tail)
             ):
@@ -169,19 +194,25 @@ class Formats:
         return None
 
 
-def _match(
-    pattern: re.Pattern[bytes], data: bytes, start: int, keys: "Keys"
-) -> re.Match[bytes] | None:
+def _match(way: _Way, data: bytes, start: int, keys: "Keys") -> re.Match[bytes] | None:
     """Match a secret that stands alone: as a word, or as a string of a binary format, whose length is before it."""
+    pattern = way.pattern
     found = pattern.match(data, start)
     if found is None:
         return None  # a pattern has no assertions: it matches no shorter text either
+    before, behind = side_before(data, start), side_behind(data, found.end())
+    if behind is Side.JOINED is not before and way.may_be_in_name(found[1]):
+        shorter = _before_word(pattern, data, found)
+        found, behind = (shorter, Side.NAMED) if shorter else (found, behind)
+    if before is Side.JOINED and (_is_joined(data, start) or _begins_record(data, start)):
+        before = Side.FREE
+    if before is Side.FREE is behind:
+        return _without_signs(pattern, data, found) or found
     if (
-        is_boundary(data, start)
-        or _is_joined(data, start)
-        or _begins_record(data, start)
-        or _is_behind_sign(data, start)
-    ) and not _goes_on(data, found.end()):
+        Side.JOINED not in (before, behind)
+        and way.may_be_in_name(found[1])
+        and (way.issuer or not _is_behind_base64(data, start))
+    ):
         return found
     if _is_run_of_base64(data, start, found.end()):
         return None  # so is every shorter one
@@ -196,6 +227,33 @@ def _match(
         ):
             return found
     return None
+
+
+def _without_signs(
+    pattern: re.Pattern[bytes], data: bytes, found: re.Match[bytes]
+) -> re.Match[bytes] | None:
+    """Match without the signs of Markdown that are around a value: `_` is a character of many."""
+    start, end = found.span()
+    if data[end - 1] != 95 or data[start - 1 : start] != b"_":
+        return None
+    before = data[max(0, start - MOST_SIGNS) : start]
+    signs = len(before) - len(before.rstrip(b"_"))
+    signs = min(signs, end - start - len(found[0].rstrip(b"_")))
+    return pattern.fullmatch(data, start, end - signs)
+
+
+def _before_word(
+    pattern: re.Pattern[bytes], data: bytes, found: re.Match[bytes]
+) -> re.Match[bytes] | None:
+    """Match without the beginning of a word that a sign joins to a value, where signs are characters of it, too."""
+    start, end = found.span()
+    cut = max(data.rfind(sign, end - MOST_SIGNS, end) for sign in (b"_", b"-"))
+    return pattern.fullmatch(data, start, cut) if cut > start else None
+
+
+def _is_behind_base64(data: bytes, start: int) -> bool:
+    """Say whether a long run of base64 is before a place: its signs join no words."""
+    return start >= _RUN_BEFORE and _BASE64.fullmatch(data, start - _RUN_BEFORE, start) is not None
 
 
 def _is_in_base64(data: bytes, start: int, end: int) -> bool:
@@ -215,10 +273,6 @@ def _is_run_of_base64(data: bytes, start: int, end: int) -> bool:
     return first >= 0 and last <= len(data) and _BASE64.fullmatch(data, first, last) is not None
 
 
-def _goes_on(data: bytes, end: int) -> bool:
-    return end < len(data) and (data[end : end + 1].isalnum() or data[end] == 95)
-
-
 def _begins_record(data: bytes, start: int) -> bool:
     """Say whether one letter or digit is between a secret and what is no text: the length of the string, in some way or other."""
     return start < 2 or not 32 <= data[start - 2] < 127
@@ -227,11 +281,6 @@ def _begins_record(data: bytes, start: int) -> bool:
 def _is_joined(data: bytes, start: int) -> bool:
     """Say whether a secret can begin behind a letter: with a sign, as the path of a URL, or behind `bot` in one."""
     return data[start] in b"./" or data[max(0, start - 4) : start] == b"/bot"
-
-
-def _is_behind_sign(data: bytes, start: int) -> bool:
-    """Say whether a prefix that is nobody else's is behind a sign of a name, as in `x_ghp_...`."""
-    return data[start - 1] in b"_-" and _OWN.match(data, start) is not None
 
 
 def _width(head: str) -> int:

@@ -29,8 +29,9 @@ from ..acceptance import (
 from ..harmless import is_doubtful, is_harmless
 from ..places import AUTHORIZATION, COOKIE, KEY, SECRET, SIGNATURE, TOKEN
 from .commands import COMMAND, find_in_command
-from .context import MAX_VALUE, Context, Found, Strings
+from .context import MAX_VALUE, WORD_START, Context, Found, Strings
 from .heads import Head
+from .lines.header_lines import HEADER_LINE, find_in_authorization, find_in_header_line
 from .marked import MARKED
 from .tables import COLUMN, WEB_KEY, find_in_column, find_web_key
 
@@ -122,7 +123,9 @@ _CAPITALS = re.compile(rb"[A-Z][A-Z0-9_]*|TF_VAR_\w+")
 """The name of a variable of a command; Terraform's have the name of its own variable behind them."""
 _COMMAND_BEHIND = re.compile(rb"[.,:;?!]{0,2} [a-z./][\w./-]*")
 _CONNECTION = re.compile(
-    rb"(?i)\bjdbc:|(?<![\w.])(?:server|host|hostaddr|port|data source|addr(?:ess)?|dbname|database(?:name)?|initial catalog|"
+    rb"(?i)"
+    + WORD_START
+    + rb"jdbc:|(?:(?<![\w.])|(?<=\\[nrt]))(?:server|host|hostaddr|port|data source|addr(?:ess)?|dbname|database(?:name)?|initial catalog|"
     rb"user ?(?:id|name)?|uid|driver|sslmode)\s?="
 )
 """A setting beside a password in a connection string."""
@@ -748,7 +751,11 @@ _NETRC = re.compile(
     rb"login(?:\s|\\+[nt])+\S{1,64}?(?:\s|\\+[nt])+password(?:\s|\\+[nt])+([^\s\"\\]{6,256})"
 )
 _ENTRY = re.compile(
-    rb"(?:\bmachine(?:\s|\\+[nt])+([^\s\\]{1,255})|\bdefault|(?:^|\n|\\n)[ \t]*)(?:(?:\s|\\+[nt])+|(?<=[\sn]))\Z"
+    rb"(?:"
+    + WORD_START
+    + rb"machine(?:\s|\\+[nt])+([^\s\\]{1,255})|"
+    + WORD_START
+    + rb"default|(?:^|\n|\\n)[ \t]*)(?:(?:\s|\\+[nt])+|(?<=[\sn]))\Z"
 )
 """What precedes the login of an entry: its machine, or the end of a line."""
 
@@ -767,14 +774,14 @@ def _find_netrc(context: Context, end: int, _strings: Strings) -> Found | None:
 
 
 _CURL_USER = re.compile(
-    rb"(?:(?<![\w-])-[0-46BGIJLMNORSZafgijklnpqsv#]{1,9}[uU]|-[uU]|--user|--proxy-user|-a|--auth)(?:[ =]|\\*[\"'], ?)?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
+    rb"(?:(?:(?<![\w-])|(?<=\\[nrt]))-[0-46BGIJLMNORSZafgijklnpqsv#]{1,9}[uU]|-[uU]|--user|--proxy-user|-a|--auth)(?:[ =]|\\*[\"'], ?)?(?:\\*[\"'])?([A-Za-z0-9_.@%+-]{0,128}):([^\s\"'\\:/]{0,512})(?=[\s\"'\\]|\Z)"
 )
 _CURL_QUOTED = re.compile(
-    rb"(?:(?<![\w-])-[uUa]|--user|--proxy-user|--auth)(?:[ =]|\\*[\"'], ?)(\\*[\"'])[A-Za-z0-9_.@%+-]{1,128}:([^\"'\\\n]{1,256}[ :/][^\"'\\\n]{1,256})\1"
+    rb"(?:(?:(?<![\w-])|(?<=\\[nrt]))-[uUa]|--user|--proxy-user|--auth)(?:[ =]|\\*[\"'], ?)(\\*[\"'])[A-Za-z0-9_.@%+-]{1,128}:([^\"'\\\n]{1,256}[ :/][^\"'\\\n]{1,256})\1"
 )
 """With a blank, a colon or a slash in the password."""
 _CURL_COOKIE = re.compile(
-    rb"(?:(?:-b|--cookie) ?(\\*[\"'])(?:, ?\1)?|(?<![\w-])(?:-b|--cookie)[ =])(?=[A-Za-z0-9_.-]{1,64}=)"
+    rb"(?:(?:-b|--cookie) ?(\\*[\"'])(?:, ?\1)?|(?:(?<![\w-])|(?<=\\[nrt]))(?:-b|--cookie)[ =])(?=[A-Za-z0-9_.-]{1,64}=)"
 )
 _WORD_END = re.compile(rb"[\s\"'\\]|\Z")
 _CURL = 400
@@ -871,8 +878,10 @@ _SCHEME_VALUE = re.compile(
 )
 
 
-def _find_authorization(context: Context, end: int, strings: Strings) -> Found | None:
+def _find_authorization(context: Context, end: int, strings: Strings) -> Found | list[Found] | None:
     data = context.data
+    if parameters := find_in_authorization(data, end):
+        return parameters
     at = max(0, end - 40)
     found = _SCHEME_VALUE.search(data, at, end + 4096)
     if found is None:
@@ -1056,6 +1065,7 @@ NAMED: tuple[tuple[Head, Confirm], ...] = (
         ),
         _find_authorization,
     ),
+    (HEADER_LINE, find_in_header_line),
     (
         Head("(?:^|[^a-z]|\\\\[nrt])(?:set-)?cookie2?\\\\{0,7}[\"']? ?[:=] ?[\"']?", caseless=True),
         _find_cookie,
