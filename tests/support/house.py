@@ -35,6 +35,7 @@ INSIDE = {
     "tape": "exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
     "tape.redaction": "harmless acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
+    "tape.redaction.finding": "command_lines context heads format_table formats literals coded personal spelled commands lines marked tables names finder",
     "tape.dialects": "common framing anthropic_complete anthropic_messages bedrock_converse openai_chat_fold"
     " openai_chat cohere cohere_v1 bedrock_invoke cohere_generate gemini mcp mistral ollama openai_completions"
     " openai_embeddings openai_responses reader",

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from ..acceptance import is_loose
 from ..places import KEY
+from .command_lines import LONGEST, Line, Word
 from .context import Context, Found, Strings, is_boundary
 from .heads import Head
-from .lines.command_lines import LONGEST, Line, Word
 
 _MOST_WORDS = 64
 _MOST_OWN = 16

@@ -6,7 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from .lines.command_lines import CommandLines
+from .command_lines import CommandLines
 
 MAX_VALUE = 16 * 1024
 """Bytes of the longest secret."""
