@@ -3,7 +3,6 @@
 Said is what two runs have shown that differ in one answer, each of them twice; else that it is not proved, and why.
 """
 
-import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,12 +31,12 @@ from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import announce_live
-from ..run_again.branch import Caps, Spent, confirm, find_caps, find_tape, limit_run
+from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price, show_unpriced
 from ..standard_streams import print_status
 from .judge import Judge, Judged
-from .noted_runs import NotedRuns
+from .noted_runs import NotedRuns, begin_noted
 from .one_run import Place, Ran, read_done, run_once
 from .power import differs, find_repeats
 from .workers import Work, Workers, run_all
@@ -121,17 +120,12 @@ def bisect(
     most = most_runs(count) * times
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, most)
     place = Place(prepared.bad.id, command, container_host, config_file)
-    with contextlib.ExitStack() as stack:
-        noted = None
-        if prepared.declared.sends:
-            parts = _tell(prepared, wanted, command)
-            noted = stack.enter_context(NotedRuns(config, "bisect", parts, anew=wanted.anew))
-        for line in _announce(prepared, wanted, times, caps):
-            print_status(line)
-        for line in noted.announce() if noted is not None else ():
-            print_status(line)
-        if prepared.declared.sends and not wanted.yes:
-            confirm()
+    notes = None
+    if prepared.declared.sends:
+        parts = _tell(prepared, wanted, command)
+        notes = NotedRuns(config, "bisect", parts, anew=wanted.anew)
+    lines = _announce(prepared, wanted, times, caps)
+    with begin_noted(notes, lines, yes=wanted.yes) as noted:
         made = _Bisection(config, wanted, prepared, place, times, caps, noted)
         made.run()
     if as_json:

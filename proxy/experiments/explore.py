@@ -4,7 +4,6 @@ Which faults those are follows from the seed and the tape, and from nothing else
 as it can be, and kept: as a file that says the faults, and as a tape that gives them again.
 """
 
-import contextlib
 import json
 import os
 import shlex
@@ -36,7 +35,7 @@ from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import NOTHING_LEAVES, announce_command, announce_live
-from ..run_again.branch import Caps, Spent, confirm, expected_calls, find_caps, find_tape, limit_run
+from ..run_again.branch import Caps, Spent, expected_calls, find_caps, find_tape, limit_run
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price
 from ..standard_streams import print_status
@@ -44,7 +43,7 @@ from .budget import Budget
 from .invariants import find_broken
 from .judge import Judge
 from .keep_tape import keep_tape
-from .noted_runs import NotedRuns
+from .noted_runs import NotedRuns, begin_noted
 from .one_run import Place, Ran, read_done, run_once
 from .workers import Done, Files, Work, Workers
 
@@ -117,18 +116,14 @@ def explore(
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, runs)
     budget = Budget(caps, at_once, expected_calls(prepared.price))
     place = Place(prepared.tape.id, command, container_host, config_file)
-    with contextlib.ExitStack() as stack:
-        noted = None
-        if prepared.declared.sends:
-            parts = _tell(prepared, wanted, command)
-            noted = stack.enter_context(NotedRuns(config, "explore", parts, anew=wanted.anew))
+    notes = None
+    if prepared.declared.sends:
+        parts = _tell(prepared, wanted, command)
+        notes = NotedRuns(config, "explore", parts, anew=wanted.anew)
+    lines = _announce(prepared, wanted, budget, command)
+    with begin_noted(notes, lines, yes=wanted.yes) as noted:
+        if noted is not None:
             budget.spent = noted.spent
-        for line in _announce(prepared, wanted, budget, command):
-            print_status(line)
-        for line in noted.announce() if noted is not None else ():
-            print_status(line)
-        if prepared.declared.sends and not wanted.yes:
-            confirm()
         made = _Exploration(config, wanted, prepared, place, budget, noted)
         made.run(at_once)
     if as_json:

@@ -5,6 +5,7 @@ may leave, under a name made of all that decides what they do: the same call goe
 notes hold numbers and hashes alone, and are gone once the call has come to its end.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -20,7 +21,7 @@ from ...tape.splicing.search import Standing
 from ...timeline.cost.render import show_usd
 from ..errors import EngineError
 from ..operations.open_store import open_store
-from ..run_again.branch import Caps, Spent
+from ..run_again.branch import Caps, Spent, confirm
 from ..run_again.price import show_unpriced
 from ..standard_streams import print_status
 from .journal import SUFFIX, Journal
@@ -192,3 +193,24 @@ class NotedRuns:
     def finish(self) -> None:
         """Forget all of it: the call has come to its end."""
         self._is_done = True
+
+
+@contextlib.contextmanager
+def begin_noted(
+    notes: NotedRuns | None, lines: Iterable[str], *, yes: bool
+) -> Iterator[NotedRuns | None]:
+    """Go on with what is noted, say what is going to happen, and ask.
+
+    notes: None where nothing leaves; then nothing is asked.
+    lines: what is said.
+    yes: do not ask.
+    """
+    with contextlib.ExitStack() as stack:
+        noted = stack.enter_context(notes) if notes is not None else None
+        for line in lines:
+            print_status(line)
+        for line in noted.announce() if noted is not None else ():
+            print_status(line)
+        if noted is not None and not yes:
+            confirm()
+        yield noted

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.config import Config, Mode
+from playhead.store.paths import BODIES, LOG
 from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import running_engine
@@ -51,8 +52,9 @@ def ask(client: Client, messages: list[dict[str, Any]]) -> None:
 
 
 def find_size(store: Path) -> int:
-    """Give what runs take on disk: not the room that is kept free for deleting."""
-    files = (path for path in store.rglob("*") if path.is_file() and path.name != "ballast")
+    """Give what runs take on disk: not what each store has once, as certificates and the compiled search for secrets."""
+    folders = (store / name for name in (LOG, BODIES))
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return sum(path.stat().st_blocks * 512 for path in files)
 
 
