@@ -173,7 +173,7 @@ def test_nothing_with_an_outcome_is_sent_again(
         assert answer == expected, (kill, first)
         unknown = courses[-1].unknown
         assert held == unknown, (kill, first, courses)
-        again = Counter({name for course in courses for name in course.unknown})
+        again = Counter(name for course in courses for name in course.unknown)
         for name, count in upstream.sent.items():
             if name[0] in "ek":
                 assert count == 1 + again[name], (kill, first, name)
