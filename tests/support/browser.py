@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,40 @@ _FLAGS = (
     "--remote-debugging-port=0",
     "--window-size=900,900",
 )
+_KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    " ": 32,
+    "PageUp": 33,
+    "PageDown": 34,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+}
+"""Virtual key codes. Source: UI Events, legacy key attributes."""
+_TEXTS = {"Enter": "\r", " ": " "}
+_LOUD = ("error", "warning", "assert")
+"""Kinds of lines in the console of a page that are complaints."""
+_SHIFT = 8
+"""Of a key event. Source: Chrome DevTools Protocol, Input.dispatchKeyEvent."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A control or a part of a page, as an assistive technology is given it."""
+
+    role: str
+    name: str
+    value: str = ""
+    """Of a slider its text, where it has one."""
+    properties: dict[str, Any] = field(default_factory=dict, compare=False)
+    """As `focused`, `disabled`, `checked`, `selected`."""
+    number: int = 0
+    """Of the DOM node."""
 
 
 class Browser:
@@ -37,6 +73,10 @@ class Browser:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self.complaints: list[str] = []
         """What the page logged as an error, and what broke its policy."""
+        self.asked: list[str] = []
+        """URLs that the page asked for, in order."""
+        self.bytes_received = 0
+        """Of what it asked for, with heads, as they came over the wire."""
 
     @classmethod
     @asynccontextmanager
@@ -63,6 +103,7 @@ class Browser:
                     await browser.call("Page.enable")
                     await browser.call("Runtime.enable")
                     await browser.call("Log.enable")
+                    await browser.call("Network.enable")
                     yield browser
                 finally:
                     reading.cancel()
@@ -96,6 +137,106 @@ class Browser:
             while await self.run(script) is not True:  # noqa: ASYNC110  # the page tells nobody
                 await asyncio.sleep(0.02)
 
+    async def nodes(self, role: str = "", name: str = "") -> list[Node]:
+        """Give what the page has of a role, in its order; `name` is a regular expression that is searched for."""
+        told = await self.call("Accessibility.getFullAXTree")
+        found = [_node(one) for one in told["nodes"] if not one.get("ignored")]
+        wanted = re.compile(name)
+        return [one for one in found if role in ("", one.role) and wanted.search(one.name)]
+
+    async def find(self, role: str, name: str = "") -> Node:
+        """Wait until the page has exactly one such, and give it."""
+        found: list[Node] = []
+        try:
+            async with asyncio.timeout(_LONG_S):
+                while len(found := await self.nodes(role, name)) != 1:  # noqa: ASYNC110  # the page tells nobody
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            names = [one.name for one in await self.nodes(role)]
+            raise AssertionError(f"{len(found)} of {role} {name!r}; there are {names}") from None
+        return await self._with_text(found[0])
+
+    async def click(self, role: str, name: str = "") -> Node:
+        """Click into the middle of the one such, and give it."""
+        found = await self.find(role, name)
+        await self.call("DOM.scrollIntoViewIfNeeded", backendNodeId=found.number)
+        told = await self.call("DOM.getContentQuads", backendNodeId=found.number)
+        corners = told["quads"][0]
+        place = {"x": sum(corners[::2]) / 4, "y": sum(corners[1::2]) / 4}
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call(
+                "Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place
+            )
+        return found
+
+    async def press(self, key: str, times: int = 1) -> None:
+        """Press a key: `Tab`, `Shift+Tab`, `ArrowRight`, or a letter."""
+        *held, key = key.split("+") if key != "+" else ["+"]
+        text = _TEXTS.get(key, key if len(key) == 1 else "")
+        what: dict[str, Any] = {
+            "key": key,
+            "code": f"Key{key.upper()}" if key.isalpha() and len(key) == 1 else key,
+            "windowsVirtualKeyCode": _KEYS.get(key, ord(key.upper()[0])),
+            "modifiers": _SHIFT if held or (len(key) == 1 and key.isupper()) else 0,
+        }
+        for _ in range(times):
+            await self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **what)
+            await self.call("Input.dispatchKeyEvent", type="keyUp", **what)
+
+    async def write(self, text: str) -> None:
+        """Write into the control that has the focus."""
+        await self.call("Input.insertText", text=text)
+
+    async def focused(self) -> Node:
+        """Give the control that has the focus."""
+        told = await self.call("Runtime.evaluate", expression="document.activeElement")
+        number = told["result"]["objectId"]
+        tree = await self.call(
+            "Accessibility.getPartialAXTree", objectId=number, fetchRelatives=False
+        )
+        return await self._with_text(_node(tree["nodes"][0]))
+
+    async def _with_text(self, node: Node) -> Node:
+        """Give a slider the text of its value, which Chromium's tree of nodes leaves out."""
+        if node.role != "slider":
+            return node
+        told = await self.call("DOM.describeNode", backendNodeId=node.number)
+        pairs = itertools.batched(told["node"]["attributes"], 2)
+        return replace(node, value=dict(pairs).get("aria-valuetext", node.value))
+
+    async def tab_to(self, role: str, name: str = "", most: int = 200) -> Node:
+        """Press Tab until such a control has the focus; give it. Each stop has a role and a name."""
+        stops = []
+        for _ in range(most):
+            await self.press("Tab")
+            here = await self.focused()
+            stops.append(f"{here.role} {here.name!r}")
+            if here.role == role and re.search(name, here.name):
+                return here
+        raise AssertionError(f"Tab leads to no {role} {name!r}, but to {stops}")
+
+    async def text(self) -> str:
+        """Give the text that is shown."""
+        return str(await self.run("document.body.innerText"))
+
+    async def heap_bytes(self) -> int:
+        """Give what the page's scripts hold, garbage aside."""
+        await self.call("HeapProfiler.collectGarbage")
+        told = await self.call("Runtime.getHeapUsage")
+        return int(told["usedSize"])
+
+    async def resize(self, width: int, height: int = 900, *, dark: bool = False) -> None:
+        """Give the window a size in pixels, and a colour scheme."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.call("Emulation.setEmulatedMedia", features=[scheme])
+
     async def picture(self) -> str:
         """Give a picture of the page: a PNG, in base64."""
         return str((await self.call("Page.captureScreenshot"))["data"])
@@ -111,6 +252,26 @@ class Browser:
                 self.complaints.append(told["params"]["entry"]["text"])
             elif told["method"] == "Runtime.exceptionThrown":
                 self.complaints.append(str(told["params"]["exceptionDetails"]))
+            elif told["method"] == "Runtime.consoleAPICalled" and told["params"]["type"] in _LOUD:
+                self.complaints.append(str(told["params"]["args"]))
+            elif told["method"] == "Network.requestWillBeSent":
+                self.asked.append(told["params"]["request"]["url"])
+            elif told["method"] == "Network.webSocketCreated":
+                self.asked.append(told["params"]["url"])
+            elif told["method"] == "Network.loadingFinished":
+                self.bytes_received += int(told["params"]["encodedDataLength"])
+
+
+def _node(told: dict[str, Any]) -> Node:
+    properties = {one["name"]: one["value"].get("value") for one in told.get("properties", ())}
+    value = told.get("value", {}).get("value", "")
+    return Node(
+        str(told.get("role", {}).get("value", "")),
+        str(told.get("name", {}).get("value", "")),
+        str(value),
+        properties,
+        int(told.get("backendDOMNodeId", 0)),
+    )
 
 
 async def _port(file: Path) -> int:
