@@ -1,0 +1,188 @@
+"""`playhead ui` as a process, and a client that sends it just the bytes that it is told to."""
+
+import json
+import re
+import selectors
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from playhead.proxy.cli import cli
+from playhead.tests.support import prepared
+
+IS_BUILT = "ui" in cli.commands
+needs_page = pytest.mark.skipif(not IS_BUILT, reason="the page is not built yet")
+"""Of what needs the command `ui`."""
+needs_export = pytest.mark.skipif(
+    not any("--html" in one.opts for one in cli.commands["export"].params),
+    reason="the export of one file is not built yet",
+)
+_LINK = re.compile(rb"http://\S+")
+_LONG_S = 30.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    fields: tuple[tuple[str, str], ...]
+    """Header fields, names in lower case."""
+    body: bytes
+
+    def field(self, name: str) -> str:
+        """Give a field, empty if there is none."""
+        return next((value for one, value in self.fields if one == name), "")
+
+    @property
+    def text(self) -> str:
+        """The body."""
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+class Ui:
+    """`playhead ui` until the context ends."""
+
+    def __init__(self, store: Path, *words: str, run: str = "", cwd: Path | None = None) -> None:
+        """Prepare; `words` are flags, and behind `--` the command."""
+        at = words.index("--") if "--" in words else len(words)
+        flags, command = words[:at], words[at:]
+        self._command = [*prepared.OURS, "ui", *([run] if run else []), "--no-browser"]
+        self._command += ["--store", str(store), *flags, *command]
+        self._cwd = cwd
+
+    def __enter__(self) -> Self:
+        self.process = prepared.start(
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self._cwd
+        )
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            line = self.process.stdout.readline() if selector.select(_LONG_S) else b""
+        found = _LINK.search(line)
+        if found is None:
+            self.process.kill()
+            out, err = self.process.communicate()
+            raise AssertionError(f"ui did not start: {line + out!r} {err.decode()}")
+        self.link = found[0].decode()
+        """The address with its token."""
+        parts = urlsplit(self.link)
+        self.host, self.port = parts.netloc, parts.port or 80
+        self.origin = f"http://{self.host}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it; twice is once."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+            try:
+                self.process.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.communicate()
+                raise AssertionError("ui did not end") from None
+
+    def hang(self) -> None:
+        """Have it answer nothing any more, and keep its sockets."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Have it answer again."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def address(self, path: str) -> str:
+        """Give the address of a path."""
+        return f"{self.origin}{path}"
+
+    def open_session(self, link: str = "") -> str:
+        """Open the link as a browser would; give the cookie, as `playhead=...`."""
+        parts = urlsplit(link or self.link)
+        answer = self.send("GET", f"{parts.path}?{parts.query}")
+        assert answer.status == 303, answer
+        assert "token" not in answer.field("location")
+        return answer.field("set-cookie").partition(";")[0]
+
+    def ask(self, path: str, cookie: str, method: str = "GET", **fields: str) -> Answer:
+        """Ask within a session; fields with `_` for `-`."""
+        given = {name.replace("_", "-"): value for name, value in fields.items()}
+        return self.send(method, path, {"host": self.host, "cookie": cookie, **given})
+
+    def post(self, path: str, cookie: str, what: Any) -> Answer:
+        """Change something within a session, as the page does."""
+        fields = {"host": self.host, "cookie": cookie, "origin": self.origin}
+        body = json.dumps(what).encode()
+        return self.send("POST", path, {**fields, "content-type": "application/json"}, body)
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        fields: dict[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """Send one request and read its answer; of one that does not end, its head."""
+        given = {"host": self.host} if fields is None else fields
+        lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in given.items())]
+        if body is not None:
+            lines.append(f"content-length: {len(body)}")
+        head = "\r\n".join([*lines, "connection: close", "", ""])
+        return self.send_bytes(head.encode("latin-1") + (body or b""), method)
+
+    def send_bytes(self, data: bytes, method: str = "GET") -> Answer:
+        """Send bytes and read one answer."""
+        with socket.create_connection(("127.0.0.1", self.port), _LONG_S) as sock:
+            sock.sendall(data)
+            with sock.makefile("rb") as stream:
+                status = stream.readline()
+                if not status:
+                    return Answer(0, (), b"")
+                return _read(stream, status, method)
+
+
+def _read(stream: Any, status: bytes, method: str) -> Answer:
+    fields = []
+    while line := stream.readline().rstrip(b"\r\n"):
+        name, _, value = line.decode("latin-1").partition(":")
+        fields.append((name.lower(), value.strip()))
+    made = Answer(int(status.split()[1]), tuple(fields), b"")
+    if method == "HEAD" or made.field("content-type").startswith("text/event-stream"):
+        return made
+    if size := made.field("content-length"):
+        return Answer(made.status, made.fields, stream.read(int(size)))
+    if made.field("transfer-encoding") == "chunked":
+        return Answer(made.status, made.fields, b"".join(_chunks(stream)))
+    return Answer(made.status, made.fields, stream.read())
+
+
+def _chunks(stream: Any) -> Iterator[bytes]:
+    while size := int(stream.readline().partition(b";")[0], 16):
+        yield stream.read(size)
+        stream.readline()
+
+
+def path_of(run: str, seq: int | str | None = None) -> str:
+    """Give the path of a run's page, at a step."""
+    path = f"/runs/{quote(run, safe='')}"
+    return path if seq is None else f"{path}?seq={seq}"
+
+
+@contextmanager
+def session(store: Path, *words: str) -> Iterator[tuple[Ui, str]]:
+    """Run `playhead ui` and open its link; give it with the cookie."""
+    with Ui(store, *words) as ui:
+        yield ui, ui.open_session()
