@@ -126,8 +126,10 @@ class Browser:
         await self.call("Page.navigate", url=address)
 
     async def run(self, script: str) -> Any:
-        """Give the value of an expression in the page."""
-        told = await self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        """Give the value of an expression in the page; of a promise what it comes to."""
+        told = await self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 

@@ -70,6 +70,9 @@ TOOLS = {
         ("-e", "require('playwright-core')"),
         hint="npm install playwright-core, NODE_PATH",
     ),
+    "axe-core": Tool(
+        ("node",), ("-e", "require('axe-core')"), hint="npm install axe-core, NODE_PATH"
+    ),
     "a docker daemon": Tool(("docker",), ("image", "inspect", "busybox")),
     "Node 20": Tool(("node",), ("--version",), prints="v20."),
     "perl with LWP": Tool(
