@@ -1,0 +1,274 @@
+"""The page of gates, in real browsers beside a proxy that holds: what is seen before a ruling, and who was first."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from playhead.config import Config, EffectRule, Gate, parse_match
+from playhead.tape.records.events import EventKind
+from playhead.tests.support.browser import Browser
+from playhead.tests.support.control import Controlled, controlled
+from playhead.tests.support.needs import need
+from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.web.cases.checks import check_harmless, check_quiet
+from playhead.tests.web.cases.page_process import Ui, needs_page
+from playhead.tests.web.cases.payloads import PAYLOADS
+
+pytestmark = needs_page
+_LONG_S = 30.0
+_FORM = {"content-type": "application/x-www-form-urlencoded", "idempotency-key": "key-1007"}
+
+
+@dataclass
+class Held:
+    """A proxy that holds what is posted, and the page's process on its store."""
+
+    api: Controlled
+    ui: Ui
+    url: str
+
+    def post(self, **what: Any) -> "asyncio.Task[httpx.Response]":
+        """Post through the proxy as run `shop`."""
+
+        def send() -> httpx.Response:
+            proxy = self.api.running.url_for("shop")
+            with httpx.Client(proxy=proxy, timeout=_LONG_S * 2, trust_env=False) as client:
+                return client.post(self.url, **what)
+
+        return asyncio.create_task(asyncio.to_thread(send))
+
+    async def row(self) -> dict[str, Any]:
+        """Wait until a request is held, and give it."""
+        async with asyncio.timeout(_LONG_S):
+            while not (rows := (await self.api.ask("GET", "/v1/gates")).json["gates"]):  # noqa: ASYNC110  # nobody tells
+                await asyncio.sleep(0.005)
+        row: dict[str, Any] = rows[0]
+        return row
+
+    def rulings(self) -> list[dict[str, Any]]:
+        """What the log of the run has."""
+        store = self.api.running.store
+        events = store.events.read(store.runs.get("shop"))
+        return [dict(one.data) for one in events if one.kind is EventKind.RULED]
+
+
+async def _say_ok(conversation: Conversation) -> None:
+    await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+
+
+@asynccontextmanager
+async def holding(tmp_path: Path, *flags: str, deadline_s: float = 600.0) -> AsyncIterator[Held]:
+    """Hold whatever is posted, and serve the page."""
+    with RawOrigin(_say_ok) as origin:
+        rule = EffectRule(parse_match(f"POST {origin.url}/*"), gate=Gate(deadline_s=deadline_s))
+        store = tmp_path / "store"
+        async with controlled(Config(store=store, effects=(rule,))) as api:
+            ui = Ui(store, *flags)
+            await asyncio.to_thread(ui.__enter__)
+            try:
+                yield Held(api, ui, f"{origin.url}/v1/refunds")
+            finally:
+                await asyncio.to_thread(ui.stop)
+
+
+@asynccontextmanager
+async def tab(held: Held, folder: Path, cookie: str) -> AsyncIterator[Browser]:
+    """Open the page of gates in a browser of its own, within a session."""
+    async with Browser.open(folder) as browser:
+        name, _, value = cookie.partition("=")
+        await browser.call(
+            "Network.setCookie",
+            name=name,
+            value=value,
+            url=held.ui.origin,
+            httpOnly=True,
+            sameSite="Strict",
+        )
+        await browser.go(held.ui.address("/gates"))
+        await browser.find("heading", "^Gates$")
+        yield browser
+
+
+async def test_a_request_is_approved_after_a_look(tmp_path: Path) -> None:
+    """Heads and a decoded form are there, how long is left, and a count in the title; Approve names what it approves."""
+    need("Chromium")
+    async with holding(tmp_path, "--allow-run") as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        async with tab(held, tmp_path / "profile", cookie) as browser:
+            assert await browser.run("document.title") == "Gates - Playhead"
+            assert "gate" in await browser.text()
+            assert await browser.nodes("button", "^Approve") == []
+            asking = held.post(content=b"charge=ch_1007&amount=4900&note=a+b%3Cb%3E", headers=_FORM)
+            row = await held.row()
+            await browser.find("article", row["id"])  # without a reload: by an event
+            await browser.until("document.title === '(1) Gates - Playhead'")
+            shown = await browser.text()
+            wanted = ("POST", held.url, "idempotency-key", "key-1007", "amount", "4900", "a b<b>")
+            assert [one for one in wanted if one not in shown] == []
+            timer = await browser.find("timer", "")
+            assert "Refused in" in await browser.text(), timer
+            approve, deny = [
+                await browser.find("button", f"^{word} {row['id']}$")
+                for word in ("Approve", "Deny")
+            ]
+            assert approve.properties.get("disabled") in (None, False)
+            assert await _are_apart(browser, approve.number, deny.number)
+            await browser.tab_to("textbox", "^Reason$")
+            await browser.write("looked at it")
+            await browser.click("button", f"^Approve {row['id']}$")
+            assert (await asking).text == "done"
+            await browser.until("document.title === 'Gates - Playhead'")
+            table = await browser.find("table", "^Past rulings$")
+            assert table
+            assert "looked at it" in await browser.text()
+            check_quiet(browser, held.ui.origin)
+        (ruled,) = held.rulings()
+        assert (ruled["ruling"], ruled["via"], ruled["reason"]) == (
+            "approved",
+            "page",
+            "looked at it",
+        )
+        assert ruled["digest"] == row["digest"]
+
+
+async def _are_apart(browser: Browser, first: int, second: int) -> bool:
+    """Say whether two buttons look different and do not touch: one is not pressed for the other."""
+    boxes, colours = [], []
+    for number in (first, second):
+        told = await browser.call("DOM.getContentQuads", backendNodeId=number)
+        boxes.append(told["quads"][0])
+        node = await browser.call("DOM.resolveNode", backendNodeId=number)
+        style = await browser.call(
+            "Runtime.callFunctionOn",
+            objectId=node["object"]["objectId"],
+            functionDeclaration="function () { const s = getComputedStyle(this); return s.backgroundColor + s.color + s.borderColor; }",
+            returnByValue=True,
+        )
+        colours.append(style["result"]["value"])
+    gap = max(boxes[1][0] - boxes[0][2], boxes[0][0] - boxes[1][2], boxes[1][1] - boxes[0][5])
+    return gap >= 16 and colours[0] != colours[1]
+
+
+async def test_the_second_of_two_tabs_sees_who_was_first(tmp_path: Path) -> None:
+    """It had shown a live button; the first ruling stands, and its author and time are named."""
+    need("Chromium")
+    async with holding(tmp_path, "--allow-run") as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        asking = held.post(json={"amount": 7})
+        row = await held.row()
+        async with (
+            tab(held, tmp_path / "one", cookie) as first,
+            tab(held, tmp_path / "two", cookie) as second,
+        ):
+            approve = f"^Approve {row['id']}$"
+            await second.find("button", approve)
+            await first.click("button", f"^Deny {row['id']}$")
+            assert (await asking).status_code == 424
+            await second.until("!document.body.innerText.includes('Refused in')")
+            path = f"/data/gates/{quote(row['id'], safe='')}/approve"
+            late = await asyncio.to_thread(held.ui.post, path, cookie, {"digest": row["digest"]})
+            assert late.status == 409
+            assert "denied" in late.json["error"]
+            by = held.rulings()[0]["by"]
+            assert by in late.text
+            shown = await second.text()
+            assert row["id"] in shown
+            assert "denied" in shown.lower()
+            assert await second.nodes("button", approve) == []
+
+
+async def test_a_page_to_read_has_no_buttons(tmp_path: Path) -> None:
+    """Without --allow-run the request is shown, and how it can be ruled on."""
+    need("Chromium")
+    async with holding(tmp_path) as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        asking = held.post(json={"amount": 7})
+        row = await held.row()
+        async with tab(held, tmp_path / "profile", cookie) as browser:
+            await browser.find("article", row["id"])
+            live = [
+                one
+                for one in await browser.nodes("button", "^(Approve|Deny)")
+                if not one.properties.get("disabled")
+            ]
+            assert live == []
+            assert "playhead gates approve" in await browser.text()
+        body = {"digest": row["digest"]}
+        path = f"/data/gates/{quote(row['id'], safe='')}/approve"
+        assert (await asyncio.to_thread(held.ui.post, path, cookie, body)).status == 403
+        assert held.rulings() == []
+        assert (
+            await held.api.ask("POST", f"/v1/gates/{quote(row['id'], safe='')}/deny", b"{}")
+        ).status == 200
+        await asking
+
+
+async def test_a_deadline_is_seen_to_come_and_to_pass(tmp_path: Path) -> None:
+    """The timer goes down, and what has expired is among the past rulings."""
+    need("Chromium")
+    async with holding(tmp_path, "--allow-run", deadline_s=4.0) as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        async with tab(held, tmp_path / "profile", cookie) as browser:
+            asking = held.post(json={"amount": 7})
+            await browser.find("timer", "")
+            assert (await asking).status_code == 424
+            await browser.until("document.body.innerText.toLowerCase().includes('expired')")
+            assert await browser.nodes("button", "^Approve") == []
+
+
+async def test_another_digest_is_not_approved(tmp_path: Path) -> None:
+    """Approved is what was looked at."""
+    async with holding(tmp_path, "--allow-run") as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        asking = held.post(json={"amount": 7})
+        row = await held.row()
+        path = f"/data/gates/{quote(row['id'], safe='')}"
+        for body, status in (({"digest": "0" * 32}, 409), ({}, 409), ({"digest": 7}, 422)):
+            told = await asyncio.to_thread(held.ui.post, f"{path}/approve", cookie, body)
+            assert told.status == status, body
+        assert (await asyncio.to_thread(held.ui.post, f"{path}/deny", cookie, {})).status == 200
+        assert (await asking).status_code == 424
+
+
+async def test_held_hostile_text_does_nothing(tmp_path: Path) -> None:
+    """In bodies, heads and targets of a request that waits: nothing is approved, whatever it looks like."""
+    need("Chromium")
+    texts = [one for one in PAYLOADS if one.kind in ("html", "css", "terminal", "scheme")]
+    async with holding(tmp_path, "--allow-run") as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        asking = held.post(
+            json={one.name: one.text.encode("utf-8", "replace").decode() for one in texts},
+            params={"q": [one.text.encode("utf-8", "replace").decode() for one in texts[:20]]},
+            headers={"x-hostile": texts[5].text},
+        )
+        row = await held.row()
+        async with tab(held, tmp_path / "profile", cookie) as browser:
+            await browser.find("article", row["id"])
+            assert texts[0].marker in await check_harmless(browser)
+            assert len(await browser.nodes("button", "^Approve")) == 1
+            check_quiet(browser, held.ui.origin)
+            await browser.click("button", f"^Deny {row['id']}$")
+            assert (await asking).status_code == 424
+
+
+async def test_a_proxy_that_ended_takes_its_gates_along(tmp_path: Path) -> None:
+    """The page, which has a process of its own, shows no live button for what nobody holds."""
+    need("Chromium")
+    async with holding(tmp_path, "--allow-run") as held:
+        cookie = await asyncio.to_thread(held.ui.open_session)
+        asking = held.post(json={"amount": 7})
+        await held.row()
+        async with tab(held, tmp_path / "profile", cookie) as browser:
+            await browser.find("button", "^Approve")
+            await held.api.server.close()
+            await held.api.running.end("shop")
+            await browser.until(
+                "![...document.querySelectorAll('button:enabled')].some((one) => one.innerText.startsWith('Approve'))"
+            )
+        await asyncio.gather(asking, return_exceptions=True)
