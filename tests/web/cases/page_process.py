@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -179,10 +178,3 @@ def path_of(run: str, seq: int | str | None = None) -> str:
     """Give the path of a run's page, at a step."""
     path = f"/runs/{quote(run, safe='')}"
     return path if seq is None else f"{path}?seq={seq}"
-
-
-@contextmanager
-def session(store: Path, *words: str) -> Iterator[tuple[Ui, str]]:
-    """Run `playhead ui` and open its link; give it with the cookie."""
-    with Ui(store, *words) as ui:
-        yield ui, ui.open_session()
