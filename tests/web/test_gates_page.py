@@ -152,7 +152,7 @@ async def _are_apart(browser: Browser, first: int, second: int) -> bool:
         )
         colours.append(style["result"]["value"])
     gap = max(boxes[1][0] - boxes[0][2], boxes[0][0] - boxes[1][2], boxes[1][1] - boxes[0][5])
-    return gap >= 16 and colours[0] != colours[1]
+    return bool(gap >= 16) and colours[0] != colours[1]
 
 
 async def test_the_second_of_two_tabs_sees_who_was_first(tmp_path: Path) -> None:

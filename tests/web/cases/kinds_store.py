@@ -323,7 +323,7 @@ def _gated(ruling: str) -> Callable[[Making], int]:
     def make(making: Making) -> int:
         approved = ruling == "approved"
         verdict = VerdictKind.RECORDED if approved else VerdictKind.REFUSED
-        answer = {} if approved else {"response": None}
+        answer: dict[str, Any] = {} if approved else {"response": None}
         seq = _effect(f"gate-{ruling}", verdict=verdict, reason=f"gate: {ruling}", **answer)(making)
         held = {"method": "POST", "url": f"{_PAY}/refunds", "digest": "ab" * 16, "rule": "effects[0]", "reason": "a gate", "deadline_s": 600}  # fmt: skip
         making.note(seq, EventKind.HELD, seq=seq, **held)

@@ -67,6 +67,7 @@ class Ui:
         self.process = prepared.start(
             self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self._cwd
         )
+        assert self.process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             line = self.process.stdout.readline() if selector.select(_LONG_S) else b""

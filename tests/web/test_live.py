@@ -1,0 +1,122 @@
+"""What goes on is seen as it goes on: steps of an open run, an agent at a breakpoint, and a run that is stopped."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+
+from playhead.config import Config
+from playhead.tests.support import prepared
+from playhead.tests.support.browser import Browser
+from playhead.tests.support.control import controlled
+from playhead.tests.support.needs import need
+from playhead.tests.support.origins import Origin
+from playhead.tests.support.process import COMMAND, playhead, wait_until
+from playhead.tests.support.raw import Conversation, RawOrigin
+from playhead.tests.support.refund_service import AGENT, serve
+from playhead.tests.web.cases.checks import check_quiet
+from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+
+pytestmark = needs_page
+
+
+async def _say_ok(conversation: Conversation) -> None:
+    await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+
+
+async def test_steps_of_an_open_run_arrive(tmp_path: Path) -> None:
+    """Without a reload; the step that is looked at stays."""
+    need("Chromium")
+    with RawOrigin(_say_ok) as origin:
+        async with controlled(Config(store=tmp_path / "store")) as api:
+
+            def ask() -> int:
+                with httpx.Client(proxy=api.running.url_for("shop"), trust_env=False) as client:
+                    return client.get(f"{origin.url}/orders/7").status_code
+
+            assert await asyncio.to_thread(ask) == 200
+            ui = Ui(tmp_path / "store", "--allow-run")
+            await asyncio.to_thread(ui.__enter__)
+            try:
+                async with Browser.open(tmp_path / "profile") as browser:
+                    await browser.go(ui.link)
+                    await browser.find("link", "^shop$")
+                    await browser.go(ui.address(path_of("shop", 1)))
+                    await browser.find("heading", r"^1\b")
+                    for count in (2, 3):
+                        assert await asyncio.to_thread(ask) == 200
+                        await browser.until(
+                            "[...document.querySelectorAll('[role=slider], input[type=range]')]"
+                            f".some((one) => (one.getAttribute('aria-valuetext') || '').startsWith('step 1 of {count}:'))"
+                        )
+                    check_quiet(browser, ui.origin)
+            finally:
+                await asyncio.to_thread(ui.stop)
+
+
+async def test_an_open_run_is_stopped(tmp_path: Path) -> None:
+    """By the process that writes it, whichever process shows the page."""
+    with RawOrigin(_say_ok) as origin:
+        async with controlled(Config(store=tmp_path / "store")) as api:
+
+            def ask() -> int:
+                with httpx.Client(proxy=api.running.url_for("shop"), trust_env=False) as client:
+                    return client.get(f"{origin.url}/orders/7").status_code
+
+            assert await asyncio.to_thread(ask) == 200
+            ui = Ui(tmp_path / "store", "--allow-run")
+            await asyncio.to_thread(ui.__enter__)
+            try:
+                cookie = await asyncio.to_thread(ui.open_session)
+                told = await asyncio.to_thread(
+                    ui.post, "/data/runs/shop/stop", cookie, {"reason": "enough"}
+                )
+                assert told.status == 200
+                assert await asyncio.to_thread(ask) == 424
+            finally:
+                await asyncio.to_thread(ui.stop)
+
+
+def test_an_agent_at_a_breakpoint_goes_on(tmp_path: Path) -> None:
+    """It is listed with what it asks; a page to read cannot let it go."""
+    store = tmp_path / "store"
+    with Origin({"/{tail:.*}": serve}) as shop:
+        words = ("--store", store, "--run", "tape", "-q", "--")
+        done = playhead("record", *words, sys.executable, *AGENT, shop.url)
+        assert done.returncode == 0, done.stderr
+        command = [
+            *COMMAND,
+            "replay",
+            "tape",
+            "--store",
+            str(store),
+            "--no-sandbox",
+            "--break",
+            "effect",
+            "-q",
+        ]
+        held = prepared.start(
+            [*command, "--", sys.executable, *AGENT, shop.url],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            with Ui(store) as reader, Ui(store, "--allow-run") as ui:
+                cookie = ui.open_session()
+                wait_until(lambda: ui.ask("/data/breaks", cookie).json["breaks"], timeout_s=60)
+                (row,) = ui.ask("/data/breaks", cookie).json["breaks"]
+                assert row["url"].endswith("/v1/refunds")
+                path = f"/data/breaks/{quote(row['id'], safe='')}/continue"
+                assert reader.post(path, reader.open_session(), {}).status == 403
+                assert ui.post(path, cookie, {}).status == 200
+                assert ui.ask("/data/breaks", cookie).json["breaks"] == []
+            out, err = held.communicate(timeout=60)
+            assert (held.returncode, b"Refunded" in out) == (0, True), err
+        finally:
+            if held.returncode is None:
+                held.kill()
+                held.communicate()
