@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -17,7 +18,9 @@ def write_store(folder: Path, write: Callable[[Store], Awaitable[object]]) -> Pa
         with Store.open(folder) as store:
             await write(store)
 
-    asyncio.run(open_and_write())
+    # On a thread, so that a test with a loop of its own can call this too.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(open_and_write())).result()
     return folder
 
 

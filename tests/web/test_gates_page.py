@@ -5,10 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-import httpx
 
 from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.tape.records.events import EventKind
@@ -19,6 +17,9 @@ from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.web.cases.checks import check_harmless, check_quiet
 from playhead.tests.web.cases.page_process import Ui, needs_page
 from playhead.tests.web.cases.payloads import PAYLOADS
+
+if TYPE_CHECKING:
+    import httpx
 
 pytestmark = needs_page
 _LONG_S = 30.0
@@ -35,6 +36,8 @@ class Held:
 
     def post(self, **what: Any) -> "asyncio.Task[httpx.Response]":
         """Post through the proxy as run `shop`."""
+
+        import httpx
 
         def send() -> httpx.Response:
             proxy = self.api.running.url_for("shop")

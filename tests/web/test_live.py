@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-import httpx
-
 from playhead.config import Config
 from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser
@@ -34,6 +32,8 @@ async def test_steps_of_an_open_run_arrive(tmp_path: Path) -> None:
         async with controlled(Config(store=tmp_path / "store")) as api:
 
             def ask() -> int:
+                import httpx
+
                 with httpx.Client(proxy=api.running.url_for("shop"), trust_env=False) as client:
                     return client.get(f"{origin.url}/orders/7").status_code
 
@@ -63,6 +63,8 @@ async def test_an_open_run_is_stopped(tmp_path: Path) -> None:
         async with controlled(Config(store=tmp_path / "store")) as api:
 
             def ask() -> int:
+                import httpx
+
                 with httpx.Client(proxy=api.running.url_for("shop"), trust_env=False) as client:
                     return client.get(f"{origin.url}/orders/7").status_code
 

@@ -479,8 +479,9 @@ async def _record(store: Store, making: Making) -> RunInfo:
             store.events.append(run.number, Event(kind, at_ns, data))
     save_folder(store, run, RUN)
     _tell(store, run, EventKind.NOTED, child_exit=1, command=("python", "agent.py"), contained=True)
-    _tell(store, run, EventKind.MARKED, labels=("ci", "bad"), pinned=True, by="ann")
-    return await store.runs.seal(run, reason="the command ended with 1", at_ns=_AT_NS + 10**12)
+    sealed = await store.runs.seal(run, reason="the command ended with 1", at_ns=_AT_NS + 10**12)
+    marks = {"labels": ("ci", "bad"), "pinned": True, "by": "ann"}
+    return store.runs.mark(sealed, lambda _: Event(EventKind.MARKED, _AT_NS + 10**12, marks))
 
 
 async def _spill(store: Store, exchange: Exchange) -> Exchange:

@@ -116,8 +116,6 @@ async def _record(store: Store, name: str, exchanges: list[Exchange], code: int)
     end_ns = _BEGAN_NS + 60 * 10**9
     noted = {"child_exit": code, "command": ["python", "agent.py"], "contained": False}
     store.events.append(run.number, Event(EventKind.NOTED, end_ns, noted))
-    store.events.append(
-        run.number,
-        Event(EventKind.MARKED, end_ns, {"labels": ("shop", "night"), "pinned": False, "by": "a"}),
-    )
     await store.runs.seal(run, reason=f"the command ended with {code}", at_ns=end_ns)
+    labels = {"labels": ("shop", "night"), "pinned": False, "by": "ann"}
+    store.runs.mark(run, lambda _: Event(EventKind.MARKED, end_ns, labels))
