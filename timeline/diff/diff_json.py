@@ -30,12 +30,16 @@ def diff_json(names: Names, compared: Compared, find: FindPlaces) -> dict[str, A
             "second": _act_json(divergence.second),
         },
         "differences": [
-            _row_json(row, find if at < _PLACED else None) for at, row in enumerate(differing)
+            row_json(row, find if at < _PLACED else None) for at, row in enumerate(differing)
         ],
     }
 
 
-def _row_json(row: Row, find: FindPlaces | None) -> dict[str, Any]:
+def row_json(row: Row, find: FindPlaces | None) -> dict[str, Any]:
+    """Give a row of a comparison.
+
+    find: says where its acts differ; None where that is not looked for.
+    """
     places = find(row) if find is not None else Places([])
     cause = row.cause
     return {

@@ -12,7 +12,7 @@ import json
 import logging
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import StreamReader, web
@@ -27,6 +27,9 @@ from .error_body import ControlError
 from .route import JSON, Answer, Call, ProxyState, Route, Text, find_route
 
 logger = logging.getLogger(__name__)
+
+Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+"""Answers a request."""
 
 HEAD_S = 10.0
 BODY_S = 10.0
@@ -92,11 +95,13 @@ class ControlHandler:
         route, parameters = find_route(self._routes, request.method, path)
         body: Mapping[str, Any] = {}
         if route.method == "POST":
-            body = check_body(await _read(request), route.body)
-        return await route.handler(Call(self._house, parameters, body, lambda: _caller(request)))
+            body = check_body(await read_json(request), route.body)
+        return await route.handler(
+            Call(self._house, parameters, body, lambda: find_caller_of(request))
+        )
 
 
-async def _read(request: web.BaseRequest) -> Any:
+async def read_json(request: web.BaseRequest) -> Any:
     """Read a JSON body; None where there is none.
 
     Raises: ControlError.
@@ -166,7 +171,8 @@ def _response(answer: Answer, more: Mapping[str, str] | None = None) -> web.Resp
     )
 
 
-async def _caller(request: web.BaseRequest) -> Caller:
+async def find_caller_of(request: web.BaseRequest) -> Caller:
+    """Say who is at the other end of a request's connection."""
     transport = request.transport
     peer = transport.get_extra_info("peername") if transport is not None else None
     local = transport.get_extra_info("sockname") if transport is not None else None
@@ -214,7 +220,7 @@ class _Connection(RequestHandler):
 class _Server(web.Server):
     """aiohttp's server, which by itself waits for ever for a head."""
 
-    def __init__(self, handler: ControlHandler) -> None:
+    def __init__(self, handler: Answering) -> None:
         super().__init__(handler, request_factory=self._make_request)
         self._silent: set[RequestHandler] = set()
         """Connections that have asked nothing yet."""
@@ -361,7 +367,7 @@ class _Site(web.BaseSite):
 
 
 async def serve_on(
-    ready: socket.socket, handler: ControlHandler, context: ssl.SSLContext | None
+    ready: socket.socket, handler: Answering, context: ssl.SSLContext | None
 ) -> web.ServerRunner:
     """Serve on a socket that listens; `cleanup` of what is given ends it."""
     server = _Server(handler)

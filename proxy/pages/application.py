@@ -1,0 +1,347 @@
+"""Answers requests for pages: checks who asks, finds the handler, and makes a page of what is wrong.
+
+A handler is a plain function that blocks; it runs on a thread of the library. Every answer has the policy of `web/assets.py`, may not be
+kept, framed or read by another site, and what was recorded is in it as text.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from aiohttp import web
+
+from ... import PlayheadError
+from ...store import StoreError, StoreTooNew, UnknownRun
+from ...web.assets import POLICY, PREFIX, load_assets
+from ...web.render import render, run_path
+from ..control.http.access import Guard
+from ..control.http.error_body import ControlError
+from ..control.http.serving import find_caller_of, read_json
+from ..errors import NotAnswered
+from . import fleet_data, html_pages, run_data
+from .asked import HTML, Asked, Reply, Wrong, read_query, reply_json
+from .events import stream_events
+from .gates import Gates
+from .library import Library
+from .run_again import RunAgain
+from .sessions import Links, Rights, Sessions
+
+logger = logging.getLogger(__name__)
+
+FIELDS = {
+    "cache-control": "no-store",
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_ANSWER_S = 120.0
+Handler = Callable[[Asked], Reply]
+
+
+class Application:
+    """The pages of one store."""
+
+    def __init__(
+        self, library: Library, guard: Guard, links: Links, command: tuple[str, ...] = ()
+    ) -> None:
+        """Prepare.
+
+        guard: by which names, and with which token of scripts they may be asked for.
+        links: takes the tokens of links.
+        command: what may be run again; empty for nothing.
+        """
+        self.library = library
+        self.sessions = Sessions()
+        self._guard = guard
+        self._links = links
+        self._again = RunAgain(library.config, command)
+        self._routes = _Routes(library, self._again)
+
+    def close(self) -> None:
+        """End what was run again."""
+        self._again.close()
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        target: str = request._message.path
+        path, _, query = target.partition("?")
+        try:
+            reply = await self._answer(request, path, query)
+        except (Wrong, ControlError, PlayheadError) as error:
+            reply = _as_reply(error, path, self._is_let_in(request))
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception:
+            logger.exception("pages: %s %s failed", request.method, path[:200])
+            wrong = Wrong(500, "An error of Playhead itself", hint="its log says more")
+            reply = _as_reply(wrong, path, self._is_let_in(request))
+        if isinstance(reply, web.StreamResponse):
+            return reply
+        headers = {**FIELDS, "content-type": reply.kind, **reply.headers}
+        body = reply.body if request.method != "HEAD" else b""
+        if request.method == "HEAD":
+            headers["content-length"] = str(len(reply.body))
+        return web.Response(body=body, status=reply.status, headers=headers)
+
+    async def _answer(
+        self, request: web.BaseRequest, path: str, query: str
+    ) -> Reply | web.StreamResponse:
+        fields = list(request.headers.items())
+        asked = read_query(query)
+        is_link = request.method in ("GET", "HEAD") and "token" in asked
+        self._guard.check_place(path, _placed(fields) if is_link else fields)
+        if path.startswith(PREFIX):
+            return _asset(path, request.method)
+        if is_link:
+            return self._open_link(request, path, asked)
+        rights = self._find_rights(fields)
+        method = "GET" if request.method == "HEAD" else request.method
+        handler, parameters, needed = self._routes.find(method, path)
+        body: Mapping[str, Any] = {}
+        if method == "POST":
+            self._check_change(fields, rights, needed)
+            given = await read_json(request)
+            if given is not None and not isinstance(given, dict):
+                raise Wrong(422, "The body says something else", expected="an object")
+            body = given or {}
+        caller = await find_caller_of(request) if method == "POST" else None
+        made = Asked(method, path, parameters, asked, rights, body, caller)
+        if handler is stream_events:
+            return await stream_events(request, self.library, made, FIELDS)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_ANSWER_S):
+            return await loop.run_in_executor(self.library.threads, handler, made)
+
+    def _open_link(self, request: web.BaseRequest, path: str, query: Mapping[str, str]) -> Reply:
+        """Begin the session of a link, and lead to the page without its token."""
+        known = self._is_let_in(request)
+        rights = self._links.take(query["token"]) if request.method == "GET" else None
+        if rights is None and not known:
+            raise _not_let_in("This link was used, or is too old")
+        rest = "&".join(
+            f"{quote(name, safe='')}={quote(value, safe='')}"
+            for name, value in query.items()
+            if name != "token"
+        )
+        to = "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
+        headers = {"location": to}
+        if rights is not None:
+            headers["set-cookie"] = self.sessions.begin(rights)
+        return Reply(b"", 303, HTML, headers)
+
+    def _is_let_in(self, request: web.BaseRequest) -> bool:
+        try:
+            self._find_rights(list(request.headers.items()))
+        except Wrong:
+            return False
+        return True
+
+    def _find_rights(self, fields: list[tuple[str, str]]) -> Rights:
+        if any(name.lower() == "authorization" for name, _ in fields):
+            try:
+                self._guard.check_token(fields)
+            except ControlError as error:
+                raise _not_let_in("The token is wrong", dict(error.headers)) from None
+            return self._routes.script_rights
+        cookie = "; ".join(value for name, value in fields if name.lower() == "cookie")
+        rights = self.sessions.find(cookie) if cookie else None
+        if rights is None:
+            raise _not_let_in("This page needs a link")
+        return rights
+
+    def _check_change(self, fields: list[tuple[str, str]], rights: Rights, needed: Rights) -> None:
+        by_script = any(name.lower() == "authorization" for name, _ in fields)
+        if not by_script and not any(name.lower() == "origin" for name, _ in fields):
+            raise Wrong(
+                403, "A change needs an origin", expected="origin: this page's own", found="none"
+            )
+        if needed not in rights:
+            raise Wrong(
+                403,
+                "This page only reads",
+                expected="a link with which you can change something",
+                hint="playhead gates --page, or playhead ui --allow-run -- COMMAND",
+            )
+
+
+def _placed(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Leave out where a link was followed from: it stands in a chat, or in a mail."""
+    return [(name, value) for name, value in fields if name.lower() == "host"]
+
+
+def _not_let_in(error: str, fields: Mapping[str, str] | None = None) -> Wrong:
+    return Wrong(
+        401,
+        error,
+        expected="a link that playhead prints, the cookie that it opens, or authorization: Bearer TOKEN",
+        hint="playhead ui; of a proxy that runs: playhead gates --page",
+        fields={"www-authenticate": 'Bearer realm="playhead"', **(fields or {})},
+    )
+
+
+def _asset(path: str, method: str) -> Reply:
+    if method not in ("GET", "HEAD"):
+        raise _no_method(("GET", "HEAD"), method)
+    asset = load_assets().get(path.rpartition("/")[2])
+    if asset is None:
+        raise Wrong(404, "There is nothing here", found=path[:100])
+    return Reply(asset.data, kind=asset.kind)
+
+
+def _no_method(allowed: tuple[str, ...], method: str) -> Wrong:
+    listed = ", ".join(allowed)
+    return Wrong(
+        405,
+        "This is not how it is asked",
+        expected=listed,
+        found=method[:100],
+        fields={"allow": listed},
+    )
+
+
+class _Routes:
+    """Finds what answers a path."""
+
+    def __init__(self, library: Library, again: RunAgain) -> None:
+        comparisons = fleet_data.Comparisons(library)
+        pages = html_pages.Pages(library, comparisons, again)
+        ruling = Gates(library)
+        self.script_rights = Rights.READ | Rights.RULE
+
+        def of(function: Callable[[Library, Asked], Reply]) -> Handler:
+            return lambda asked: function(library, asked)
+
+        run, step = "/data/runs/{run}", "/data/runs/{run}/steps/{seq}"
+        self._table: tuple[tuple[str, str, Any, Rights], ...] = (
+            ("GET", "/", pages.home, Rights.READ),
+            ("GET", "/runs", pages.runs, Rights.READ),
+            ("GET", "/runs/{run}", pages.run, Rights.READ),
+            ("GET", "/diff/{first}/{second}", pages.diff, Rights.READ),
+            ("GET", "/gates", lambda asked: pages.gates(asked, ruling), Rights.READ),
+            ("GET", "/destinations", pages.destinations, Rights.READ),
+            ("GET", "/parts/runs", pages.runs_part, Rights.READ),
+            ("GET", "/parts/runs/{run}/{part}", pages.run_part, Rights.READ),
+            ("GET", "/parts/diff/{first}/{second}", pages.diff_part, Rights.READ),
+            ("GET", "/parts/gates", lambda asked: pages.gates_part(asked, ruling), Rights.READ),
+            ("GET", "/data/runs", of(fleet_data.list_runs), Rights.READ),
+            ("GET", run, of(run_data.get_run), Rights.READ),
+            ("GET", f"{run}/steps", of(run_data.list_steps), Rights.READ),
+            ("GET", f"{run}/lines", of(run_data.list_rows), Rights.READ),
+            ("GET", f"{run}/strip", of(run_data.get_strip), Rights.READ),
+            ("GET", f"{run}/place", of(run_data.get_place), Rights.READ),
+            ("GET", f"{run}/moves", of(run_data.get_move), Rights.READ),
+            ("GET", step, of(run_data.get_step), Rights.READ),
+            ("GET", f"{step}/body", of(run_data.get_body), Rights.READ),
+            ("GET", f"{step}/context", of(run_data.list_context), Rights.READ),
+            ("GET", f"{step}/blame", of(run_data.get_blame), Rights.READ),
+            (
+                "GET",
+                "/data/diff/{first}/{second}",
+                lambda asked: fleet_data.get_diff(comparisons, asked),
+                Rights.READ,
+            ),
+            ("GET", "/data/gates", ruling.list_gates, Rights.READ),
+            ("GET", "/data/events", stream_events, Rights.READ),
+            ("POST", "/data/gates/{id}/approve", ruling.approve, Rights.RULE),
+            ("POST", "/data/gates/{id}/deny", ruling.deny, Rights.RULE),
+            ("POST", f"{run}/stop", ruling.stop, Rights.RULE),
+            ("POST", f"{run}/branch", again.begin, Rights.RUN),
+            ("GET", f"{run}/branch", again.look, Rights.READ),
+            *(
+                ("POST", f"/data/breaks/{{id}}/{word}", ruling.of_break(word), Rights.RUN)
+                for word in ("step", "continue", "answer", "quit")
+            ),
+        )
+
+    def find(self, method: str, path: str) -> tuple[Any, dict[str, str], Rights]:
+        """Find the handler of a request, the parts of its path, and what it takes.
+
+        Raises: Wrong.
+        """
+        allowed = []
+        for known, pattern, handler, needed in self._table:
+            parameters = _match(pattern, path)
+            if parameters is None:
+                continue
+            if known == method:
+                return handler, parameters, needed
+            allowed.append(known)
+        if allowed:
+            ways = ("GET", "HEAD") if "GET" in allowed else tuple(allowed)
+            raise _no_method(ways, method)
+        if method not in ("GET", "POST"):
+            raise _no_method(("GET", "HEAD", "POST"), method)
+        raise Wrong(
+            404,
+            "There is nothing here",
+            expected="/runs, /gates or /destinations",
+            found=path[:100],
+            near=(("Runs", "/runs"), ("Gates", "/gates")),
+        )
+
+
+def _match(pattern: str, path: str) -> dict[str, str] | None:
+    expected, given = pattern.split("/"), path.split("/")
+    if len(expected) != len(given):
+        return None
+    parameters = {}
+    for part, value in zip(expected, given, strict=True):
+        if part.startswith("{"):
+            try:
+                parameters[part[1:-1]] = unquote_to_bytes(value).decode()
+            except UnicodeDecodeError:
+                return None
+            if not value:
+                return None
+        elif part != value:
+            return None
+    return parameters
+
+
+def _as_reply(error: Wrong | ControlError | PlayheadError, path: str, let_in: bool) -> Reply:
+    """Make an answer of what is wrong: a page, or JSON."""
+    wrong = _as_wrong(error)
+    if path.startswith("/data/"):
+        reply = reply_json(wrong.to_json(), wrong.status)
+        return Reply(reply.body, wrong.status, reply.kind, wrong.fields)
+    text = render("wrong", wrong=wrong, let_in=let_in, held=0, at=time.monotonic())
+    return Reply(text.encode("utf-8", "backslashreplace"), wrong.status, HTML, wrong.fields)
+
+
+def _as_wrong(error: Wrong | ControlError | PlayheadError) -> Wrong:
+    if isinstance(error, Wrong):
+        return error
+    if isinstance(error, ControlError):
+        told = error.to_json()
+        return Wrong(
+            error.status,
+            told["error"],
+            expected=told["expected"],
+            found=told["found"],
+            hint=told["hint"],
+            fields=dict(error.headers),
+        )
+    if isinstance(error, UnknownRun):
+        near = tuple((name, run_path(name)) for name in error.nearest)
+        return Wrong(
+            404,
+            f"No run is named {error.name[:200]!r}",
+            expected="the name of a run",
+            found=error.name[:100],
+            hint=error.hint,
+            near=near or (("Runs", "/runs"),),
+        )
+    if isinstance(error, StoreTooNew):
+        return Wrong(
+            503, "A newer version of Playhead wrote this", found=str(error), hint="use that version"
+        )
+    if isinstance(error, NotAnswered):
+        return Wrong(409, str(error), hint=error.hint)
+    status = 404 if isinstance(error, StoreError) and " no " in str(error) else 503
+    return Wrong(status, str(error), hint=error.hint)

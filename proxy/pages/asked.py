@@ -1,0 +1,134 @@
+"""What is asked of the pages, and what is answered: values."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from ..control.http.caller import Caller
+from .sessions import Rights
+
+JSON = "application/json"
+HTML = "text/html; charset=utf-8"
+_FIELDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request that was let in."""
+
+    method: str
+    path: str
+    """As it was sent, without its query."""
+    parameters: Mapping[str, str]
+    """Of the path."""
+    query: Mapping[str, str]
+    rights: Rights
+    body: Mapping[str, Any] = field(default_factory=dict)
+    caller: Caller | None = None
+    """Of a change who makes it."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether JSON is to be answered, also where something is wrong."""
+        return self.path.startswith("/data/")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is answered."""
+
+    body: bytes
+    status: int = 200
+    kind: str = HTML
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Wrong(Exception):
+    """Something that was asked cannot be answered as it was asked: a status, and the four texts."""
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        *,
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+        near: tuple[tuple[str, str], ...] = (),
+        fields: Mapping[str, str] | None = None,
+    ) -> None:
+        """Say what is wrong.
+
+        near: what may have been meant: text and address of links.
+        """
+        super().__init__(error)
+        self.status = status
+        self.error = error
+        self.expected, self.found, self.hint = expected, found, hint
+        self.near = near
+        self.fields = dict(fields or {})
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the four texts."""
+        return {
+            "error": self.error,
+            "expected": self.expected,
+            "found": self.found,
+            "hint": self.hint,
+        }
+
+
+def reply_json(value: Any, status: int = 200) -> Reply:
+    """Answer with JSON."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    return Reply(text.encode() + b"\n", status, JSON)
+
+
+def read_query(text: str) -> dict[str, str]:
+    """Read a query; of a name that is there twice the last value counts.
+
+    Raises: Wrong.
+    """
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
+    except ValueError as error:
+        raise Wrong(
+            400, "the query cannot be read", expected="NAME=VALUE&…", found=str(error)[:100]
+        ) from None
+    return dict(pairs)
+
+
+def read_number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """Read a whole number of a query.
+
+    Raises: Wrong, where it is none or out of its range.
+    """
+    text = query.get(name)
+    if text is None:
+        return default
+    if (
+        not (text.isascii() and text.isdigit() and len(text) <= 20)
+        or not least <= int(text) <= most
+    ):
+        raise Wrong(
+            400,
+            f"{name} cannot be read",
+            expected=f"{name}: a whole number from {least} to {most}",
+            found=text[:100],
+        )
+    return int(text)
+
+
+def read_word(query: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    """Read one of a few words of a query; without it the first one.
+
+    Raises: Wrong.
+    """
+    text = query.get(name, words[0])
+    if text not in words:
+        raise Wrong(
+            400, f"{name} cannot be read", expected=f"{name}: {', '.join(words)}", found=text[:100]
+        )
+    return text

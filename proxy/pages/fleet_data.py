@@ -1,0 +1,133 @@
+"""The data of all runs: their table, comparisons and destinations."""
+
+import re
+import time
+from functools import lru_cache
+from typing import Any
+
+from ...store import RunInfo
+from ...tape.canonical.canonical_request import rules_of
+from ...timeline.fleet.find_runs import grep_runs
+from ...timeline.steps.read_run import RunReader
+from ...web.views.diff_view import DiffView, compare_runs
+from ...web.views.run_facts import run_json, run_row
+from ...web.views.run_parts import find_role_of
+from .asked import Asked, Reply, read_number, read_word, reply_json
+from .library import Library, newest_first
+
+WINDOW = 50
+IN = ("text", "url", "label")
+_LIMIT = 200
+_SEARCH_S = 8.0
+_NOW = time.time_ns
+
+
+def list_runs(library: Library, asked: Asked) -> Reply:
+    """Give a window of runs, the newest first."""
+    begin = read_number(asked.query, "from", 0, 0, 1 << 40)
+    limit = read_number(asked.query, "limit", WINDOW, 1, _LIMIT)
+    found, _ = find_runs(library, asked)
+    shown = found[begin : begin + limit]
+    rows = [run_json(library.store, info, library.find_facts(info)) for info in shown]
+    return reply_json({"runs": rows, "total": len(found)})
+
+
+def find_runs(library: Library, asked: Asked) -> tuple[list[RunInfo], bool]:
+    """Find the runs that are asked for, the newest first; say whether all of the store was searched."""
+    runs = list(newest_first(library.store))
+    text = asked.query.get("q", "").strip()[:200]
+    if not text:
+        return runs, True
+    where = read_word(asked.query, "in", IN)
+    short = text.lower()
+    if where == "label":
+        return [
+            run for run in runs if any(short in word.lower() for word in (*run.labels, run.id))
+        ], True
+    found, until = [], time.monotonic() + _SEARCH_S
+    pattern = re.compile(re.escape(text), re.IGNORECASE)
+    for run in runs:
+        if time.monotonic() > until:
+            return found, False
+        if run.is_only_in_archive:
+            continue
+        if where == "url":
+            hit = any(pattern.search(one.name) for one in RunReader(library.store, run).read())
+        else:
+            hit = any(True for _ in grep_runs(library.store, [run], pattern, _no_progress))
+        if hit or short in run.id.lower():
+            found.append(run)
+    return found, True
+
+
+def _no_progress(_done: int, _of: int) -> None:
+    pass
+
+
+def table_rows(library: Library, asked: Asked) -> dict[str, Any]:
+    """Give the rows of the table of runs, and how many there are."""
+    begin = read_number(asked.query, "from", 0, 0, 1 << 40)
+    found, whole = find_runs(library, asked)
+    is_tree = asked.query.get("tree") == "1"
+    ordered = _as_tree(found) if is_tree else [(info, 0) for info in found]
+    rows = []
+    now_ns = _NOW()
+    until = time.monotonic() + 0.25
+    for info, depth in ordered[begin : begin + WINDOW]:
+        facts = library.find_facts(info, wait=time.monotonic() < until)
+        row = run_row(library.store, info, facts, now_ns)
+        row["depth"] = min(depth, 8)
+        row["role"] = (
+            find_role_of(library.store, info) if info.parent and not info.is_only_in_archive else ""
+        )
+        rows.append(row)
+    return {
+        "rows": rows,
+        "total": len(found),
+        "begin": begin,
+        "behind": begin + WINDOW if begin + WINDOW < len(found) else None,
+        "whole": whole,
+    }
+
+
+def _as_tree(runs: list[RunInfo]) -> list[tuple[RunInfo, int]]:
+    """Put children below their parents; roots are the newest first, children the oldest first."""
+    below: dict[int, list[RunInfo]] = {}
+    known = {run.number for run in runs}
+    for run in runs:
+        below.setdefault(run.parent_number if run.parent_number in known else 0, []).append(run)
+    ordered: list[tuple[RunInfo, int]] = []
+    waiting = [(run, 0) for run in reversed(below.get(0, []))]
+    while waiting:
+        run, depth = waiting.pop()
+        ordered.append((run, depth))
+        waiting += [(child, depth + 1) for child in below.get(run.number, []) if child is not run]
+    return ordered
+
+
+class Comparisons:
+    """The comparisons that were made last."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._make = lru_cache(4)(self._compare)
+
+    def find(self, first: str, second: str) -> DiffView:
+        """Compare two runs, or give what was found before.
+
+        Raises: UnknownRun; LogCorrupt.
+        """
+        get = self._library.store.runs.get
+        return self._make(get(first), get(second))
+
+    def _compare(self, one: RunInfo, other: RunInfo) -> DiffView:
+        rules = rules_of(self._library.config, time.thread_time)
+        return compare_runs(self._library.store, (one, other), rules)
+
+
+def get_diff(comparisons: Comparisons, asked: Asked) -> Reply:
+    """Give a window of the rows of a comparison."""
+    begin = read_number(asked.query, "from", 0, 0, 1 << 40)
+    limit = read_number(asked.query, "limit", 100, 1, _LIMIT)
+    view = comparisons.find(asked.parameters["first"], asked.parameters["second"])
+    return reply_json(view.to_json(begin, limit))

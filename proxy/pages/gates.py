@@ -1,0 +1,296 @@
+"""Gates of all processes of a store: what is held, past rulings, open runs with their limits; and rulings passed on to the process."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from ... import PlayheadError
+from ...store import RunInfo, RunStatus
+from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
+from ...tape.records.events import EventKind
+from ...timeline import build
+from ...web.views.run_parts import view_effects
+from ...web.views.texts import safe_block, safe_short
+from ...web.views.value_tree import Line, list_value, scalar_line
+from ..control.address import Address, find_addresses
+from ..control.client import ask
+from ..errors import NotAnswered
+from .asked import Asked, Reply, Wrong, reply_json
+from .library import Library, newest_first
+
+_RULED = 100
+_RUNS = 40
+"""Runs whose past rulings are listed, the newest."""
+_OPEN = 20
+_REASON = 500
+
+
+class Gates:
+    """What is held, and what becomes of it."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._ruled: dict[int, tuple[object, list[dict[str, Any]]]] = {}
+        self._others: dict[str, dict[str, Any]] = {}
+        """By the name of a gate, the ruling that was there before another one here."""
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def list_gates(self, _: Asked) -> Reply:
+        """Give what all processes of the store hold, as the control API shows it, and past rulings."""
+        held, silent = self.find_held()
+        return reply_json(
+            {
+                "gates": held[:100],
+                "held": len(held),
+                "silent": silent,
+                "rulings": self.find_rulings()[:100],
+            }
+        )
+
+    def find_held(self) -> tuple[list[dict[str, Any]], list[int]]:
+        """Give what is held, oldest first, and the processes that did not answer."""
+        return self._collect("/v1/gates", "gates")
+
+    def find_breaks(self) -> list[dict[str, Any]]:
+        """Give what is held at breakpoints."""
+        return self._collect("/v1/breaks", "breaks")[0]
+
+    def _collect(self, path: str, key: str) -> tuple[list[dict[str, Any]], list[int]]:
+        rows: list[dict[str, Any]] = []
+        silent = []
+        for address in self._addresses():
+            try:
+                rows += self._ask(address, "GET", path)[key]
+            except PlayheadError:
+                silent.append(address.pid)
+        return sorted(rows, key=lambda row: int(row["since_ns"])), silent
+
+    def find_rulings(self) -> list[dict[str, Any]]:
+        """Give past rulings of the newest runs, the newest first."""
+        found: list[dict[str, Any]] = []
+        for run in islice(newest_first(self._library.store), _RUNS):
+            if run.is_only_in_archive:
+                continue
+            state = run.status, run.sealed_ns
+            known = self._ruled.get(run.number)
+            if known is None or known[0] != state or run.status is RunStatus.OPEN:
+                with contextlib.suppress(PlayheadError):
+                    known = self._ruled[run.number] = state, list(self._read_rulings(run))
+            found += known[1] if known is not None else []
+        return sorted(found, key=lambda row: -int(row["at_ns"]))[:_RULED]
+
+    def _read_rulings(self, run: RunInfo) -> Iterator[dict[str, Any]]:
+        store = self._library.store
+        held = {event.seq: event.data for event in store.events.of_kind(run, EventKind.HELD)}
+        if not held:
+            return
+        for event in store.events.of_kind(run, EventKind.RULED):
+            data, of = event.data, held.get(event.seq, {})
+            yield {
+                "id": f"{run.id}:{event.seq}",
+                "run": run.id,
+                "seq": event.seq,
+                "what": safe_short(f"{of.get('method', '')} {of.get('url', '')}", 300),
+                "ruling": data["ruling"],
+                "by": safe_short(data.get("by", ""), 80),
+                "via": data.get("via", ""),
+                "reason": safe_short(data.get("reason", ""), 200),
+                "at_ns": event.at_ns,
+            }
+
+    def find_open(self) -> list[dict[str, Any]]:
+        """Give the open runs with their effects and limits."""
+        library, found = self._library, []
+        for run in islice(newest_first(library.store), 500):
+            if run.status is not RunStatus.OPEN or len(found) == _OPEN:
+                continue
+            row: dict[str, Any] = {
+                "run": run.id,
+                "mode": run.mode,
+                "requests": run.exchanges,
+                "effects": [],
+                "limits": [],
+                "stopped": None,
+            }
+            if run.exchanges <= 5000:
+                with contextlib.suppress(PlayheadError):
+                    receipt = build(library.store, run).to_json()
+                    row["effects"] = view_effects(library.store, run)[-20:]
+                    row["limits"] = _limits(receipt)
+                    row["stopped"] = receipt.get("stopped")
+            found.append(row)
+        return found
+
+    # ---- ruling --------------------------------------------------------------------------------
+
+    def approve(self, asked: Asked) -> Reply:
+        """Let a held request go."""
+        return self._rule(asked, "approve")
+
+    def deny(self, asked: Asked) -> Reply:
+        """Refuse a held request."""
+        return self._rule(asked, "deny")
+
+    def _rule(self, asked: Asked, action: str) -> Reply:
+        name = asked.parameters["id"]
+        body = {"via": "page", "reason": _read_reason(asked)}
+        digest = asked.body.get("digest")
+        if not isinstance(digest, str) or not 8 <= len(digest) <= 64:
+            raise Wrong(
+                422,
+                "The body says something else",
+                expected="digest: of the request that was looked at",
+            )
+        body["digest"] = digest
+        refused: NotAnswered | None = None
+        for address in self._addresses():
+            path = f"/v1/gates/{quote(name, safe='')}/{action}"
+            try:
+                return reply_json(self._ask(address, "POST", path, body))
+            except NotAnswered as error:
+                if refused is None or "held no more" in str(error):
+                    refused = error
+        before = next((one for one in self.find_rulings() if one["id"] == name), None)
+        if before is not None:
+            raise Wrong(
+                409,
+                f"{before['ruling']} by {before['by']} before",
+                expected="a request that is held",
+                found=name[:100],
+                hint=before["reason"] or "the first ruling stands",
+            )
+        raise refused or Wrong(404, "Nothing is held by this name", found=name[:100])
+
+    def stop(self, asked: Asked) -> Reply:
+        """Stop an open run: whatever it asks is refused from then on."""
+        run = self._library.store.runs.get(asked.parameters["run"])
+        if run.status is not RunStatus.OPEN or run.owner is None:
+            raise Wrong(
+                409, f"Run {run.id!r} is {run.status.value} already", expected="an open run"
+            )
+        address = next((one for one in self._addresses() if one.pid == run.owner.pid), None)
+        if address is None:
+            raise Wrong(
+                409,
+                f"Process {run.owner.pid}, which writes the run, has no control API",
+                hint=f"playhead seal {run.id} ends it",
+            )
+        path = f"/v1/runs/{quote(run.id, safe='')}/stop"
+        return reply_json(self._ask(address, "POST", path, {"reason": _read_reason(asked)}))
+
+    def of_break(self, word: str) -> Callable[[Asked], Reply]:
+        """Give what passes a command on to where a request is held at a breakpoint."""
+
+        def decide(asked: Asked) -> Reply:
+            body: dict[str, Any] = {}
+            if word == "answer":
+                answer = asked.body.get("answer")
+                if not isinstance(answer, str):
+                    raise Wrong(
+                        422, "The body says something else", expected="answer: JSON as a text"
+                    )
+                body = {"answer": _one_line(answer)}
+            name = quote(asked.parameters["id"], safe="")
+            refused: NotAnswered | None = None
+            for address in self._addresses():
+                try:
+                    return reply_json(self._ask(address, "POST", f"/v1/breaks/{name}/{word}", body))
+                except NotAnswered as error:
+                    refused = error
+            raise refused or Wrong(
+                404, "Nothing is held by this name", found=asked.parameters["id"][:100]
+            )
+
+        return decide
+
+    def _addresses(self) -> list[Address]:
+        return find_addresses(self._library.config.store)
+
+    def _ask(self, address: Address, method: str, path: str, body: Any = None) -> Any:
+        return ask(self._library.config, address, method, path, body)
+
+
+def _read_reason(asked: Asked) -> str:
+    reason = asked.body.get("reason", "")
+    if not isinstance(reason, str) or len(reason) > _REASON or not reason.isprintable():
+        raise Wrong(
+            422,
+            "The body says something else",
+            expected=f"reason: one line of at most {_REASON} characters",
+        )
+    return reason
+
+
+def _one_line(answer: str) -> str:
+    """Write JSON on one line.
+
+    Raises: Wrong, with the place where it cannot be read.
+    """
+    try:
+        return json.dumps(json.loads(answer), ensure_ascii=True)
+    except (ValueError, RecursionError) as error:
+        raise Wrong(409, "The answer is no JSON", expected="JSON", found=str(error)[:200]) from None
+
+
+def _limits(receipt: dict[str, Any]) -> list[tuple[str, str]]:
+    row = receipt.get("limits")
+    if not isinstance(row, dict):
+        return []
+    return [
+        (safe_short(str(name), 60), safe_short(str(value), 80))
+        for name, value in row.items()
+        if value
+    ]
+
+
+def view_gate(row: dict[str, Any]) -> dict[str, Any]:
+    """Give a held request for a page: its body decoded, its idempotency key, and how long is left."""
+    kind, fields, key = "", [], ""
+    for name, value in row["headers"]:
+        if name.lower() == "content-type":
+            kind = value.partition(";")[0].strip().lower()
+        if name.lower().encode() in KEYS_OF_EFFECTS:
+            key = safe_short(value, 200)
+        fields.append((safe_short(name, 100), safe_short(value, 500)))
+    left_s = max(0, round((row["deadline_ns"] - row["now_ns"]) / 1e9))
+    return {
+        "id": row["id"],
+        "run": row["run"],
+        "seq": row["seq"],
+        "name": safe_short(row["id"], 120),
+        "what": safe_short(f"{row['method']} {row['url']}", 2000),
+        "reason": safe_short(row["reason"], 400),
+        "rule": safe_short(row["rule"], 120),
+        "repeats": row["repeats"],
+        "digest": row["digest"],
+        "fields": fields,
+        "key": key,
+        "kind": kind or "no content type",
+        "lines": _decode(row, kind),
+        "text": safe_block(row["body"]),
+        "whole": row["whole"],
+        "body_bytes": row["body_bytes"],
+        "replaced": [safe_short(one["kind"], 60) for one in row["replaced"]],
+        "left_s": left_s,
+        "deadline_ns": row["deadline_ns"],
+        "all_s": max(1, round((row["deadline_ns"] - row["since_ns"]) / 1e9)),
+        "since_ns": row["since_ns"],
+    }
+
+
+def _decode(row: dict[str, Any], kind: str) -> list[Line]:
+    """Give the values of a body that is a form or JSON."""
+    if not row["whole"] or not row["body"]:
+        return []
+    if kind == "application/x-www-form-urlencoded":
+        pairs = parse_qsl(row["body"], keep_blank_values=True, max_num_fields=1000)
+        return [scalar_line(value, "", safe_short(name, 120)) for name, value in pairs]
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(row["body"])
+        if isinstance(value, dict | list):
+            return list_value(value)
+    return []

@@ -1,0 +1,452 @@
+"""The pages: each is rendered whole, so that it can be read before any of its script has run, and its parts can be asked for again."""
+
+from typing import Any
+from urllib.parse import quote
+
+from ...store import RunInfo, StoreError
+from ...tape.records.codec import BadRecord
+from ...timeline.blame.find_origin import Blame, Sighting, find_blame
+from ...timeline.destinations.destinations import Destinations
+from ...timeline.destinations.render import destination_json
+from ...timeline.outcomes.outcome import read_outcome
+from ...web.render import render, run_path
+from ...web.views.context_view import view_context
+from ...web.views.exchange_view import view_exchange
+from ...web.views.run_facts import is_quick, run_row
+from ...web.views.run_index import Mark, first_effects
+from ...web.views.run_parts import view_cache, view_effects, view_files, view_receipt
+from ...web.views.texts import safe_block, safe_short
+from ..looking_back.arguments import StepName
+from .asked import Asked, Reply, Wrong, read_number
+from .fleet_data import IN, Comparisons, table_rows
+from .gates import Gates, view_gate
+from .library import Library, OpenRun
+from .run_again import RunAgain
+from .run_data import find_exchange, find_path, read_body, read_step, window_of_rows
+from .sessions import Rights
+
+_WINDOW = 60
+"""Lines of a list that are in a page as it comes."""
+_EFFECTS = 50
+_RAW = 16_384
+PARTS = ("step", "cause", "lines", "effects", "receipt", "cache", "files", "summary", "raw")
+
+
+class Pages:
+    """Renders pages. Methods block."""
+
+    def __init__(self, library: Library, comparisons: Comparisons, again: RunAgain) -> None:
+        self._library = library
+        self._comparisons = comparisons
+        self._again = again
+
+    def home(self, _: Asked) -> Reply:
+        """Lead to the runs."""
+        return Reply(b"", 303, headers={"location": "/runs"})
+
+    def runs(self, asked: Asked) -> Reply:
+        """Give the page of all runs."""
+        table = table_rows(self._library, asked)
+        query = {name: asked.query.get(name, "") for name in ("q", "in", "tree")}
+        return _page("runs", asked, table=table, query=query, words=IN)
+
+    def runs_part(self, asked: Asked) -> Reply:
+        """Give a window of the rows of the table of runs."""
+        table = table_rows(self._library, asked)
+        return _page("runs_rows", asked, table=table, query=dict(asked.query))
+
+    def run(self, asked: Asked) -> Reply:
+        """Give the page of a run, at a step."""
+        info = self._library.store.runs.get(asked.parameters["run"])
+        if info.is_only_in_archive:
+            return _page("fetching", asked, run=info.id, name=safe_short(info.id, 120))
+        run = self._library.open_run(info.id)
+        index = run.index
+        name = _read_name(asked, run)
+        values = self._at_step(asked, run, name) if name is not None else {"step": None}
+        position = index.position_of(name.seq) if name is not None else 0
+        begin = max(0, (position or 0) - _WINDOW // 2)
+        window = window_of_rows(run, begin, _WINDOW)
+        return _page(
+            "run",
+            asked,
+            run=info.id,
+            window=window,
+            begin=begin,
+            position=(position or 0) + 1,
+            quick=is_quick(info),
+            can_rule=Rights.RULE in asked.rights,
+            can_run=Rights.RUN in asked.rights,
+            **self._summary(run, info),
+            **values,
+        )
+
+    def run_part(self, asked: Asked) -> Reply:
+        """Give a part of the page of a run."""
+        part = asked.parameters["part"]
+        if part not in PARTS:
+            raise Wrong(404, "There is nothing here", expected=", ".join(PARTS), found=part[:100])
+        run = self._library.open_run(asked.parameters["run"])
+        info, store = run.index.info, self._library.store
+        values: dict[str, Any] = {"run": info.id}
+        if part == "step":
+            name = _read_name(asked, run)
+            values |= self._at_step(asked, run, name) if name is not None else {"step": None}
+            values["can_run"] = Rights.RUN in asked.rights
+        elif part == "cause":
+            name = _read_name(asked, run)
+            if name is None:
+                raise Wrong(404, "The run has no step")
+            values["cause"] = self._cause(asked, run, name)
+        elif part == "lines":
+            begin = read_number(asked.query, "from", 1, 1, 1 << 40)
+            limit = read_number(asked.query, "limit", _WINDOW, 1, 200)
+            values |= {"window": window_of_rows(run, begin - 1, limit), "position": 0}
+        elif part == "effects":
+            values["ledger"] = view_effects(store, info)
+        elif part == "receipt":
+            values["receipt"] = view_receipt(store, info)
+        elif part == "cache":
+            values["calls"] = view_cache(store, info)
+        elif part == "files":
+            values["files"] = view_files(store, info)
+        elif part == "summary":
+            values |= self._summary(run, store.runs.get(info.id))
+        else:
+            values |= self._raw(asked, run)
+        return _page(f"part_{part}", asked, **values)
+
+    def _summary(self, run: OpenRun, info: RunInfo) -> dict[str, Any]:
+        store, index = self._library.store, run.index
+        facts = self._library.find_facts(info)
+        with index.lock:
+            effects = first_effects(index, _EFFECTS)
+            more = max(0, len(index.effects) - len(effects))
+            lanes = [
+                {
+                    "number": one.number,
+                    "name": safe_short(one.name, 100),
+                    "parent": one.parent,
+                    "calls": one.calls,
+                    "tokens": one.input_tokens + one.output_tokens,
+                    "models": safe_short(", ".join(one.models), 100),
+                }
+                for one in index.reader.lanes[:64]
+            ]
+            programs = [
+                (one.kind.value, safe_short(one.name, 100), first)
+                for one, first in index.reader.versions.all[:40]
+            ]
+        return {
+            "row": run_row(
+                store, info, facts, max(info.sealed_ns, index.ended_ns, info.created_ns)
+            ),
+            "facts": facts,
+            "effects": [
+                {
+                    "seq": seq,
+                    "what": safe_short(name, 160),
+                    "note": self._note(run, seq) if duplicate else "",
+                }
+                for seq, name, duplicate in effects
+            ],
+            "more_effects": more,
+            "lanes": lanes,
+            "programs": programs,
+            "command": f"playhead show {_word(info.id)}",
+            "outcome": read_outcome(store, info),
+        }
+
+    def _note(self, run: OpenRun, seq: int) -> str:
+        """Say which effect one may repeat."""
+        exchange = run.exchanges.find(seq)
+        repeat = exchange.repeat if exchange is not None else None
+        return f"possible duplicate of {repeat.of}" if repeat is not None else "possible duplicate"
+
+    # ---- one step ------------------------------------------------------------------------------
+
+    def _at_step(self, asked: Asked, run: OpenRun, name: StepName) -> dict[str, Any]:
+        """Read what a page shows of a step."""
+        library, index = self._library, run.index
+        whose, stored, exchange = find_exchange(library, run, name)
+        messages = None
+        if exchange.websocket is not None:
+            from itertools import islice
+
+            messages = list(islice(library.store.messages.all(whose, stored.seq), 301))
+        view = view_exchange(exchange, messages)
+        with index.lock:
+            position = index.position_of(name.seq)
+            steps = index.pages.get(position) if position is not None else []
+            marks = index.marks[position] if position is not None else 0
+            kind = index.kind_of(position) if position is not None else ""
+            window = window_of_rows(run, position, 1) if position is not None else {"rows": []}
+        row = window["rows"][0] if window["rows"] else None
+        parts = len(run.exchanges.asked(stored)) if stored.websocket is not None else 0
+        context, why = self._context(asked, run, name, is_call=_is_call(view.exchange))
+        shown = "raw" if asked.query.get("view") == "raw" else "readable"
+        return {
+            "step": {
+                "seq": name.seq,
+                "name": _step_name(name),
+                "kind": kind,
+                "row": row,
+                "parts": range(1, parts + 1),
+                "effect": bool(marks & Mark.EFFECT),
+                "before": self._before_effect(run, name.seq) if marks & Mark.EFFECT else None,
+                "edges": _edges(steps),
+                "followers": self._followers(run, name.seq),
+                "duplicate": bool(marks & Mark.DUPLICATE),
+                "started_ns": exchange.started_ns,
+            },
+            "view": view,
+            "shown": shown,
+            "raw": self._raw(asked, run)["raw"] if shown == "raw" else None,
+            "context": context,
+            "no_context": why,
+            "cause": self._cause(asked, run, name) if "path" in asked.query else None,
+            "step_command": f"playhead show {_word(index.info.id)} {_step_name(name)}",
+        }
+
+    def _context(
+        self, asked: Asked, run: OpenRun, name: StepName, *, is_call: bool
+    ) -> tuple[Any, str]:
+        begin = None
+        if "context_from" in asked.query:
+            begin = read_number(asked.query, "context_from", 0, 0, 1 << 40)
+        try:
+            return view_context(run.exchanges, *name, begin=begin), ""
+        except (StoreError, BadRecord) as error:
+            return None, safe_short(str(error), 300)
+
+    def _before_effect(self, run: OpenRun, seq: int) -> int | None:
+        """Find the model call that asked for an effect, as `rewind` does: by its cause, else the last one before it."""
+        index = run.index
+        position = index.position_of(seq)
+        if position is None:
+            return None
+        for step in index.pages.get(position):
+            if step["cause"] is not None:
+                return int(step["cause"][0])
+        for at in range(position - 1, max(-1, position - 5000), -1):
+            if index.kind_of(at) in ("model call", "tool call"):
+                row = index.pages.get(at)
+                if not any(one["aside"] for one in row):
+                    return index.seqs[at]
+        return None
+
+    def _followers(self, run: OpenRun, seq: int) -> list[dict[str, Any]]:
+        """Find what followed from a step, among what came soon behind it."""
+        index, found = run.index, []
+        position = index.position_of(seq)
+        if position is None:
+            return []
+        for at in range(position + 1, min(position + 64, index.stepped)):
+            for step in index.pages.get(at):
+                for edge in step["edges"]:
+                    if edge["from"] == seq and len(found) < 20:
+                        found.append(
+                            {**edge, "rule": safe_short(edge["rule"]), "kind": index.kind_of(at)}
+                        )
+        return _once(found)
+
+    def _cause(self, asked: Asked, run: OpenRun, name: StepName) -> dict[str, Any]:
+        """Find where a value came from."""
+        path = find_path(asked)
+        try:
+            found = find_blame(run.exchanges, name.seq, path, asked.query.get("value"), name.part)
+        except StoreError as error:
+            raise Wrong(404, str(error)[:500], hint=error.hint) from None
+        return _view_cause(found, run.index.info.id)
+
+    def _raw(self, asked: Asked, run: OpenRun) -> dict[str, Any]:
+        """Read the bytes of a request or an answer."""
+        name = _read_name(asked, run)
+        if name is None:
+            raise Wrong(404, "The run has no step")
+        _, _, exchange = find_exchange(self._library, run, name)
+        sides = []
+        for side, message in (("request", exchange.request), ("answer", exchange.response)):
+            if message is None:
+                continue
+            begin = read_number(asked.query, f"{side}_from", 0, 0, 1 << 62)
+            data, total = read_body(self._library, exchange, side, begin, _RAW)
+            is_request = side == "request"
+            if is_request:
+                request = exchange.request
+                head = f"{request.method} {request.target} {request.http_version}"
+            else:
+                assert exchange.response is not None
+                reason = exchange.response.reason.decode("latin-1")
+                head = f"{exchange.response.http_version} {exchange.response.status} {reason}"
+            fields = "\n".join(
+                f"{one.decode('latin-1')}: {value.decode('latin-1')}"
+                for one, value in message.headers[:200]
+            )
+            sides.append(
+                {
+                    "side": side,
+                    "head": safe_block(f"{head}\n{fields}"[:40_000]),
+                    "text": _bytes_text(data),
+                    "begin": begin,
+                    "end": begin + len(data),
+                    "total": total,
+                }
+            )
+        return {"raw": sides, "step": {"name": _step_name(name), "seq": name.seq}}
+
+    # ---- other pages ---------------------------------------------------------------------------
+
+    def diff(self, asked: Asked) -> Reply:
+        """Give the page of a comparison."""
+        first, second = asked.parameters["first"], asked.parameters["second"]
+        view = self._comparisons.find(first, second)
+        rows, total = view.rows(0, 200, everything=asked.query.get("all") == "1")
+        return _page(
+            "diff", asked, first=first, second=second, view=view, rows=rows, total=total, begin=0
+        )
+
+    def diff_part(self, asked: Asked) -> Reply:
+        """Give a window of the rows of a comparison."""
+        first, second = asked.parameters["first"], asked.parameters["second"]
+        view = self._comparisons.find(first, second)
+        begin = read_number(asked.query, "from", 0, 0, 1 << 40)
+        rows, total = view.rows(begin, 200, everything=asked.query.get("all") == "1")
+        return _page(
+            "diff_rows", asked, first=first, second=second, rows=rows, total=total, begin=begin
+        )
+
+    def gates(self, asked: Asked, gates: Gates) -> Reply:
+        """Give the page on which to rule."""
+        return _page("gates", asked, **_gates_values(asked, gates))
+
+    def gates_part(self, asked: Asked, gates: Gates) -> Reply:
+        """Give what the page of gates shows now."""
+        return _page("part_gates", asked, **_gates_values(asked, gates))
+
+    def destinations(self, asked: Asked) -> Reply:
+        """Give the hosts that agents send to."""
+        return _page("destinations", asked, rows=_destinations(self._library))
+
+
+def _gates_values(asked: Asked, gates: Gates) -> dict[str, Any]:
+    held, silent = gates.find_held()
+    can_rule = Rights.RULE in asked.rights
+    return {
+        "held_gates": [view_gate(one) for one in held[:100]],
+        "held": len(held),
+        "more": max(0, len(held) - 100),
+        "silent": silent,
+        "rulings": gates.find_rulings(),
+        "open_runs": gates.find_open(),
+        "breaks": [
+            {
+                **one,
+                "what": safe_short(f"{one['method']} {one['url']}", 600),
+                "why": safe_short(one["why"], 120),
+                "reason": safe_short(one["reason"], 300),
+                "body": safe_block(one["body"][:4000]),
+            }
+            for one in gates.find_breaks()
+        ],
+        "can_rule": can_rule,
+        "can_run": Rights.RUN in asked.rights,
+    }
+
+
+def _destinations(library: Library) -> list[dict[str, Any]]:
+    destinations = Destinations()
+    for run in library.store.runs.all()[-500:]:
+        if not run.is_only_in_archive:
+            destinations.add(library.store, run)
+    return [destination_json(one) for one in destinations.all()]
+
+
+def _page(template: str, asked: Asked, **values: Any) -> Reply:
+    values.setdefault("held", 0)
+    text = render(template, path=asked.path, asked=asked.query, **values)
+    return Reply(text.encode("utf-8", "backslashreplace"))
+
+
+def _read_name(asked: Asked, run: OpenRun) -> StepName | None:
+    """Read which step is meant: without one the last; None where there is none."""
+    text = asked.query.get("seq")
+    if text is not None:
+        return read_step(text, "seq")
+    seqs = run.index.seqs
+    return StepName(seqs[-1]) if len(seqs) else None
+
+
+def _step_name(name: StepName) -> str:
+    return f"{name.seq}.{name.part}" if name.part else str(name.seq)
+
+
+def _is_call(exchange: Any) -> bool:
+    return bool(exchange.request_class.value == "inference")
+
+
+def _edges(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = [{**edge, "rule": safe_short(edge["rule"])} for step in steps for edge in step["edges"]]
+    return _once(found)[:40]
+
+
+def _once(edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({(one["from"], one["to"], one["rule"]): one for one in edges}.values())
+
+
+def _bytes_text(data: bytes) -> str:
+    return safe_block(data.decode("utf-8", "backslashreplace"))
+
+
+def _word(text: str) -> str:
+    """Write a word of a command line."""
+    from shlex import quote as shell_quote
+
+    return safe_short(shell_quote(text), 200)
+
+
+def _view_cause(found: Blame, run: str) -> dict[str, Any]:
+    """Give the origin of a value for a page."""
+    evidence = found.evidence
+    return {
+        "place": safe_short(found.place),
+        "value": safe_short(_scalar(found.value), 400),
+        "step": found.step,
+        "evidence": evidence.value if evidence is not None else "",
+        "rule": safe_short(found.rule or ""),
+        "origin": _view_sighting(found.origin, run),
+        "answer": _view_sighting(found.answer, run),
+        "way": [_view_sighting(one, run) for one in found.sightings[1:9]],
+        "more": max(0, len(found.sightings) - 9),
+        "unseen": [_view_sighting(one, run) for one in found.unseen[:8]],
+        "parts": [
+            {"text": safe_short(part.text), "origin": _view_sighting(part.origin, run)}
+            for part in found.parts[1:9]
+        ],
+        "hints": [safe_short(one, 300) for one in found.hints],
+        "unread": found.unread[:10],
+        "command": f"playhead blame {_word(run)} {found.step} {_word(found.place)}",
+    }
+
+
+def _view_sighting(one: Sighting | None, run: str) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    what = f" ({one.what})" if one.what and one.what not in one.place else ""
+    side = f"&side={one.side}&path={quote(one.place, safe='')}"
+    return {
+        "step": one.step,
+        "seq": one.seq,
+        "name": safe_short(f"{one.step} {one.side} {one.place}{what}", 240),
+        "rule": safe_short(one.rule),
+        "evidence": "inferred" if one.rule else "recorded",
+        "exchange": safe_short(one.exchange, 300),
+        "value": safe_short(_scalar(one.value), 300),
+        "href": f"{run_path(run)}?seq={one.step}{side if one.side == 'answer' else ''}",
+    }
+
+
+def _scalar(value: Any) -> str:
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,172 @@
+"""The store as pages read it: open runs, what is known of each, and the threads that find out more meanwhile."""
+
+import contextlib
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from ... import PlayheadError
+from ...config import Config
+from ...store import RunInfo, RunStatus, Store
+from ...timeline.reading.call_cost import has_prices
+from ...timeline.state.calls_before import Exchanges
+from ...timeline.steps.tracer import Price
+from ...web.views.moves import Scrubbers
+from ...web.views.run_facts import RunFacts, is_quick, read_facts
+from ...web.views.run_index import RunIndex
+from ..operations.open_store import open_store
+
+logger = logging.getLogger(__name__)
+
+_OPEN = 6
+"""Runs that are kept in memory."""
+_EVENTS = 2000
+"""Events that are read while nobody else may look at a run."""
+_EXCHANGES = 4
+_SOON_S = 0.12
+"""How long a request waits for what is not read yet."""
+_SHORT_S = 0.002
+_FACTS = 5000
+"""Runs whose facts are remembered."""
+
+
+class OpenRun:
+    """A run that somebody looks at."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self.index = index
+        self.scrubbers = Scrubbers(index)
+        self._reading = threading.Lock()
+        self._seen = -1
+
+    def read_soon(self) -> None:
+        """Read on for a moment: of a short run all of it."""
+        until = time.monotonic() + _SOON_S
+        while self.index.read_log(_EVENTS):
+            if time.monotonic() > until:
+                return
+        while time.monotonic() < until and self.index.read_steps(_EXCHANGES):
+            pass
+
+    def read_rest(self, stop: threading.Event) -> None:
+        """Read all there is, and let others look meanwhile."""
+        if not self._reading.acquire(blocking=False):
+            return
+        try:
+            while not stop.is_set() and self.index.read_log(_EVENTS):
+                time.sleep(_SHORT_S)
+            while not stop.is_set() and self.index.read_steps(_EXCHANGES):
+                time.sleep(_SHORT_S)
+        except PlayheadError as error:
+            logger.error("page: %s", error)
+        finally:
+            self._reading.release()
+
+    @property
+    def exchanges(self) -> Exchanges:
+        """The exchanges of the run as they are now."""
+        return Exchanges(self.index.store, self.index.info)
+
+
+class Library:
+    """One store, read. Methods block, unless they say otherwise; they may be called from any thread."""
+
+    def __init__(self, config: Config) -> None:
+        """Open the store of a configuration.
+
+        Raises: StoreError.
+        """
+        self.config = config
+        self.store: Store = open_store(config, readonly=True)
+        self.threads = ThreadPoolExecutor(4, thread_name_prefix="page")
+        self._behind = ThreadPoolExecutor(2, thread_name_prefix="page-reads")
+        self._open: OrderedDict[int, OpenRun] = OrderedDict()
+        self._facts: OrderedDict[int, tuple[object, RunFacts]] = OrderedDict()
+        self._finding: dict[int, Future[None]] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._price: Price | None = None
+
+    def close(self) -> None:
+        """Stop reading, and close the store."""
+        self._stop.set()
+        self.threads.shutdown(cancel_futures=True)
+        self._behind.shutdown(cancel_futures=True)
+        self.store.close()
+
+    def open_run(self, name: str) -> OpenRun:
+        """Open a run, or give it as it is open already; it is read on with.
+
+        Raises: UnknownRun; LogCorrupt.
+        """
+        info = self.store.runs.get(name)
+        with self._lock:
+            run = self._open.get(info.number)
+            if run is None:
+                run = self._open[info.number] = OpenRun(
+                    RunIndex(self.store, info, self._find_price())
+                )
+                while len(self._open) > _OPEN:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(info.number)
+        index = run.index
+        if not index.complete:
+            if index.info.status is RunStatus.OPEN:
+                index.info = info
+            run.read_soon()
+            if not index.complete:
+                self._submit(run.read_rest, self._stop)
+        return run
+
+    def find_facts(self, info: RunInfo, *, wait: bool = True) -> RunFacts | None:
+        """Give the facts of a run; None where they are still being computed, or cannot be.
+
+        wait: whether to compute those of a short run at once.
+        """
+        if info.is_only_in_archive:
+            return None
+        state = info.status, info.exchanges, info.sealed_ns, info.labels
+        known = self._facts.get(info.number)
+        if known is not None and known[0] == state:
+            return known[1]
+        if wait and is_quick(info):
+            self._read_facts(info, state)
+            known = self._facts.get(info.number)
+            return known[1] if known is not None else None
+        with self._lock:
+            finding = self._finding.get(info.number)
+            if finding is None or finding.done():
+                made = self._submit(self._read_facts, info, state)
+                if made is not None:
+                    self._finding[info.number] = made
+        return known[1] if known is not None else None
+
+    def _read_facts(self, info: RunInfo, state: object) -> None:
+        with contextlib.suppress(PlayheadError):
+            found = read_facts(self.store, info)
+            with self._lock:
+                self._facts[info.number] = state, found
+                while len(self._facts) > _FACTS:
+                    self._facts.popitem(last=False)
+
+    def _submit(self, work: Any, *given: Any) -> "Future[None] | None":
+        try:
+            return self._behind.submit(work, *given)
+        except RuntimeError:  # it is being closed
+            return None
+
+    def _find_price(self) -> Price | None:
+        if self._price is None and has_prices():
+            from ...timeline.cost.ledger import price_call
+
+            self._price = price_call
+        return self._price
+
+
+def newest_first(store: Store) -> Iterator[RunInfo]:
+    """Give all runs, the newest first."""
+    return reversed(store.runs.all())

@@ -1,0 +1,152 @@
+"""Run the command that was given at the start as a branch: with another answer, or another system prompt, at one step.
+
+The command is that of `--allow-run -- COMMAND`, and no request can name another one. What was edited goes into a file of its own and
+from there to `playhead branch`, as a person would do it; its words are shown before it is run.
+"""
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...config import Config
+from ...timeline.receipts.plain_text import plain_lines
+from .asked import Asked, Reply, Wrong, reply_json
+
+REASON = "edited on the page"
+_MOST = 48 * 1024
+"""Characters of what is edited: a body has 64 KiB."""
+_OUTPUT = 32_000
+_KEPT = 20
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One run of the command."""
+
+    process: "subprocess.Popen[bytes]"
+    words: str
+    output: bytearray = field(default_factory=bytearray)
+    code: int | None = None
+
+
+class RunAgain:
+    """Runs the command, one run of it at a time."""
+
+    def __init__(self, config: Config, command: tuple[str, ...]) -> None:
+        self.command = command
+        self._config = config
+        self._lock = threading.Lock()
+        self._attempts: OrderedDict[str, Attempt] = OrderedDict()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def close(self) -> None:
+        """End what runs, and remove what was edited."""
+        for attempt in self._attempts.values():
+            if attempt.code is None:
+                with contextlib.suppress(ProcessLookupError):
+                    attempt.process.terminate()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def words(self, run: str, seq: int, what: str) -> str:
+        """Give the exact command; the file that is edited is called `EDITED`."""
+        return shlex.join(["playhead", *self._words(run, seq, what, "EDITED")])
+
+    def _words(self, run: str, seq: int, what: str, file: str) -> list[str]:
+        live = ["--live", "inference", "--reason", REASON] if what == "system" else []
+        return [
+            *("branch", run, "--store", str(self._config.store), "--at", str(seq)),
+            *(f"--{what}", file, *live, "--yes", "--", *self.command),
+        ]
+
+    def begin(self, asked: Asked) -> Reply:
+        """Begin a branch."""
+        if not self.command:
+            raise Wrong(
+                403,
+                "No command was given that may be run",
+                expected="playhead ui --allow-run -- COMMAND",
+            )
+        run = asked.parameters["run"]
+        at, text, what = _read_edit(asked)
+        with self._lock:
+            if any(one.code is None for one in self._attempts.values()):
+                raise Wrong(409, "The command is running already", hint="wait until it has ended")
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="playhead-edited-")
+            path = Path(self._folder.name) / f"{what}-{len(self._attempts)}"
+            path.write_text(text, "utf-8")
+            words = self._words(run, at, what, str(path))
+            process = subprocess.Popen(
+                [sys.executable, "-m", "playhead.proxy.cli", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+            attempt = Attempt(process, shlex.join(["playhead", *words]))
+            number = str(process.pid)
+            self._attempts[number] = attempt
+            while len(self._attempts) > _KEPT:
+                self._attempts.popitem(last=False)
+        threading.Thread(target=_follow, args=(attempt,), daemon=True).start()
+        return reply_json({"number": number, "command": attempt.words}, 202)
+
+    def look(self, asked: Asked) -> Reply:
+        """Say how far a branch has come."""
+        attempt = self._attempts.get(asked.query.get("number", ""))
+        if attempt is None:
+            raise Wrong(404, "No such attempt", found=asked.query.get("number", "")[:40])
+        text = plain_lines(attempt.output.decode("utf-8", "replace"))
+        found = re.findall(rf"{re.escape(asked.parameters['run'])}@\d+", text)
+        told: dict[str, Any] = {
+            "code": attempt.code,
+            "output": text[-_OUTPUT:],
+            "run": found[0] if found else None,
+        }
+        return reply_json(told)
+
+
+def _read_edit(asked: Asked) -> tuple[int, str, str]:
+    """Read what is to be run: where, and with what.
+
+    Raises: Wrong.
+    """
+    body = asked.body
+    given = [name for name in ("answer", "system") if name in body]
+    unknown = set(body) - {"at", "answer", "system"}
+    at = body.get("at")
+    if unknown or len(given) != 1 or type(at) is not int or not 0 < at < 1 << 40:
+        raise Wrong(
+            422,
+            "The body says something else",
+            expected='{"at": SEQ, "answer": "..."} or {"at": SEQ, "system": "..."}',
+            found=", ".join(sorted(map(str, body)))[:100],
+        )
+    text = body[given[0]]
+    if not isinstance(text, str) or len(text) > _MOST:
+        raise Wrong(
+            422,
+            "The body says something else",
+            expected=f"{given[0]}: a text of at most {_MOST} characters",
+        )
+    return at, text, given[0]
+
+
+def _follow(attempt: Attempt) -> None:
+    """Take what a command prints, until it ends."""
+    assert attempt.process.stdout is not None
+    while data := attempt.process.stdout.read1(4096):  # type: ignore[attr-defined]
+        attempt.output += data
+        if len(attempt.output) > 4 * _OUTPUT:
+            del attempt.output[: 2 * _OUTPUT]
+    attempt.code = attempt.process.wait()

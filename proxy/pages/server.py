@@ -1,0 +1,103 @@
+"""`playhead ui`: serve the pages of a store on loopback until it is ended."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ...config import Config
+from ..control.address import open_token
+from ..control.http.access import Guard
+from ..control.http.serving import serve_on
+from ..errors import EngineError
+from .application import Application
+from .library import Library
+from .sessions import Links, Rights
+
+LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+_SWITCH_S = 0.001
+"""How long one thread computes before another may: pages are asked for while runs are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What `playhead ui` is to show."""
+
+    run: str | None = None
+    port: int = 0
+    browser: bool = True
+    rights: Rights = Rights.READ
+    command: tuple[str, ...] = ()
+    """What may be run again; empty for nothing."""
+
+
+def serve_pages(config: Config, shown: Shown, say: Callable[[str], None] = print) -> int:
+    """Serve until SIGINT or SIGTERM; give the exit code.
+
+    say: is told the link.
+    Raises: StoreError; EngineError, where the port cannot be had; UnknownRun.
+    """
+    sys.setswitchinterval(_SWITCH_S)
+    library = Library(config)
+    try:
+        if shown.run is not None:
+            library.store.runs.get(shown.run)
+        ready = _bind(shown.port)
+        return asyncio.run(_serve(library, ready, shown, say))
+    finally:
+        library.close()
+
+
+async def _serve(
+    library: Library, ready: socket.socket, shown: Shown, say: Callable[[str], None]
+) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    port = ready.getsockname()[1]
+    name = f"playhead-{secrets.token_hex(4)}.localhost"
+    links = Links(secrets.token_bytes(32), lambda: time.time_ns() / 1e9)
+    guard = Guard(open_token(library.config), "http", port, LOOPBACK | {name})
+    application = Application(library, guard, links, shown.command)
+    runner = await serve_on(ready, application, None)
+    try:
+        path = "/runs" if shown.run is None else f"/runs/{quote(shown.run, safe='')}"
+        link = f"http://{name}:{port}{path}?token={links.make(shown.rights)}"
+        say(link)
+        if shown.browser:
+            await asyncio.to_thread(_open_browser, link)
+        await stop.wait()
+    finally:
+        application.close()
+        await runner.cleanup()
+    return 0
+
+
+def _bind(port: int) -> socket.socket:
+    try:
+        ready = socket.create_server(("127.0.0.1", port), backlog=128)
+    except (OSError, OverflowError) as error:
+        raise EngineError(
+            f"the page cannot listen on 127.0.0.1:{port}: {getattr(error, 'strerror', None) or error}",
+            "choose another --port; 0 takes a free one",
+        ) from error
+    ready.setblocking(False)
+    return ready
+
+
+def _open_browser(link: str) -> None:
+    """Open a link where there is a screen; a browser of text would take the terminal."""
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        return
+    with contextlib.suppress(webbrowser.Error, OSError):
+        webbrowser.open(link)

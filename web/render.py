@@ -1,0 +1,59 @@
+"""Templates: what was recorded is put into them as text, never as markup."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from .assets import asset_path
+from .views.texts import machine_time, safe_block, safe_short, show_bytes, show_clock, show_time
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def render(name: str, **values: Any) -> str:
+    """Give a page, or a part of one.
+
+    name: of the template, without its ending.
+    """
+    return _environment().get_template(f"{name}.html").render(**values)
+
+
+def run_path(run: str) -> str:
+    """Give the address of a run's page."""
+    return f"/runs/{quote(run, safe='')}"
+
+
+def thousands(number: int) -> str:
+    """Give a number with its thousands apart."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+@lru_cache
+def _environment() -> "Environment":
+    # Reading it takes a third of a second, which no command is to pay that shows no page.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "block": safe_block,
+        "short": safe_short,
+        "took": show_time,
+        "clock": show_clock,
+        "iso": machine_time,
+        "size": show_bytes,
+        "number": thousands,
+        "quoted": lambda text: quote(str(text), safe=""),
+    }
+    made.globals |= {"run_path": run_path, "asset": asset_path}
+    return made

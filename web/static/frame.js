@@ -1,0 +1,3 @@
+import { watch } from "./net.js";
+
+watch("", {});

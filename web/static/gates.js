@@ -1,0 +1,105 @@
+// Gates: what is held is kept in place while it is looked at; what has been ruled on elsewhere says by whom.
+
+import { change, data, part, quoted, watch } from "./net.js";
+
+const root = document.getElementById("gates");
+const began = performance.now();
+const typed = () => [...root.querySelectorAll("article[data-id]")];
+
+function tick() {
+  const passed = (performance.now() - began) / 1000;
+  for (const gate of typed()) {
+    if (gate.dataset.ended) continue;
+    const timer = gate.querySelector(".timer"), left = Math.max(0, Math.round(Number(timer.dataset.left) - passed + Number(gate.dataset.offset || 0)));
+    const all = Number(gate.dataset.all);
+    const text = left > 90 ? `Refused in ${Math.floor(left / 60)} min ${left % 60} s` : `Refused in ${left} s`;
+    if (timer.textContent !== text) timer.textContent = text;
+    gate.querySelector("meter").value = left;
+    gate.classList.toggle("soon", left <= all / 3 && left > Math.min(15, all / 6));
+    gate.classList.toggle("now", left <= Math.min(15, all / 6));
+  }
+}
+
+function end(gate, text) {
+  if (gate.dataset.ended) return;
+  gate.dataset.ended = "yes";
+  gate.querySelector(".act")?.remove();
+  gate.querySelector(".timer").textContent = "Held no more";
+  gate.querySelector("meter").hidden = true;
+  gate.querySelector(".said").textContent = text;
+}
+
+let asking = false, again = false;
+async function look() {
+  if (asking) { again = true; return; }
+  asking = true;
+  try {
+    const fresh = await part("/parts/gates");
+    const now = performance.now(), passed = (now - began) / 1000;
+    const known = new Map(typed().map((one) => [one.dataset.id + " " + one.dataset.digest, one]));
+    const place = document.getElementById("held-gates"), arrived = fresh.querySelector("#held-gates");
+    const held = new Set();
+    for (const gate of arrived.querySelectorAll("article[data-id]")) {
+      const key = gate.dataset.id + " " + gate.dataset.digest, old = known.get(key);
+      held.add(key);
+      if (old) continue;
+      gate.dataset.offset = String(passed);
+      place.querySelector(".empty")?.remove();
+      place.append(gate);
+    }
+    const gone = [...known].filter(([key, one]) => !held.has(key) && !one.dataset.ended);
+    if (gone.length) {
+      const { rulings } = await data("/data/gates");
+      for (const [, gate] of gone) {
+        const ruled = rulings.find((one) => one.id === gate.dataset.id);
+        end(gate, ruled ? `${ruled.ruling} by ${ruled.by}, ${new Date(ruled.at_ns / 1e6).toLocaleTimeString()}${ruled.reason ? `: ${ruled.reason}` : ""}` : "It is held no more: its run or its client has ended");
+      }
+    }
+    if (!place.childElementCount) place.replaceChildren(...arrived.childNodes);
+    for (const name of ["Open runs", "Rulings", "Breakpoints"]) {
+      const old = root.querySelector(`section[aria-label="${name}"]`), next = fresh.querySelector(`section[aria-label="${name}"]`);
+      if (old?.contains(document.activeElement) && document.activeElement.matches("input")) continue;
+      if (old && next) old.replaceWith(next);
+      else if (next) place.after(next);
+      else old?.remove();
+    }
+    const state = fresh.querySelector("#state");
+    document.getElementById("state").replaceChildren(...state.childNodes);
+  } catch (error) { /* the banner says that nobody answers */ }
+  asking = false;
+  if (again) { again = false; look(); }
+}
+
+root.addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-act]");
+  if (!button) return;
+  const place = button.closest("article"), said = place.querySelector(".said"), act = button.dataset.act;
+  if ((act === "stop" || act === "quit") && !button.dataset.sure) {
+    button.dataset.sure = "yes";
+    button.textContent = "Stop it: sure?";
+    setTimeout(() => { delete button.dataset.sure; button.textContent = "Stop"; }, 4000);
+    return;
+  }
+  const all = [...place.querySelectorAll("button[data-act]")];
+  for (const one of all) one.disabled = true;
+  said.textContent = "";
+  try {
+    if (place.dataset.id) {
+      const told = await change(`/data/gates/${quoted(place.dataset.id)}/${act}`, { digest: place.dataset.digest, reason: place.querySelector("input").value });
+      end(place, `${told.ruling} by ${told.by}, ${new Date().toLocaleTimeString()}`);
+    } else if (place.dataset.break) {
+      const body = act === "answer" ? { answer: place.querySelector("input").value } : {};
+      await change(`/data/breaks/${quoted(place.dataset.break)}/${act}`, body);
+    } else await change(`/data/runs/${quoted(place.dataset.run)}/stop`, {});
+    await look();
+  } catch (error) {
+    said.textContent = error.message;
+    if (!place.dataset.ended) for (const one of all) one.disabled = false;
+    look();
+  }
+});
+
+setInterval(tick, 1000);
+tick();
+watch("", { gate: look, run: look });
+setInterval(look, 5000);

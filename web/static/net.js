@@ -1,0 +1,88 @@
+// What the modules have in common: asking the server, and noticing that it does not answer.
+
+const PATIENCE_MS = 4500;
+
+export class Refused extends Error {}
+
+async function told(answer) {
+  if (answer.ok) return answer;
+  let text = answer.statusText || String(answer.status);
+  if ((answer.headers.get("content-type") || "").startsWith("application/json")) {
+    const said = await answer.json();
+    text = [said.error, said.found && `found ${said.found}`, said.hint].filter(Boolean).join("; ");
+  }
+  throw new Refused(text);
+}
+
+export async function data(path, signal) {
+  return (await told(await fetch(path, { cache: "no-store", signal }))).json();
+}
+
+// A part of a page: the server has made text of whatever was recorded, so it is markup of ours alone.
+export async function part(path, signal) {
+  const text = await (await told(await fetch(path, { cache: "no-store", signal }))).text();
+  const holder = document.createElement("template");
+  holder.innerHTML = text;
+  return holder.content;
+}
+
+export async function change(path, body) {
+  const answer = await fetch(path, {
+    method: "POST", cache: "no-store",
+    headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+  });
+  return (await told(answer)).json();
+}
+
+// Watch what changes; say so where the server has gone or hangs, and keep anybody from changing anything meanwhile.
+export function watch(query, handlers) {
+  let heard = performance.now(), gone = 0;
+  const banner = document.getElementById("gone");
+  const source = new EventSource("/data/events" + query);
+  const hear = () => {
+    heard = performance.now();
+    if (!gone) return;
+    gone = 0;
+    banner.hidden = true;
+    banner.textContent = "";
+    delete document.body.dataset.gone;
+    for (const one of document.querySelectorAll("[data-gone-off]")) { one.disabled = false; delete one.dataset.goneOff; }
+  };
+  source.addEventListener("open", hear);
+  source.addEventListener("alive", hear);
+  for (const [name, handler] of Object.entries(handlers))
+    source.addEventListener(name, (event) => { hear(); handler(JSON.parse(event.data)); });
+  const held = document.getElementById("held");
+  const shown = document.title.replace(/^\(\d+\) /, "");
+  source.addEventListener("gate", (event) => {
+    hear();
+    const count = JSON.parse(event.data).held;
+    held.textContent = String(count);
+    held.hidden = !count;
+    document.title = count ? `(${count}) ${shown}` : shown;
+  });
+  setInterval(() => {
+    const silent = performance.now() - heard;
+    if (silent < PATIENCE_MS) return;
+    if (!gone) gone = Date.now() - silent;
+    banner.hidden = false;
+    document.body.dataset.gone = "yes";
+    const since = new Date(gone).toLocaleTimeString();
+    const text = `Playhead does not answer since ${since}. If it has ended, start it again: playhead ui`;
+    if (banner.textContent !== text) banner.textContent = text;
+    for (const one of document.querySelectorAll("[data-act], [data-changes]"))
+      if (!one.disabled) { one.disabled = true; one.dataset.goneOff = "yes"; }
+  }, 500);
+  return source;
+}
+
+export const quoted = encodeURIComponent;
+
+export function took(us) {
+  if (us < 0) return "";
+  if (us < 1000) return `${Math.round(us)} µs`;
+  if (us < 1e6) return `${Math.round(us / 1000)} ms`;
+  const s = us / 1e6;
+  if (s < 60) return `${s.toFixed(1)} s`;
+  return s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
+}

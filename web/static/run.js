@@ -1,0 +1,420 @@
+// A run: one place in it, which the strip, the scrubbers, the list and what is shown of a step have in common.
+
+import { change, data, part, quoted, took, watch } from "./net.js";
+import { Strip } from "./strip.js";
+import { Windows } from "./windows.js";
+
+const $ = (id) => document.getElementById(id);
+const root = $("run"), run = root.dataset.run, path = root.dataset.path, parts = `/parts${path}`, facts = `/data${path}`;
+const HEIGHT = 24, OF = ["kind", "lane", "effects"];
+let total = Number(root.dataset.total), position = Math.min(Number(root.dataset.position), total), seq = 0, name = "";
+let loading = null, later = 0, back = null;
+
+const windows = new Windows(run, (told) => { grow(told.total); render(); if (windows.row(position)) mark(); });
+windows.total = total;
+const strip = new Strip(run, $("canvas"), $("gaps"), $("lane-names"), (place) => pointed(place));
+
+// ---- the place -------------------------------------------------------------------------------
+
+export function go(to, { now = false } = {}) {
+  position = Math.min(Math.max(1, to), Math.max(1, total));
+  const row = windows.row(position);
+  if (row) { seq = row.seq; name = String(row.seq); }
+  mark();
+  reveal();
+  render();
+  windows.around(position);
+  if (row) show(now); else windows.get(position).then((found) => { if (found && found.position === position) { seq = found.seq; name = String(seq); mark(); render(); show(now); } });
+}
+
+async function goSeq(text, focus = true) {
+  const wanted = Number(String(text).split(".")[0]);
+  let at = windows.find(wanted)?.position;
+  if (!at) {
+    try { at = (await data(`${facts}/moves?of=time&seq=${wanted}&go=${"same"}`)).at; } catch (error) { return say(error.message); }
+  }
+  position = at; seq = wanted; name = String(text);
+  mark(); reveal(); render(); windows.around(position);
+  await show(true, focus);
+}
+
+function mark() {
+  const row = windows.row(position);
+  $("place").replaceChildren();
+  const strong = document.createElement("b");
+  strong.textContent = row ? String(row.seq) : "…";
+  $("place").append(strong, ` of ${total.toLocaleString("en").replaceAll(",", "\u202f")}`);
+  const time = $("scrub-time");
+  if (Number(time.max) !== Math.max(total, 1)) time.max = String(Math.max(total, 1));
+  if (Number(time.value) !== position) time.value = String(position);
+  if (!row) return;
+  const text = `step ${row.seq} of ${total}: ${row.title || row.kind}`;
+  time.setAttribute("aria-valuetext", text);
+  for (const of of OF) {
+    const slider = $(`scrub-${of}`), told = row.moves[of];
+    slider.disabled = !told.of_total;
+    slider.max = String(Math.max(told.of_total, 1));
+    slider.value = String(told.position ?? Math.max(1, told.before));
+    slider.setAttribute("aria-valuetext", told.of_total ? (told.position ? `${told.position} of ${told.of_total}, ${text}` : `between two, ${text}`) : "none");
+  }
+  $("before-effect").disabled = !row.effect;
+  $("previous").disabled = position <= 1;
+  $("next").disabled = position >= total;
+  strip.move(strip.axis === "steps" ? (position - 0.5) / Math.max(total, 1) : row.place[0]);
+  strip.follow(strip.cursor);
+}
+
+function grow(to) {
+  if (to === total) return;
+  const wasLast = position >= total && root.dataset.status === "open";
+  total = to;
+  windows.total = to;
+  if (wasLast && total) go(total);
+}
+
+async function move(of, where) {
+  const row = windows.row(position);
+  if (row && (where === "previous" || where === "next")) {
+    const at = row.moves[of][`${where}_at`];
+    if (at) go(at);
+    return;
+  }
+  try {
+    const told = await data(`${facts}/moves?of=${of}&seq=${seq}&go=${where}`);
+    if (told.at) go(told.at);
+  } catch (error) { say(error.message); }
+}
+
+let pointing = 0;
+async function pointed(place) {
+  const mine = ++pointing;
+  if (strip.axis === "steps") return go(Math.ceil(place * total));
+  try {
+    const told = await data(`${facts}/place?at=${place}`);
+    if (mine === pointing) go(told.position);
+  } catch (error) { say(error.message); }
+}
+
+function beforeEffect() {
+  const row = windows.row(position);
+  if (!row?.effect) return;
+  const known = $("step")?.dataset.seq === name ? $("step").dataset.before : "";
+  if (row.cause) return goSeq(row.cause[0]);
+  if (known) return goSeq(known);
+  return move("kind", "previous");
+}
+
+// ---- the list --------------------------------------------------------------------------------
+
+const list = $("list"), lines = $("lines");
+const pool = [];
+let frame = 0;
+
+function reveal() {
+  const top = (position - 1) * HEIGHT, height = list.clientHeight;
+  if (top < list.scrollTop) list.scrollTop = top - 2 * HEIGHT;
+  else if (top + HEIGHT > list.scrollTop + height) list.scrollTop = top - height + 3 * HEIGHT;
+}
+
+function line() {
+  const item = document.createElement("div");
+  item.setAttribute("role", "option");
+  const pieces = ["seq", "dot", "title", "right"].map((kind) => {
+    const piece = document.createElement(kind === "dot" ? "i" : "span");
+    piece.className = kind;
+    return piece;
+  });
+  item.append(...pieces);
+  item.pieces = pieces;
+  return item;
+}
+
+function render() {
+  const height = list.clientHeight || 400, first = Math.max(1, Math.floor(list.scrollTop / HEIGHT) - 8);
+  const last = Math.min(total, first + Math.ceil(height / HEIGHT) + 16);
+  $("pad-top").style.height = `${(first - 1) * HEIGHT}px`;
+  $("pad-bottom").style.height = `${Math.max(0, total - last) * HEIGHT}px`;
+  const count = Math.max(0, last - first + 1);
+  while (pool.length < count) pool.push(line());
+  for (let number = 0; number < count; number++) fill(pool[number], first + number);
+  if (lines.children.length !== count || lines.firstElementChild !== pool[0]) lines.replaceChildren(...pool.slice(0, count));
+  list.setAttribute("aria-activedescendant", `line-${position}`);
+}
+
+function fill(item, at) {
+  const row = windows.row(at), chosen = at === position;
+  const key = row ? `${at} ${row.read} ${chosen}` : `${at} ? ${chosen}`;
+  if (item.key === key && item.row === row) return;
+  item.key = key; item.row = row;
+  item.id = `line-${at}`;
+  item.setAttribute("aria-selected", chosen ? "true" : "false");
+  item.setAttribute("aria-posinset", String(at));
+  item.setAttribute("aria-setsize", String(total));
+  item.dataset.position = String(at);
+  const [number, dot, title, right] = item.pieces;
+  if (!row) {
+    item.className = "line"; number.textContent = ""; dot.className = "dot"; title.textContent = "…"; right.textContent = "";
+    return;
+  }
+  item.dataset.seq = String(row.seq);
+  item.className = "line" + (row.effect ? " effect" : "") + (row.failed ? " failed" : "") + (row.duplicate ? " duplicate" : "");
+  number.textContent = String(row.seq);
+  dot.className = `dot ${row.kind.replace(" ", "-")}`;
+  title.textContent = (row.title || row.kind) + (row.more ? ` (+${row.more})` : "") + (row.error ? ` ! ${row.error}` : row.marks.length ? ` [${row.marks[0]}]` : "");
+  right.textContent = (row.lane ? `${row.lane} · ` : "") + took(row.took_us);
+}
+
+list.addEventListener("scroll", () => { if (!frame) frame = requestAnimationFrame(() => { frame = 0; render(); }); }, { passive: true });
+lines.addEventListener("click", (event) => {
+  const item = event.target.closest("[data-position]");
+  if (item) go(Number(item.dataset.position), { now: true });
+});
+
+// ---- what is at the step ---------------------------------------------------------------------
+
+let shown = $("step")?.dataset.seq || "";
+
+function show(now, focus = false) {
+  if (shown === name && !focus) return Promise.resolve();
+  clearTimeout(later);
+  loading?.abort();
+  return new Promise((done) => {
+    later = setTimeout(async () => {
+      loading = new AbortController();
+      const wanted = name, view = new URLSearchParams(location.search).get("view");
+      try {
+        const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${view ? "&view=raw" : ""}`, loading.signal);
+        put(fresh, wanted, focus);
+      } catch (error) { if (error.name !== "AbortError") say(error.message); }
+      done();
+    }, now ? 0 : 90);
+  });
+}
+
+function put(fresh, wanted, focus) {
+  const place = $("at-step"), inside = place.contains(document.activeElement);
+  place.replaceChildren(fresh);
+  shown = wanted;
+  address();
+  if ($("step") && !$("cause").hidden && $("cause").dataset.of !== wanted && !back?.keep) closeCause(false);
+  if (focus || inside) $("step-title")?.focus({ preventScroll: inside });
+}
+
+function address(more = {}) {
+  const given = new URLSearchParams();
+  given.set("seq", name || String(seq));
+  const view = new URLSearchParams(location.search).get("view");
+  if (view && more.view === undefined) given.set("view", view);
+  for (const [key, value] of Object.entries(more)) if (value) given.set(key, value);
+  history.replaceState(null, "", `${path}?${given}`);
+}
+
+async function openCause(button) {
+  const given = button.dataset.path, side = given.startsWith("answer ") ? "answer" : "request";
+  const place = side === "answer" ? given.slice(7) : given;
+  try {
+    const fresh = await part(`${parts}/cause?seq=${quoted(shown)}&side=${side}&path=${quoted(place)}`);
+    $("cause").replaceChildren(fresh);
+    $("cause").hidden = false;
+    $("cause").dataset.of = shown;
+    back = { path: given };
+    address({ side: side === "answer" ? side : "", path: place });
+    $("cause").focus();
+    $("cause").scrollIntoView({ block: "nearest" });
+  } catch (error) { say(error.message); }
+}
+
+function closeCause(focus = true) {
+  $("cause").hidden = true;
+  $("cause").replaceChildren();
+  if (!focus) return;
+  address();
+  const button = back && [...document.querySelectorAll("button.value")].find((one) => one.dataset.path === back.path);
+  (button || $("step-title"))?.focus();
+}
+
+async function tab(which) {
+  const raw = which === "raw";
+  for (const one of ["readable", "raw"]) {
+    const on = one === which;
+    $(`tab-${one}`).setAttribute("aria-selected", on ? "true" : "false");
+    $(`tab-${one}`).tabIndex = on ? 0 : -1;
+    $(`panel-${one}`).hidden = !on;
+  }
+  $(`tab-${which}`).focus();
+  address({ view: raw ? "raw" : "" });
+  if (raw && !$("panel-raw").childElementCount) await further(`seq=${quoted(shown)}`);
+}
+
+async function further(query) {
+  try { $("panel-raw").replaceChildren(await part(`${parts}/raw?${query}`)); } catch (error) { say(error.message); }
+}
+
+document.addEventListener("click", async (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const target = event.target;
+  const value = target.closest("button.value");
+  if (value) return openCause(value);
+  if (target.closest("#close-cause")) return closeCause();
+  const tabbed = target.closest("[role=tab]");
+  if (tabbed) return tab(tabbed.id.slice(4));
+  const raw = target.closest("a[data-raw]");
+  if (raw) { event.preventDefault(); return further(`seq=${quoted(shown)}&${raw.dataset.raw}_from=${raw.dataset.from}`); }
+  const earlier = target.closest("a[data-context]");
+  if (earlier) {
+    event.preventDefault();
+    put(await part(`${parts}/step?seq=${quoted(shown)}&context_from=${earlier.dataset.context}`), shown, false);
+    document.querySelector("[aria-label=Context]").scrollIntoView();
+    return;
+  }
+  const link = target.closest("a[data-seq]");
+  if (link) {
+    event.preventDefault();
+    const asked = new URL(link.href).searchParams;
+    await goSeq(link.dataset.seq);
+    if (asked.get("path")) {
+      const wanted = (asked.get("side") === "answer" ? "answer " : "") + asked.get("path");
+      const found = [...document.querySelectorAll("button.value")].find((one) => one.dataset.path === wanted);
+      found?.scrollIntoView({ block: "center" });
+      found?.focus();
+    }
+    return;
+  }
+  const load = target.closest("button.load");
+  if (load) return read(load.parentElement);
+});
+
+async function read(place) {
+  const which = place.dataset.part;
+  place.textContent = "…";
+  try {
+    const fresh = await part(`${parts}/${which}`);
+    const divergences = fresh.querySelector("#divergences-of-receipt");
+    if (divergences) { $("divergences").replaceChildren(divergences.content); divergences.remove(); }
+    place.replaceChildren(fresh);
+  } catch (error) { place.textContent = error.message; }
+}
+
+// ---- keys ------------------------------------------------------------------------------------
+
+const LETTERS = { e: ["effects", "next"], E: ["effects", "previous"], k: ["kind", "next"], K: ["kind", "previous"], l: ["lane", "next"], L: ["lane", "previous"] };
+const STEPS = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 };
+
+function letter(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  if (event.key === "b") { beforeEffect(); return true; }
+  const told = LETTERS[event.key];
+  if (told) move(...told);
+  return Boolean(told);
+}
+
+list.addEventListener("keydown", (event) => {
+  let done = true;
+  if (event.key in STEPS) go(position + STEPS[event.key]);
+  else if (event.key === "Home") go(1);
+  else if (event.key === "End") go(total);
+  else if (event.key === "Enter") show(true, true);
+  else done = letter(event);
+  if (done) event.preventDefault();
+});
+
+const scrubbers = document.querySelector(".scrubbers");
+scrubbers.addEventListener("keydown", (event) => {
+  const of = event.target.id.startsWith("scrub-") ? event.target.id.slice(6) : "";
+  let done = false;
+  if (of) {
+    const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+    const ends = { Home: "first", End: "last" }[event.key];
+    done = Boolean(by || ends);
+    if (of === "time") { if (by) go(position + by); else if (ends) go(ends === "first" ? 1 : total); }
+    else if (ends) move(of, ends);
+    else if (by === 1 || by === -1) move(of, by > 0 ? "next" : "previous");
+    else if (by) move(of, Math.max(1, Number(event.target.value) + by));
+    if (event.key === "Enter") { show(true, true); done = true; }
+  }
+  if (!done) done = letter(event);
+  if (done) event.preventDefault();
+});
+$("scrub-time").addEventListener("input", (event) => go(Number(event.target.value)));
+for (const of of OF) $(`scrub-${of}`).addEventListener("input", (event) => move(of, Number(event.target.value)));
+$("previous").addEventListener("click", () => go(position - 1));
+$("next").addEventListener("click", () => go(position + 1));
+$("before-effect").addEventListener("click", beforeEffect);
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !$("cause").hidden) { closeCause(); event.preventDefault(); }
+  const tabbed = event.target.closest?.("[role=tab]");
+  if (tabbed && ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) {
+    tab(tabbed.id === "tab-raw" ? "readable" : "raw");
+    event.preventDefault();
+  }
+});
+
+$("axis").addEventListener("click", (event) => {
+  strip.axis = strip.axis === "time" ? "steps" : "time";
+  event.target.setAttribute("aria-pressed", strip.axis === "steps" ? "true" : "false");
+  strip.begin = 0; strip.end = 1;
+  strip.load().then(mark);
+});
+$("zoom-in").addEventListener("click", () => strip.zoom(0.5));
+$("zoom-out").addEventListener("click", () => strip.zoom(2));
+
+// ---- running again ---------------------------------------------------------------------------
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form[data-again]");
+  if (!form) return;
+  event.preventDefault();
+  const what = form.dataset.again, output = form.querySelector("output"), button = form.querySelector("button");
+  button.disabled = true;
+  output.textContent = "It begins …";
+  try {
+    const begun = await change(`${facts}/branch`, { at: Number(form.dataset.seq), [what]: form.querySelector("textarea").value });
+    for (;;) {
+      await new Promise((done) => setTimeout(done, 500));
+      const told = await data(`${facts}/branch?number=${begun.number}`);
+      output.textContent = told.output;
+      if (told.code === null) continue;
+      if (told.run) location.href = `/diff/${quoted(run)}/${quoted(told.run)}`;
+      else output.textContent += `\nIt ended with ${told.code}.`;
+      break;
+    }
+  } catch (error) { output.textContent = error.message; }
+  button.disabled = false;
+});
+
+// ---- what changes meanwhile ------------------------------------------------------------------
+
+function say(text) { $("live").textContent = text; }
+
+let drawn = 0, wanted = 0;
+function redraw() {
+  if (wanted) return;
+  wanted = setTimeout(() => { wanted = 0; drawn = performance.now(); strip.load().then(mark); windows.forget(); render(); }, Math.max(0, 700 - (performance.now() - drawn)));
+}
+
+async function summary() {
+  const fresh = await part(`${parts}/summary`);
+  const place = fresh.querySelector("#summary");
+  if (place) $("summary").replaceWith(place);
+}
+
+let complete = false;
+watch(`?run=${quoted(run)}`, {
+  run: (told) => { root.dataset.status = told.status; summary(); },
+  step: (told) => {
+    grow(told.total);
+    $("reading").textContent = told.complete || told.read >= told.total ? (root.dataset.status === "open" ? "live" : "") : `reading ${told.read.toLocaleString("en")} of ${told.total.toLocaleString("en")}`;
+    if (!complete) redraw();
+    if (told.complete && !complete) { complete = true; summary(); }
+  },
+});
+
+if (total) {
+  const first = $("step")?.dataset.seq || "";
+  seq = Number(first.split(".")[0]); name = first;
+  list.scrollTop = Math.max(0, (position - 1) * HEIGHT - list.clientHeight / 2);
+  windows.get(position).then(() => { mark(); render(); });
+}
+strip.load().then(() => mark());
+if (root.dataset.quick === "yes") for (const one of document.querySelectorAll(".part[data-part]")) read(one);

@@ -1,0 +1,58 @@
+import { part, quoted, watch } from "./net.js";
+
+const rows = document.getElementById("rows");
+const compare = document.getElementById("compare");
+const chosen = [];
+
+function query(from) {
+  const given = new URLSearchParams(location.search);
+  given.delete("from");
+  if (from) given.set("from", from);
+  return `/parts/runs?${given}`;
+}
+
+rows?.addEventListener("change", (event) => {
+  const name = event.target.value, at = chosen.indexOf(name);
+  if (event.target.checked && at < 0) chosen.push(name);
+  if (!event.target.checked && at >= 0) chosen.splice(at, 1);
+  while (chosen.length > 2) {
+    const first = chosen.shift();
+    for (const one of rows.querySelectorAll("input")) if (one.value === first) one.checked = false;
+  }
+  compare.disabled = chosen.length !== 2;
+});
+compare?.addEventListener("click", () => { location.href = `/diff/${quoted(chosen[0])}/${quoted(chosen[1])}`; });
+
+const older = document.getElementById("older");
+older?.addEventListener("click", async () => {
+  older.disabled = true;
+  const more = await part(query(older.dataset.from));
+  const behind = more.querySelector("[data-behind]")?.dataset.behind;
+  const first = more.querySelector("a");
+  rows.append(more);
+  document.getElementById("shown").textContent = String(rows.children.length);
+  if (behind) { older.dataset.from = behind; older.disabled = false; } else older.hidden = true;
+  first?.focus();
+});
+
+let waiting = false;
+async function refresh() {
+  if (waiting || !rows || older?.dataset.from > 50) return;
+  waiting = true;
+  setTimeout(async () => {
+    waiting = false;
+    const fresh = await part(query());
+    const focused = document.activeElement?.getAttribute?.("href");
+    for (const one of fresh.querySelectorAll("input")) one.checked = chosen.includes(one.value);
+    rows.replaceChildren(fresh);
+    if (focused && rows.querySelector(`a[href="${CSS.escape(focused)}"]`)) rows.querySelector(`a[href="${CSS.escape(focused)}"]`).focus();
+  }, 400);
+}
+if (!rows) watch("", { run: () => location.reload() });
+else watch("", { run: refresh });
+// What is still being computed is asked for once more.
+let again = 0;
+const unknown = setInterval(() => {
+  if (!rows || ++again > 20 || ![...rows.querySelectorAll("td:nth-child(4) .soft")].some((one) => one.textContent === "…")) clearInterval(unknown);
+  else refresh();
+}, 1500);

@@ -1,0 +1,54 @@
+// The lines of a run, by position from 1: a few windows of them are held, the others are asked for.
+
+import { data } from "./net.js";
+
+const SIZE = 100, MOST = 12;
+
+export class Windows {
+  constructor(run, arrived) {
+    this.run = run; this.arrived = arrived; this.held = new Map(); this.asked = new Map(); this.total = 0; this.state = null;
+  }
+
+  row(position) {
+    const number = Math.floor((position - 1) / SIZE), window = this.held.get(number);
+    if (!window) { this.ask(number); return null; }
+    this.held.delete(number); this.held.set(number, window);
+    return window[position - 1 - number * SIZE] || null;
+  }
+
+  around(position) {
+    const number = Math.floor((position - 1) / SIZE);
+    for (const one of [number, number + 1, number - 1]) if (one >= 0 && one * SIZE < this.total && !this.held.has(one)) this.ask(one);
+  }
+
+  async ask(number) {
+    if (this.asked.has(number)) return this.asked.get(number);
+    const asking = this.load(number);
+    this.asked.set(number, asking);
+    try { return await asking; } finally { this.asked.delete(number); }
+  }
+
+  async load(number) {
+    let told;
+    try { told = await data(`/data/runs/${encodeURIComponent(this.run)}/lines?from=${number * SIZE + 1}&limit=${SIZE}`); }
+    catch (error) { return; }
+    this.held.set(number, told.rows);
+    while (this.held.size > MOST) this.held.delete(this.held.keys().next().value);
+    this.total = told.total; this.state = told;
+    this.arrived(told);
+  }
+
+  async get(position) {
+    const known = this.row(position);
+    if (known) return known;
+    await this.ask(Math.floor((position - 1) / SIZE));
+    return this.row(position);
+  }
+
+  find(seq) {
+    for (const window of this.held.values()) for (const row of window) if (row.seq === seq) return row;
+    return null;
+  }
+
+  forget() { this.held.clear(); }
+}

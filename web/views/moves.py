@@ -1,0 +1,93 @@
+"""Where a scrubber goes: along all steps, those of one kind, those of one lane, or the effects."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+from .run_index import Mark, RunIndex
+
+OF = ("time", "kind", "lane", "effects")
+GO = ("first", "previous", "same", "next", "last")
+
+
+class Scrubbers:
+    """The positions that each scrubber stops at, found once for each state of an index."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self._index = index
+        self._made: tuple[int, int] = (-1, -1)
+        self._lists: dict[tuple[str, int], Sequence[int]] = {}
+
+    def stops(self, of: str, position: int) -> Sequence[int]:
+        """Give the positions that a scrubber stops at, seen from one."""
+        index = self._index
+        if of == "time":
+            return range(len(index))
+        state = len(index), index.stepped
+        if state != self._made:
+            self._made, self._lists = state, {}
+        key = of, 0
+        if of == "kind":
+            key = of, index.kinds[position]
+        elif of == "lane":
+            key = of, index.lanes[position]
+        found = self._lists.get(key)
+        if found is None:
+            found = self._lists[key] = self._collect(*key)
+        return found
+
+    def _collect(self, of: str, value: int) -> "array[int]":
+        index = self._index
+        numbers = range(len(index))
+        if of == "kind":
+            return array("I", (at for at in numbers if index.kinds[at] == value))
+        if of == "lane":
+            return array("I", (at for at in numbers if index.lanes[at] == value))
+        return array("I", (at for at in numbers if index.marks[at] & Mark.EFFECT))
+
+    def place(self, of: str, position: int) -> dict[str, Any]:
+        """Say where a scrubber is at a position: how many stops there are, and what comes before and behind."""
+        stops, seqs = self.stops(of, position), self._index.seqs
+        at = bisect_left(stops, position)
+        here = at < len(stops) and stops[at] == position
+        behind = at + 1 if here else at
+        return {
+            "position": at + 1 if here else None,
+            "of_total": len(stops),
+            "before": at,
+            "previous": seqs[stops[at - 1]] if at > 0 else None,
+            "previous_at": stops[at - 1] + 1 if at > 0 else None,
+            "next": seqs[stops[behind]] if behind < len(stops) else None,
+            "next_at": stops[behind] + 1 if behind < len(stops) else None,
+        }
+
+    def move(self, of: str, position: int, go: str | int) -> dict[str, Any] | None:
+        """Give where a move leads; None where there is nothing to stop at.
+
+        go: one of `GO`, or a position among the stops, from 1.
+        """
+        stops = self.stops(of, position)
+        if not len(stops):
+            return None
+        at = bisect_left(stops, position)
+        here = at < len(stops) and stops[at] == position
+        if go == "first":
+            to = 0
+        elif go == "last":
+            to = len(stops) - 1
+        elif go == "previous":
+            to = at - 1
+        elif go == "same":
+            to = at
+        elif go == "next":
+            to = at + 1 if here else at
+        else:
+            to = int(go) - 1
+        to = min(max(to, 0), len(stops) - 1)
+        return {
+            "seq": self._index.seqs[stops[to]],
+            "position": to + 1,
+            "of_total": len(stops),
+            "at": stops[to] + 1,
+        }

@@ -1,0 +1,146 @@
+"""What a table says of a run beside its row in the list: verdict, cost, effects and divergences."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...store import RunInfo, RunStatus, Store
+from ...timeline import build, exit_code
+from ...timeline.cost.ledger import Entry, read_ledger
+from ...timeline.cost.render import show_money
+from ...timeline.cost.sums import Bill
+from ...timeline.outcomes.outcome import read_outcome
+from ...timeline.state.calls_before import Exchanges
+from .texts import safe_short, show_clock, show_time
+
+_SOON = 1000
+"""Exchanges of a run whose facts are computed while somebody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What is computed from the log and the exchanges of a run."""
+
+    verdict: str
+    """`recorded`, `faithful`, `diverged` …"""
+    is_bad: bool
+    effects: int
+    duplicates: int
+    divergences: int
+    requests: int
+    usd: str
+    """With `≥` where more may have been billed, `?` where nothing is known, empty where no model was asked."""
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    calls: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as JSON types."""
+        return asdict(self)
+
+
+def is_quick(info: RunInfo) -> bool:
+    """Say whether the facts of a run are there at once."""
+    return info.exchanges <= _SOON
+
+
+def read_facts(store: Store, info: RunInfo) -> RunFacts:
+    """Compute the facts of a run. Blocking.
+
+    Raises: LogCorrupt.
+    """
+    receipt = build(store, info)
+    spent = _read_bill(store, info).spent
+    code = exit_code(receipt)
+    if receipt.mode == "record":
+        verdict = "recording" if info.status is RunStatus.OPEN else "recorded"
+    elif info.status is RunStatus.OPEN:
+        verdict = "playing"
+    elif receipt.faithful:
+        verdict = "faithful"
+    elif receipt.faithful_but_for:
+        verdict = "faithful but for " + ", ".join(receipt.faithful_but_for)
+    else:
+        verdict = {
+            121: "diverged",
+            122: "not exhausted",
+            123: "leaked",
+            125: "untestable",
+        }.get(code, "branch" if receipt.branch else "resumed" if receipt.resume else "not faithful")
+    tokens = spent.tokens
+    return RunFacts(
+        safe_short(verdict, 80),
+        bool(code),
+        len(receipt.effects),
+        sum("possible duplicate" in one.note for one in receipt.effects),
+        receipt.divergence_count,
+        receipt.requests,
+        f"${show_money(spent)}".replace("$?", "?").replace("$≥ ", "≥ $") if spent.requests else "",
+        tokens.input,
+        tokens.output,
+        tokens.read,
+        spent.requests,
+    )
+
+
+def _read_bill(store: Store, info: RunInfo) -> Bill:
+    bill = Bill("model")
+    entries: list[Entry] = list(read_ledger(Exchanges(store, info), lanes=False))
+    bill.add(info.id, entries)
+    return bill
+
+
+def run_json(store: Store, info: RunInfo, facts: RunFacts | None) -> dict[str, Any]:
+    """Give a row of the table of runs: the keys of `runs --json`, and the facts where they are known."""
+    from ...timeline.outcomes.outcome import outcome_json
+
+    where = info.archived
+    return {
+        "id": info.id,
+        "mode": info.mode,
+        "status": info.status.value,
+        "parent": info.parent,
+        "exchanges": info.exchanges,
+        "created_ns": info.created_ns,
+        "sealed_ns": info.sealed_ns,
+        "agent": info.agent,
+        "outcome": outcome_json(read_outcome(store, info)),
+        "labels": list(info.labels),
+        "pinned": info.pinned,
+        "archived": None
+        if where is None
+        else {
+            "place": where.place,
+            "go": where.batch,
+            "id": where.id,
+            "recalled": not info.is_only_in_archive,
+        },
+        "end": info.end,
+        "facts": facts.to_json() if facts is not None else None,
+    }
+
+
+def run_row(store: Store, info: RunInfo, facts: RunFacts | None, now_ns: int) -> dict[str, Any]:
+    """Give a row for the table of a page."""
+    outcome = read_outcome(store, info)
+    is_open = info.status is RunStatus.OPEN
+    lasted = (now_ns if is_open else info.sealed_ns) - info.created_ns
+    told = safe_short(" ".join(filter(None, (outcome.by, outcome.text))), 80)
+    return {
+        "id": info.id,
+        "name": safe_short(info.id, 120),
+        "status": "archived" if info.is_only_in_archive else info.status.value,
+        "outcome": outcome.verdict.value,
+        "told": told,
+        "began": show_clock(info.created_ns),
+        "duration": show_time(lasted / 1000) if lasted > 0 else "",
+        "exchanges": info.exchanges,
+        "labels": [safe_short(one, 40) for one in info.labels[:8]],
+        "pinned": info.pinned,
+        "parent": info.parent,
+        "parent_name": safe_short(info.parent, 80) if info.parent else "",
+        "agent": safe_short(info.agent, 120),
+        "facts": facts,
+        "depth": 0,
+        "role": "",
+    }

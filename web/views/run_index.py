@@ -1,0 +1,360 @@
+"""What a page has to know of a whole run: where each exchange is in time, what it was, and its steps.
+
+It is filled in two passes, both of which can be gone on with while a run is recorded. `read_log` reads the log alone, which takes
+microseconds an exchange: with it the strip can be drawn and scrubbed. `read_steps` reads the exchanges, as `playhead show` does: with
+it lanes, tool calls and texts are known. What is kept of an exchange are a few numbers and its steps, compressed.
+
+Time is counted in *active* microseconds: where nothing was under way for longer than `IDLE_US`, a *gap* is counted instead.
+"""
+
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntFlag
+from itertools import islice
+from typing import Any
+
+from ...store import RunInfo, RunStatus, Store
+from ...tape.exchange import RepeatKind
+from ...tape.records.events import Event, EventKind
+from ...timeline.show.steps_json import step_json
+from ...timeline.steps.read_run import RunReader
+from ...timeline.steps.step import Step, StepKind
+from ...timeline.steps.tracer import Price
+from .step_pages import StepPages
+
+IDLE_US = 5_000_000
+KINDS = ("http", "model call", "mcp", "retrieval", "telemetry", "tool call")
+"""What an exchange was: its place in this list is what is kept. A model call that wants a tool called is a `tool call`."""
+_BY_CLASS = {"inference": 1, "telemetry": 4}
+_EXCHANGE = (StepKind.MODEL_CALL, StepKind.RETRIEVAL, StepKind.HTTP, StepKind.MCP)
+_TEXT = 300
+"""Characters of the name of an effect that are kept."""
+
+
+class Mark(IntFlag):
+    """What is to be seen of an exchange at first sight."""
+
+    EFFECT = 1
+    FAILED = 2
+    DUPLICATE = 4
+    HELD = 8
+    REFUSED = 16
+    OPEN = 32
+    """It has no outcome."""
+    DIVERGED = 64
+    NOTE = 128
+
+
+@dataclass(slots=True)
+class Gap:
+    """A time in which nothing was under way."""
+
+    position: int
+    """Of the exchange behind it."""
+    active_us: int
+    """Where it is in active time."""
+    length_us: int
+
+
+@dataclass(slots=True)
+class RunIndex:
+    """A run by position: its first exchange is at 0."""
+
+    store: Store
+    info: RunInfo
+    price: Price | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    seqs: "array[int]" = field(default_factory=lambda: array("Q"))
+    kinds: bytearray = field(default_factory=bytearray)
+    marks: "array[int]" = field(default_factory=lambda: array("H"))
+    lanes: "array[int]" = field(default_factory=lambda: array("H"))
+    active: "array[int]" = field(default_factory=lambda: array("q"))
+    """When each began, in active microseconds since the first."""
+    took: "array[int]" = field(default_factory=lambda: array("q"))
+    """Microseconds; -1 where that is not known."""
+    folds: "array[int]" = field(default_factory=lambda: array("L"))
+    """How many gaps came before."""
+    gaps: list[Gap] = field(default_factory=list)
+    effects: dict[int, str] = field(default_factory=dict)
+    """Method and URL of each effect, by position."""
+    pages: StepPages = field(default_factory=StepPages)
+    step_count: int = 0
+    """Of the steps that have been read."""
+    complete: bool = False
+    """Whether the steps of all exchanges have been read, and the run has ended."""
+    _log: "_LogReader" = field(init=False)
+    _steps: "_StepReader" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._log = _LogReader(self)
+        self._steps = _StepReader(self)
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    @property
+    def stepped(self) -> int:
+        """How many exchanges have their steps."""
+        return len(self.pages)
+
+    @property
+    def logged(self) -> bool:
+        """Whether the log has been read, as far as it went then."""
+        return self._log.at_end
+
+    @property
+    def reader(self) -> RunReader:
+        """What reads the steps: it knows the lanes and the programs so far."""
+        return self._steps.reader
+
+    @property
+    def began_ns(self) -> int:
+        """When the first exchange began."""
+        return self._log.began_ns
+
+    @property
+    def ended_ns(self) -> int:
+        """When the last outcome was known, as far as was read."""
+        return self._log.end_ns
+
+    @property
+    def active_us(self) -> int:
+        """Active time of the run, gaps left out."""
+        return self._log.active_end
+
+    def read_log(self, most: int) -> bool:
+        """Read on in the log; give whether there may be more.
+
+        most: events that are read.
+        Raises: LogCorrupt.
+        """
+        with self.lock:
+            return self._log.read(most)
+
+    def read_steps(self, most: int) -> bool:
+        """Read the steps of further exchanges; give whether there may be more. The log has to be read before.
+
+        Raises: LogCorrupt.
+        """
+        with self.lock:
+            return self._steps.read(most)
+
+    def position_of(self, seq: int) -> int | None:
+        """Find the position of a seq; None where the run does not have it."""
+        at = bisect_left(self.seqs, seq)
+        return at if at < len(self.seqs) and self.seqs[at] == seq else None
+
+    def nearest(self, seq: int) -> int:
+        """Give the position of the exchange at a seq, or the next one behind it, or the last one."""
+        return min(bisect_left(self.seqs, seq), max(0, len(self.seqs) - 1))
+
+    def at_active(self, active_us: float) -> int:
+        """Give the position of the last exchange that had begun at an active time."""
+        return max(0, bisect_right(self.active, active_us) - 1)
+
+    def kind_of(self, position: int) -> str:
+        """Say what an exchange was."""
+        return KINDS[self.kinds[position]]
+
+
+class _LogReader:
+    """Fills the numbers from the events of a log."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self._index = index
+        self._event = 0
+        self._busy_ns = 0
+        """Until when something was under way."""
+        self.began_ns = 0
+        self.end_ns = 0
+        self.active_end = 0
+        self.at_end = False
+
+    def read(self, most: int) -> bool:
+        index = self._index
+        while most > 0:
+            page = index.store.events.read(index.info, self._event, min(most, 2000))
+            if not page:
+                self._add_unlogged()
+                self.at_end = True
+                return False
+            for event in page:
+                self._take(event)
+            self._event = page[-1].number
+            most -= len(page)
+        return True
+
+    def _add_unlogged(self) -> None:
+        """Add exchanges of which no event tells that they arrived, as of some imported tapes."""
+        index = self._index
+        after = index.seqs[-1] if len(index) else 0
+        if len(index) or not index.info.exchanges:
+            return
+        for seq in index.store.exchanges.seqs(index.info, after):
+            exchange = index.store.exchanges.find(index.info, seq)
+            if exchange is None:
+                continue
+            asked = {
+                "request_class": exchange.request_class.value,
+                "method": exchange.request.method,
+                "url": exchange.request.url,
+            }
+            self._arrive(seq, exchange.started_ns, asked)
+            index.took[-1] = exchange.end_us
+            status = exchange.response.status if exchange.response is not None else 0
+            self._end(len(index) - 1, exchange.started_ns, exchange.end_us, status)
+
+    def _take(self, event: Event) -> None:
+        index, data = self._index, event.data
+        if event.kind in (EventKind.INTENT, EventKind.VERDICT):
+            self._arrive(event.seq, event.at_ns, data)
+            return
+        if not event.seq:
+            return
+        position = index.position_of(event.seq)
+        if position is None:
+            return
+        if event.kind is EventKind.OUTCOME:
+            if "end_us" in data:
+                self._end(position, 0, data["end_us"], data.get("status", 0))
+                if "fault" in data:
+                    index.marks[position] |= Mark.FAILED
+            index.marks[position] &= ~Mark.OPEN
+        elif event.kind in (EventKind.HELD, EventKind.RULED):
+            index.marks[position] |= Mark.HELD
+        elif event.kind is EventKind.DIVERGED:
+            index.marks[position] |= Mark.DIVERGED
+
+    def _arrive(self, seq: int, at_ns: int, data: Any) -> None:
+        index = self._index
+        known = index.position_of(seq)
+        if known is not None:
+            self._judge(known, data)
+            return
+        if len(index) and seq < index.seqs[-1]:
+            return  # the log has them in order, but for one that a crash left
+        self.began_ns = self.began_ns or at_ns
+        idle_us = (at_ns - self._busy_ns) // 1000 if self._busy_ns else 0
+        before = index.active[-1] if len(index) else 0
+        if idle_us > IDLE_US:
+            active = self.active_end
+            index.gaps.append(Gap(len(index), active, idle_us))
+        else:
+            active = max(before, self.active_end + idle_us) if self._busy_ns else 0
+        index.seqs.append(seq)
+        index.kinds.append(_BY_CLASS.get(data["request_class"], 0))
+        index.marks.append(Mark.OPEN)
+        index.lanes.append(0)
+        index.active.append(max(before, active))
+        index.took.append(-1)
+        index.folds.append(len(index.gaps))
+        self._busy_ns = max(self._busy_ns, at_ns)
+        self.end_ns = max(self.end_ns, at_ns)
+        self.active_end = max(self.active_end, index.active[-1])
+        self._judge(len(index) - 1, data)
+
+    def _judge(self, position: int, data: Any) -> None:
+        index = self._index
+        if data["request_class"] == "effect":
+            index.marks[position] |= Mark.EFFECT
+            index.effects[position] = f"{data['method']} {data['url']}"[:_TEXT]
+        if "repeat" in data and data["repeat"][1] == RepeatKind.POSSIBLE_DUPLICATE.value:
+            index.marks[position] |= Mark.DUPLICATE
+        if data.get("verdict") in ("refused", "stubbed"):
+            index.marks[position] |= Mark.REFUSED
+            index.marks[position] &= ~Mark.OPEN
+
+    def _end(self, position: int, _: int, end_us: int, status: int) -> None:
+        index = self._index
+        index.took[position] = end_us
+        if status >= 400 or not status:
+            index.marks[position] |= Mark.FAILED
+        ended = index.active[position] + end_us
+        # Active time goes on with what is under way; the wall clock beside it.
+        behind = ended - self.active_end
+        if behind > 0:
+            self.active_end = ended
+            self._busy_ns += behind * 1000
+            self.end_ns = max(self.end_ns, self._busy_ns)
+
+
+class _StepReader:
+    """Fills lanes and steps from the exchanges."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self._index = index
+        self.reader = RunReader(index.store, index.info, index.price)
+        self._reading: Iterator[Step] | None = None
+        self._steps: list[Step] = []
+        """Of the exchange that is being read."""
+
+    def read(self, most: int) -> bool:
+        index = self._index
+        if index.complete:
+            return False
+        if self._reading is None:
+            index.info = index.store.runs.reload(index.info)
+            self._ended = index.info.status is not RunStatus.OPEN
+            self.reader.info = index.info
+            self._reading = self.reader.read(end=self._ended)
+        begun = index.stepped
+        for step in self._reading:
+            if self._steps and step.seq != self._steps[0].seq:
+                self._flush()
+            self._steps.append(step)
+            if index.stepped - begun >= most:
+                return True
+        self._flush()
+        self._reading = None
+        if self._ended:
+            while index.stepped < len(index):
+                index.pages.append([])
+            index.complete = True
+        return False
+
+    def _flush(self) -> None:
+        index, steps = self._index, self._steps
+        self._steps = []
+        if not steps:
+            return
+        seq = steps[0].seq
+        position = index.position_of(seq) if seq else 0
+        if position is None or not len(index):
+            return
+        told = [step_json(step) for step in steps]
+        index.step_count += len(told)
+        if position < index.stepped:
+            index.pages.extend(position, told)
+        else:
+            while index.stepped < position:
+                index.pages.append([])
+            index.pages.append(told)
+        for step in steps:
+            self._note(position, step)
+
+    def _note(self, position: int, step: Step) -> None:
+        index = self._index
+        if step.lane:
+            index.lanes[position] = min(step.lane, 0xFFFF)
+        if step.kind in _EXCHANGE:
+            index.kinds[position] = KINDS.index(step.kind.value)
+            if step.effect:
+                index.marks[position] |= Mark.EFFECT
+                index.effects.setdefault(position, step.name[:_TEXT])
+            if any(mark.startswith("possible duplicate") for mark in step.marks):
+                index.marks[position] |= Mark.DUPLICATE
+        elif step.kind is StepKind.TOOL_CALL:
+            index.kinds[position] = KINDS.index("tool call")
+        elif step.kind in (StepKind.POLICY, StepKind.DECISION, StepKind.SNAPSHOT):
+            index.marks[position] |= Mark.NOTE
+        if step.failed and step.kind in (StepKind.HTTP, StepKind.MCP, StepKind.ERROR):
+            index.marks[position] |= Mark.FAILED
+
+
+def first_effects(index: RunIndex, most: int) -> list[tuple[int, str, bool]]:
+    """Give the first effects of a run: seq, method and URL, and whether it may be a duplicate."""
+    listed = islice(sorted(index.effects.items()), most)
+    return [(index.seqs[at], name, bool(index.marks[at] & Mark.DUPLICATE)) for at, name in listed]
