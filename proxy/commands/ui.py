@@ -1,5 +1,6 @@
 """`playhead ui`: the pages of a store."""
 
+import shutil
 from pathlib import Path
 
 import click
@@ -53,11 +54,15 @@ def ui(
     command: tuple[str, ...] = context.meta[_BEHIND]
     if command and not allow_run:
         raise click.UsageError("COMMAND needs --allow-run: without it the page only reads")
+    if command and shutil.which(command[0]) is None:
+        raise click.UsageError(f"there is no command {command[0]!r}, which is to be run again")
+    words = ("--config", str(config_file.absolute())) if config_file is not None else ()
+    words += ("--store", store) if store is not None else ()
     from ..pages.server import Shown, serve_pages
     from ..pages.sessions import Rights
 
     rights = Rights.READ
     if allow_run:
         rights |= Rights.RULE | Rights.RUN
-    shown = Shown(run, port, not no_browser, rights, command)
+    shown = Shown(run, port, not no_browser, rights, words, command)
     return serve_pages(reading(config_file, store), shown, click.echo)

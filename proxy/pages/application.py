@@ -24,6 +24,7 @@ from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
 from .asked import HTML, Asked, Reply, Wrong, read_query, reply_json
 from .events import stream_events
+from .fetching import Fetches
 from .gates import Gates
 from .library import Library
 from .run_again import RunAgain
@@ -60,7 +61,7 @@ class Application:
         self.sessions = Sessions()
         self._guard = guard
         self._links = links
-        self._again = RunAgain(library.config, command)
+        self._again = RunAgain(library.words, command)
         self._routes = _Routes(library, self._again)
 
     def close(self) -> None:
@@ -210,7 +211,8 @@ class _Routes:
 
     def __init__(self, library: Library, again: RunAgain) -> None:
         comparisons = fleet_data.Comparisons(library)
-        pages = html_pages.Pages(library, comparisons, again)
+        fetches = Fetches(library)
+        pages = html_pages.Pages(library, comparisons, again, fetches)
         ruling = Gates(library)
         self.script_rights = Rights.READ | Rights.RULE
 
@@ -231,6 +233,7 @@ class _Routes:
             ("GET", "/parts/gates", lambda asked: pages.gates_part(asked, ruling), Rights.READ),
             ("GET", "/data/runs", of(fleet_data.list_runs), Rights.READ),
             ("GET", run, of(run_data.get_run), Rights.READ),
+            ("GET", f"{run}/fetched", fetches.look, Rights.READ),
             ("GET", f"{run}/steps", of(run_data.list_steps), Rights.READ),
             ("GET", f"{run}/lines", of(run_data.list_rows), Rights.READ),
             ("GET", f"{run}/strip", of(run_data.get_strip), Rights.READ),

@@ -87,7 +87,7 @@ def reply_json(value: Any, status: int = 200) -> Reply:
 
 
 def read_query(text: str) -> dict[str, str]:
-    """Read a query; of a name that is there twice the last value counts.
+    """Read a query.
 
     Raises: Wrong.
     """
@@ -97,7 +97,17 @@ def read_query(text: str) -> dict[str, str]:
         raise Wrong(
             400, "the query cannot be read", expected="NAME=VALUE&…", found=str(error)[:100]
         ) from None
-    return dict(pairs)
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise Wrong(
+                400,
+                f"{name[:40]} is there twice",
+                expected=f"{name[:40]} once",
+                found=repr(value)[:100],
+            )
+        found[name] = value
+    return found
 
 
 def read_number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
@@ -116,7 +126,7 @@ def read_number(query: Mapping[str, str], name: str, default: int, least: int, m
             400,
             f"{name} cannot be read",
             expected=f"{name}: a whole number from {least} to {most}",
-            found=text[:100],
+            found=repr(text)[:100],
         )
     return int(text)
 
@@ -129,6 +139,9 @@ def read_word(query: Mapping[str, str], name: str, words: tuple[str, ...]) -> st
     text = query.get(name, words[0])
     if text not in words:
         raise Wrong(
-            400, f"{name} cannot be read", expected=f"{name}: {', '.join(words)}", found=text[:100]
+            400,
+            f"{name} cannot be read",
+            expected=f"{name}: {', '.join(words)}",
+            found=repr(text)[:100],
         )
     return text

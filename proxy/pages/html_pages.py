@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from ...store import RunInfo, StoreError
 from ...tape.records.codec import BadRecord
-from ...timeline.blame.find_origin import Blame, Sighting, find_blame
+from ...timeline.blame.find_origin import Blame, Sighting
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json
 from ...timeline.outcomes.outcome import read_outcome
@@ -17,12 +17,13 @@ from ...web.views.run_index import Mark, first_effects
 from ...web.views.run_parts import view_cache, view_effects, view_files, view_receipt
 from ...web.views.texts import safe_block, safe_short
 from ..looking_back.arguments import StepName
-from .asked import Asked, Reply, Wrong, read_number
+from .asked import Asked, Reply, Wrong, read_number, read_word
+from .fetching import Fetches
 from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
 from .library import Library, OpenRun
 from .run_again import RunAgain
-from .run_data import find_exchange, find_path, read_body, read_step, window_of_rows
+from .run_data import find_exchange, find_origin, find_path, read_body, read_step, window_of_rows
 from .sessions import Rights
 
 _WINDOW = 60
@@ -35,10 +36,13 @@ PARTS = ("step", "cause", "lines", "effects", "receipt", "cache", "files", "summ
 class Pages:
     """Renders pages. Methods block."""
 
-    def __init__(self, library: Library, comparisons: Comparisons, again: RunAgain) -> None:
+    def __init__(
+        self, library: Library, comparisons: Comparisons, again: RunAgain, fetches: Fetches
+    ) -> None:
         self._library = library
         self._comparisons = comparisons
         self._again = again
+        self._fetches = fetches
 
     def home(self, _: Asked) -> Reply:
         """Lead to the runs."""
@@ -59,6 +63,7 @@ class Pages:
         """Give the page of a run, at a step."""
         info = self._library.store.runs.get(asked.parameters["run"])
         if info.is_only_in_archive:
+            self._fetches.begin(info)
             return _page("fetching", asked, run=info.id, name=safe_short(info.id, 120))
         run = self._library.open_run(info.id)
         index = run.index
@@ -184,7 +189,7 @@ class Pages:
         row = window["rows"][0] if window["rows"] else None
         parts = len(run.exchanges.asked(stored)) if stored.websocket is not None else 0
         context, why = self._context(asked, run, name, is_call=_is_call(view.exchange))
-        shown = "raw" if asked.query.get("view") == "raw" else "readable"
+        shown = read_word(asked.query, "view", ("readable", "raw"))
         return {
             "step": {
                 "seq": name.seq,
@@ -200,6 +205,7 @@ class Pages:
                 "started_ns": exchange.started_ns,
             },
             "view": view,
+            "again": self._edits(run, exchange, name) if Rights.RUN in asked.rights else [],
             "shown": shown,
             "raw": self._raw(asked, run)["raw"] if shown == "raw" else None,
             "context": context,
@@ -218,6 +224,33 @@ class Pages:
             return view_context(run.exchanges, *name, begin=begin), ""
         except (StoreError, BadRecord) as error:
             return None, safe_short(str(error), 300)
+
+    def _edits(self, run: OpenRun, exchange: Exchange, name: StepName) -> list[dict[str, Any]]:
+        """Give what may be edited at a step before the command is run again; nothing where that cannot be."""
+        info, found = run.index.info, []
+        if not self._again.command or name.part or not info.is_tape or exchange.response is None:
+            return []
+        if exchange.response.spilled is None and exchange.websocket is None:
+            try:
+                text = recorded_answer(exchange).decode("utf-8")
+                found.append(("answer", "Answer", text))
+            except (ValueError, UnicodeDecodeError):
+                pass
+        context = None
+        if _is_call(exchange) and exchange.request.spilled is None:
+            context = read_context(exchange.request, exchange.seq)
+        if context is not None and context.system:
+            found.append(("system", "System prompt", context.system))
+        return [
+            {
+                "what": what,
+                "title": title,
+                "text": text[:48_000],
+                "command": self._again.words(info.id, name.seq, what),
+            }
+            for what, title, text in found
+            if len(text) <= 48_000
+        ]
 
     def _before_effect(self, run: OpenRun, seq: int) -> int | None:
         """Find the model call that asked for an effect, as `rewind` does: by its cause, else the last one before it."""
@@ -253,11 +286,7 @@ class Pages:
     def _cause(self, asked: Asked, run: OpenRun, name: StepName) -> dict[str, Any]:
         """Find where a value came from."""
         path = find_path(asked)
-        try:
-            found = find_blame(run.exchanges, name.seq, path, asked.query.get("value"), name.part)
-        except StoreError as error:
-            raise Wrong(404, str(error)[:500], hint=error.hint) from None
-        return _view_cause(found, run.index.info.id)
+        return _view_cause(find_origin(run, name, path, asked), run.index.info.id)
 
     def _raw(self, asked: Asked, run: OpenRun) -> dict[str, Any]:
         """Read the bytes of a request or an answer."""

@@ -75,12 +75,14 @@ class OpenRun:
 class Library:
     """One store, read. Methods block, unless they say otherwise; they may be called from any thread."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, words: tuple[str, ...] = ()) -> None:
         """Open the store of a configuration.
 
+        words: flags that give another command the same configuration.
         Raises: StoreError.
         """
         self.config = config
+        self.words = words or ("--store", str(config.store))
         self.store: Store = open_store(config, readonly=True)
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="page")
         self._behind = ThreadPoolExecutor(2, thread_name_prefix="page-reads")

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...config import Config
 from ...timeline.receipts.plain_text import plain_lines
 from .asked import Asked, Reply, Wrong, reply_json
 
@@ -41,9 +40,13 @@ class Attempt:
 class RunAgain:
     """Runs the command, one run of it at a time."""
 
-    def __init__(self, config: Config, command: tuple[str, ...]) -> None:
+    def __init__(self, words: tuple[str, ...], command: tuple[str, ...]) -> None:
+        """Prepare.
+
+        words: flags that give another command the same configuration.
+        """
         self.command = command
-        self._config = config
+        self._given = words
         self._lock = threading.Lock()
         self._attempts: OrderedDict[str, Attempt] = OrderedDict()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -64,8 +67,8 @@ class RunAgain:
     def _words(self, run: str, seq: int, what: str, file: str) -> list[str]:
         live = ["--live", "inference", "--reason", REASON] if what == "system" else []
         return [
-            *("branch", run, "--store", str(self._config.store), "--at", str(seq)),
-            *(f"--{what}", file, *live, "--yes", "--", *self.command),
+            *("branch", run, "--at", str(seq), f"--{what}", file, *live),
+            *("--yes", *self._given, "--", *(self.command or ("COMMAND",))),
         ]
 
     def begin(self, asked: Asked) -> Reply:
@@ -78,6 +81,7 @@ class RunAgain:
             )
         run = asked.parameters["run"]
         at, text, what = _read_edit(asked)
+        self._check(run, at, text, what)
         with self._lock:
             if any(one.code is None for one in self._attempts.values()):
                 raise Wrong(409, "The command is running already", hint="wait until it has ended")

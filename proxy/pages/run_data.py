@@ -3,9 +3,9 @@
 import contextlib
 from typing import Any
 
-from ...store import RunInfo
+from ...store import LogCorrupt, RunInfo, StoreError
 from ...tape.exchange import Exchange
-from ...timeline.blame.find_origin import find_blame
+from ...timeline.blame.find_origin import Blame, find_blame
 from ...timeline.blame.render import blame_json
 from ...timeline.reading.exchange_json import exchange_json
 from ...timeline.receipts.exchange_rows import find_shown
@@ -150,7 +150,9 @@ def _share(asked: Asked, name: str, default: float) -> float:
         value = float(text)
         if 0 <= value <= 1:
             return value
-    raise Wrong(400, f"{name} cannot be read", expected=f"{name}: from 0 to 1", found=text[:100])
+    raise Wrong(
+        400, f"{name} cannot be read", expected=f"{name}: from 0 to 1", found=repr(text)[:100]
+    )
 
 
 def _zoom(run: OpenRun, asked: Asked, *, steps: bool) -> tuple[float, float]:
@@ -173,8 +175,8 @@ def get_move(library: Library, asked: Asked) -> Reply:
     run = library.open_run(asked.parameters["run"])
     of = read_word(asked.query, "of", OF)
     go: str | int = asked.query.get("go", "next")
-    if go not in GO:
-        go = read_number(asked.query, "go", 1, 1, _SEQ)
+    if go not in GO and not (go.isascii() and go.isdigit() and 0 < len(go) < 16):
+        read_word(asked.query, "go", GO)
     name = read_step(asked.query.get("seq", ""), "seq")
     index = run.index
     with index.lock:
@@ -217,8 +219,8 @@ def read_step(text: str, what: str) -> StepName:
         raise Wrong(
             400,
             f"{what} cannot be read",
-            expected="SEQ, as 7, or SEQ.PART, as 7.2",
-            found=text[:100],
+            expected=f"{what}: SEQ, as seq=6, or SEQ.PART, as seq=7.2",
+            found=repr(text)[:100],
             hint=str(error)[:300],
         ) from None
 
@@ -234,10 +236,30 @@ def find_exchange(
     if found is None:
         raise _no_step(run, name)
     whose, exchange = found
+    try:
+        return whose, exchange, _part_of(run, exchange, name)
+    except LogCorrupt:
+        raise
+    except StoreError as error:
+        raise _no_part(run, name, error) from None
+
+
+def _part_of(run: OpenRun, exchange: Exchange, name: StepName) -> Exchange:
     if exchange.seq != name.seq:  # a tape's, under the seq of the playback
-        shown = run.exchanges.get(name.seq)
-        return whose, exchange, run.exchanges.get_part(shown, name.part) if name.part else shown
-    return whose, exchange, run.exchanges.get_part(exchange, name.part) if name.part else exchange
+        exchange = run.exchanges.get(name.seq)
+    return run.exchanges.get_part(exchange, name.part) if name.part else exchange
+
+
+def _no_part(run: OpenRun, name: StepName, error: StoreError) -> Wrong:
+    """Say that an exchange has no such part."""
+    link = f"{run_path(run.index.info.id)}?seq={name.seq}"
+    return Wrong(
+        404,
+        f"Run {run.index.info.id!r} has no step {name.seq}.{name.part}",
+        expected=str(error)[:300],
+        found=f"{name.seq}.{name.part}",
+        near=((f"Step {name.seq}", link),),
+    )
 
 
 def get_step(library: Library, asked: Asked) -> Reply:
@@ -329,8 +351,27 @@ def get_blame(library: Library, asked: Asked) -> Reply:
     run = library.open_run(asked.parameters["run"])
     name = read_step(asked.parameters["seq"], "the step")
     path = find_path(asked)
-    found = find_blame(run.exchanges, name.seq, path, asked.query.get("value"), name.part)
-    return reply_json(blame_json(found))
+    return reply_json(blame_json(find_origin(run, name, path, asked)))
+
+
+def find_origin(run: OpenRun, name: StepName, path: str, asked: Asked) -> Blame:
+    """Find where a value came from.
+
+    Raises: Wrong, for what is no place, or one that the step does not have.
+    """
+    try:
+        return find_blame(run.exchanges, name.seq, path, asked.query.get("value"), name.part)
+    except LogCorrupt:
+        raise
+    except StoreError as error:
+        status = 400 if "is no path" in str(error) else 404
+        raise Wrong(
+            status,
+            str(error)[:500],
+            expected="path: a place",
+            found=repr(path)[:100],
+            hint=error.hint,
+        ) from None
 
 
 def find_path(asked: Asked) -> str:

@@ -35,6 +35,8 @@ class Shown:
     port: int = 0
     browser: bool = True
     rights: Rights = Rights.READ
+    words: tuple[str, ...] = ()
+    """Flags that give another command the same configuration."""
     command: tuple[str, ...] = ()
     """What may be run again; empty for nothing."""
 
@@ -46,7 +48,7 @@ def serve_pages(config: Config, shown: Shown, say: Callable[[str], None] = print
     Raises: StoreError; EngineError, where the port cannot be had; UnknownRun.
     """
     sys.setswitchinterval(_SWITCH_S)
-    library = Library(config)
+    library = Library(config, shown.words)
     try:
         if shown.run is not None:
             library.store.runs.get(shown.run)

@@ -8,7 +8,7 @@ from .places import Places
 from .render import FindPlaces, Names
 
 _TEXT = 500
-_PLACED = 500
+PLACED = 500
 """Rows whose places are looked for."""
 
 
@@ -30,7 +30,7 @@ def diff_json(names: Names, compared: Compared, find: FindPlaces) -> dict[str, A
             "second": _act_json(divergence.second),
         },
         "differences": [
-            row_json(row, find if at < _PLACED else None) for at, row in enumerate(differing)
+            row_json(row, find if at < PLACED else None) for at, row in enumerate(differing)
         ],
     }
 

@@ -8,7 +8,7 @@ from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import Rules
 from ...timeline.diff.acts import Act, read_acts, says
 from ...timeline.diff.compare import Change, Compared, Row, compare_acts
-from ...timeline.diff.diff_json import diff_json, row_json
+from ...timeline.diff.diff_json import PLACED, diff_json, row_json
 from ...timeline.diff.places import Places, find_places
 from ...timeline.diff.render import Names
 from ...timeline.state.calls_before import Exchanges
@@ -27,16 +27,17 @@ class DiffView:
     find: Callable[[Row], Places]
 
     def to_json(self, begin: int, limit: int) -> dict[str, Any]:
-        """Give it as `diff --json`, with a window of its rows."""
-        rows = self.compared.rows
+        """Give it as `diff --json`, with a window of its differences."""
+        rows = [row for row in self.compared.rows if row.change is not Change.SAME]
+        window = rows[begin : begin + limit]
         whole = diff_json(self.names, self.compared, lambda _: Places([]))
-        del whole["differences"]
-        divergence = self.compared.divergence
         return {
             **whole,
-            "places": [] if divergence is None else row_json(divergence.row, self.find)["places"],
             "total": len(rows),
-            "rows": [row_json(row, self.find) for row in rows[begin : begin + limit]],
+            "differences": [
+                row_json(row, self.find if at < PLACED else None)
+                for at, row in enumerate(window, begin)
+            ],
         }
 
     @property
