@@ -61,7 +61,7 @@ class Application:
         self.sessions = Sessions()
         self._guard = guard
         self._links = links
-        self._again = RunAgain(library.words, command)
+        self._again = RunAgain(library, command)
         self._routes = _Routes(library, self._again)
 
     def close(self) -> None:
@@ -117,7 +117,8 @@ class Application:
             return await stream_events(request, self.library, made, FIELDS)
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_ANSWER_S):
-            return await loop.run_in_executor(self.library.threads, handler, made)
+            reply: Reply = await loop.run_in_executor(self.library.threads, handler, made)
+            return reply
 
     def _open_link(self, request: web.BaseRequest, path: str, query: Mapping[str, str]) -> Reply:
         """Begin the session of a link, and lead to the page without its token."""
@@ -255,7 +256,7 @@ class _Routes:
             ("POST", "/data/gates/{id}/deny", ruling.deny, Rights.RULE),
             ("POST", f"{run}/stop", ruling.stop, Rights.RULE),
             ("POST", f"{run}/branch", again.begin, Rights.RUN),
-            ("GET", f"{run}/branch", again.look, Rights.READ),
+            ("GET", f"{run}/attempts", again.look, Rights.READ),
             *(
                 ("POST", f"/data/breaks/{{id}}/{word}", ruling.of_break(word), Rights.RUN)
                 for word in ("step", "continue", "answer", "quit")

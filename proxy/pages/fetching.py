@@ -59,7 +59,9 @@ class Fetches:
             ended = running is not None and running.poll() is not None
             if running is not None and ended and not told["done"]:
                 said = running.stderr.read() if running.stderr is not None else b""
-                told["error"] = said.decode("utf-8", "replace")[-_TEXT:] or "It could not be fetched."
+                told["error"] = (
+                    said.decode("utf-8", "replace")[-_TEXT:] or "It could not be fetched."
+                )
         return reply_json(told)
 
     def close(self) -> None:

@@ -44,7 +44,8 @@ def find_runs(library: Library, asked: Asked) -> tuple[list[RunInfo], bool]:
         return [
             run for run in runs if any(short in word.lower() for word in (*run.labels, run.id))
         ], True
-    found, until = [], time.monotonic() + _SEARCH_S
+    found: list[RunInfo] = []
+    until = time.monotonic() + _SEARCH_S
     pattern = re.compile(re.escape(text), re.IGNORECASE)
     for run in runs:
         if time.monotonic() > until:

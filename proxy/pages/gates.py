@@ -104,7 +104,8 @@ class Gates:
 
     def find_open(self) -> list[dict[str, Any]]:
         """Give the open runs with their effects and limits."""
-        library, found = self._library, []
+        library = self._library
+        found: list[dict[str, Any]] = []
         for run in islice(newest_first(library.store), 500):
             if run.status is not RunStatus.OPEN or len(found) == _OPEN:
                 continue
@@ -164,7 +165,7 @@ class Gates:
                 found=name[:100],
                 hint=before["reason"] or "the first ruling stands",
             )
-        raise refused or Wrong(404, "Nothing is held by this name", found=name[:100])
+        raise refused or Wrong(409, "Nothing is held by this name", found=name[:100])
 
     def stop(self, asked: Asked) -> Reply:
         """Stop an open run: whatever it asks is refused from then on."""
@@ -203,7 +204,7 @@ class Gates:
                 except NotAnswered as error:
                     refused = error
             raise refused or Wrong(
-                404, "Nothing is held by this name", found=asked.parameters["id"][:100]
+                409, "Nothing is held by this name", found=asked.parameters["id"][:100]
             )
 
         return decide

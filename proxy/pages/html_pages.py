@@ -4,11 +4,14 @@ from typing import Any
 from urllib.parse import quote
 
 from ...store import RunInfo, StoreError
+from ...tape.edits.answer import read_plain_answer
+from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord
 from ...timeline.blame.find_origin import Blame, Sighting
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json
 from ...timeline.outcomes.outcome import read_outcome
+from ...timeline.steps.context import read_context
 from ...web.render import render, run_path
 from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
@@ -23,7 +26,15 @@ from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
 from .library import Library, OpenRun
 from .run_again import RunAgain
-from .run_data import find_exchange, find_origin, find_path, read_body, read_step, window_of_rows
+from .run_data import (
+    find_exchange,
+    find_origin,
+    find_path,
+    last_seq,
+    read_body,
+    read_step,
+    window_of_rows,
+)
 from .sessions import Rights
 
 _WINDOW = 60
@@ -70,6 +81,8 @@ class Pages:
         name = _read_name(asked, run)
         values = self._at_step(asked, run, name) if name is not None else {"step": None}
         position = index.position_of(name.seq) if name is not None else 0
+        if position is None and name is not None:  # as in most runs, until its log is read
+            position = name.seq - 1
         begin = max(0, (position or 0) - _WINDOW // 2)
         window = window_of_rows(run, begin, _WINDOW)
         return _page(
@@ -205,7 +218,8 @@ class Pages:
                 "started_ns": exchange.started_ns,
             },
             "view": view,
-            "again": self._edits(run, exchange, name) if Rights.RUN in asked.rights else [],
+            "again": self._edits(run, exchange, name),
+            "may_run": bool(self._again.command),
             "shown": shown,
             "raw": self._raw(asked, run)["raw"] if shown == "raw" else None,
             "context": context,
@@ -227,12 +241,13 @@ class Pages:
 
     def _edits(self, run: OpenRun, exchange: Exchange, name: StepName) -> list[dict[str, Any]]:
         """Give what may be edited at a step before the command is run again; nothing where that cannot be."""
-        info, found = run.index.info, []
-        if not self._again.command or name.part or not info.is_tape or exchange.response is None:
+        info = run.index.info
+        found: list[tuple[str, str, str]] = []
+        if name.part or not info.is_tape or exchange.response is None:
             return []
         if exchange.response.spilled is None and exchange.websocket is None:
             try:
-                text = recorded_answer(exchange).decode("utf-8")
+                text = read_plain_answer(exchange).decode("utf-8")
                 found.append(("answer", "Answer", text))
             except (ValueError, UnicodeDecodeError):
                 pass
@@ -402,8 +417,8 @@ def _read_name(asked: Asked, run: OpenRun) -> StepName | None:
     text = asked.query.get("seq")
     if text is not None:
         return read_step(text, "seq")
-    seqs = run.index.seqs
-    return StepName(seqs[-1]) if len(seqs) else None
+    last = last_seq(run)
+    return StepName(last) if last else None
 
 
 def _step_name(name: StepName) -> str:

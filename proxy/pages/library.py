@@ -52,6 +52,11 @@ class OpenRun:
         while time.monotonic() < until and self.index.read_steps(_EXCHANGES):
             pass
 
+    def read_log(self) -> None:
+        """Read the log to its end, however long that takes: where a scrubber leads is about the whole run."""
+        while self.index.read_log(_EVENTS):
+            pass
+
     def read_rest(self, stop: threading.Event) -> None:
         """Read all there is, and let others look meanwhile."""
         if not self._reading.acquire(blocking=False):

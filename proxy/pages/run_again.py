@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...tape.edits.answer import edit_answer
 from ...timeline.receipts.plain_text import plain_lines
 from .asked import Asked, Reply, Wrong, reply_json
+from .library import Library
 
 REASON = "edited on the page"
 _MOST = 48 * 1024
@@ -40,13 +42,10 @@ class Attempt:
 class RunAgain:
     """Runs the command, one run of it at a time."""
 
-    def __init__(self, words: tuple[str, ...], command: tuple[str, ...]) -> None:
-        """Prepare.
-
-        words: flags that give another command the same configuration.
-        """
+    def __init__(self, library: Library, command: tuple[str, ...]) -> None:
         self.command = command
-        self._given = words
+        self._library = library
+        self._given = library.words
         self._lock = threading.Lock()
         self._attempts: OrderedDict[str, Attempt] = OrderedDict()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -104,6 +103,33 @@ class RunAgain:
                 self._attempts.popitem(last=False)
         threading.Thread(target=_follow, args=(attempt,), daemon=True).start()
         return reply_json({"number": number, "command": attempt.words}, 202)
+
+    def _check(self, run: str, at: int, text: str, what: str) -> None:
+        """See that there is such a step, and that what was edited can take its place, before anything runs.
+
+        Raises: Wrong; UnknownRun.
+        """
+        store = self._library.store
+        info = store.runs.get(run)
+        exchange = store.exchanges.find(info, at)
+        if exchange is None or not info.is_tape:
+            raise Wrong(
+                404,
+                f"Run {run!r} has no step {at} to leave it at",
+                expected="a step of a recording",
+                found=str(at),
+            )
+        if what != "answer":
+            return
+        try:
+            edit_answer(exchange, text.encode("utf-8", "surrogatepass"))
+        except ValueError as error:
+            raise Wrong(
+                409,
+                f"This cannot be the answer of {at}: {str(error)[:300]}",
+                expected="an answer that its dialect reads",
+                hint="nothing was run",
+            ) from None
 
     def look(self, asked: Asked) -> Reply:
         """Say how far a branch has come."""

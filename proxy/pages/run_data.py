@@ -54,7 +54,8 @@ def list_steps(library: Library, asked: Asked) -> Reply:
             position += 1
     return reply_json(
         {
-            "steps": _fit(found[:limit]),
+            # As `show --json` without --cost: the price of a call is in its line.
+            "steps": _fit([{**one, "usd": None} for one in found[:limit]]),
             "total": index.step_count,
             "read": index.stepped,
             "complete": index.complete,
@@ -106,7 +107,7 @@ def window_of_rows(run: OpenRun, begin: int, limit: int) -> dict[str, Any]:
             rows.append(row)
         return {
             "rows": rows,
-            "total": len(index),
+            "total": len(index) if index.logged else max(len(index), last_seq(run)),
             "read": index.stepped,
             "logged": index.logged,
             "complete": index.complete,
@@ -174,11 +175,12 @@ def get_move(library: Library, asked: Asked) -> Reply:
     """Say where a scrubber goes."""
     run = library.open_run(asked.parameters["run"])
     of = read_word(asked.query, "of", OF)
-    go: str | int = asked.query.get("go", "next")
+    go = asked.query.get("go", "next")
     if go not in GO and not (go.isascii() and go.isdigit() and 0 < len(go) < 16):
         read_word(asked.query, "go", GO)
     name = read_step(asked.query.get("seq", ""), "seq")
     index = run.index
+    run.read_log()
     with index.lock:
         position = index.position_of(name.seq)
         if position is None:
@@ -187,7 +189,17 @@ def get_move(library: Library, asked: Asked) -> Reply:
     return reply_json(found or {"seq": None, "position": None, "of_total": 0})
 
 
+def last_seq(run: OpenRun) -> int:
+    """Give the last seq of a run, also before its log was read; 0 where there is none."""
+    index = run.index
+    info = index.info
+    if not index.logged and info.parent is None and info.exchanges:
+        return info.exchanges
+    return index.seqs[-1] if len(index) else 0
+
+
 def _no_step(run: OpenRun, name: StepName) -> Wrong:
+    run.read_log()
     index = run.index
     seqs, asked = index.seqs, str(name.seq)
     asked = asked if len(asked) <= _DIGITS else f"{asked[:_DIGITS]}…"
@@ -364,9 +376,8 @@ def find_origin(run: OpenRun, name: StepName, path: str, asked: Asked) -> Blame:
     except LogCorrupt:
         raise
     except StoreError as error:
-        status = 400 if "is no path" in str(error) else 404
         raise Wrong(
-            status,
+            400,
             str(error)[:500],
             expected="path: a place",
             found=repr(path)[:100],

@@ -52,7 +52,7 @@ async function look() {
       const { rulings } = await data("/data/gates");
       for (const [, gate] of gone) {
         const ruled = rulings.find((one) => one.id === gate.dataset.id);
-        end(gate, ruled ? `${ruled.ruling} by ${ruled.by}, ${new Date(ruled.at_ns / 1e6).toLocaleTimeString()}${ruled.reason ? `: ${ruled.reason}` : ""}` : "It is held no more: its run or its client has ended");
+        end(gate, ruled ? `${ruled.ruling} by ${ruled.by}, ${new Date(ruled.at_ns / 1e6).toLocaleTimeString()}${ruled.reason ? `: ${ruled.reason}` : ""}` : fresh.querySelector(".bad[role=alert]") ? "Its proxy does not answer: it is refused at its deadline" : "It is held no more: its run or its client has ended");
       }
     }
     if (!place.childElementCount) place.replaceChildren(...arrived.childNodes);

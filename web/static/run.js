@@ -27,7 +27,8 @@ export function go(to, { now = false } = {}) {
   if (row) show(now); else windows.get(position).then((found) => { if (found && found.position === position) { seq = found.seq; name = String(seq); mark(); render(); show(now); } });
 }
 
-async function goSeq(text, focus = true) {
+async function goSeq(text, focus = true, keep = true) {
+  if (keep && String(text) !== name) history.pushState(null, "", location.href);
   const wanted = Number(String(text).split(".")[0]);
   let at = windows.find(wanted)?.position;
   if (!at) {
@@ -55,7 +56,7 @@ function mark() {
     slider.disabled = !told.of_total;
     slider.max = String(Math.max(told.of_total, 1));
     slider.value = String(told.position ?? Math.max(1, told.before));
-    slider.setAttribute("aria-valuetext", told.of_total ? (told.position ? `${told.position} of ${told.of_total}, ${text}` : `between two, ${text}`) : "none");
+    slider.setAttribute("aria-valuetext", text);
   }
   $("before-effect").disabled = !row.effect;
   $("previous").disabled = position <= 1;
@@ -74,7 +75,7 @@ function grow(to) {
 
 async function move(of, where) {
   const row = windows.row(position);
-  if (row && (where === "previous" || where === "next")) {
+  if (row && windows.state.logged && (where === "previous" || where === "next")) {
     const at = row.moves[of][`${where}_at`];
     if (at) go(at);
     return;
@@ -99,8 +100,8 @@ function beforeEffect() {
   const row = windows.row(position);
   if (!row?.effect) return;
   const known = $("step")?.dataset.seq === name ? $("step").dataset.before : "";
-  if (row.cause) return goSeq(row.cause[0]);
-  if (known) return goSeq(known);
+  if (row.cause) return goSeq(row.cause[0], false);
+  if (known) return goSeq(known, false);
   return move("kind", "previous");
 }
 
@@ -299,6 +300,7 @@ async function read(place) {
 
 const LETTERS = { e: ["effects", "next"], E: ["effects", "previous"], k: ["kind", "next"], K: ["kind", "previous"], l: ["lane", "next"], L: ["lane", "previous"] };
 const STEPS = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 };
+const SLIDES = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: -10, PageDown: 10 };
 
 function letter(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
@@ -313,7 +315,7 @@ list.addEventListener("keydown", (event) => {
   if (event.key in STEPS) go(position + STEPS[event.key]);
   else if (event.key === "Home") go(1);
   else if (event.key === "End") go(total);
-  else if (event.key === "Enter") show(true, true);
+  else if (event.key === "Enter") show(true);
   else done = letter(event);
   if (done) event.preventDefault();
 });
@@ -323,14 +325,14 @@ scrubbers.addEventListener("keydown", (event) => {
   const of = event.target.id.startsWith("scrub-") ? event.target.id.slice(6) : "";
   let done = false;
   if (of) {
-    const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+    const by = SLIDES[event.key];
     const ends = { Home: "first", End: "last" }[event.key];
     done = Boolean(by || ends);
     if (of === "time") { if (by) go(position + by); else if (ends) go(ends === "first" ? 1 : total); }
     else if (ends) move(of, ends);
     else if (by === 1 || by === -1) move(of, by > 0 ? "next" : "previous");
     else if (by) move(of, Math.max(1, Number(event.target.value) + by));
-    if (event.key === "Enter") { show(true, true); done = true; }
+    if (event.key === "Enter") { show(true); done = true; }
   }
   if (!done) done = letter(event);
   if (done) event.preventDefault();
@@ -365,14 +367,15 @@ document.addEventListener("submit", async (event) => {
   const form = event.target.closest("form[data-again]");
   if (!form) return;
   event.preventDefault();
-  const what = form.dataset.again, output = form.querySelector("output"), button = form.querySelector("button");
+  const edit = form.querySelector(".edit:not([hidden])"), what = edit.dataset.what;
+  const output = form.querySelector("output"), button = form.querySelector("button");
   button.disabled = true;
   output.textContent = "It begins …";
   try {
-    const begun = await change(`${facts}/branch`, { at: Number(form.dataset.seq), [what]: form.querySelector("textarea").value });
+    const begun = await change(`${facts}/branch`, { at: Number(form.dataset.again), [what]: edit.querySelector("textarea").value });
     for (;;) {
       await new Promise((done) => setTimeout(done, 500));
-      const told = await data(`${facts}/branch?number=${begun.number}`);
+      const told = await data(`${facts}/attempts?number=${begun.number}`);
       output.textContent = told.output;
       if (told.code === null) continue;
       if (told.run) location.href = `/diff/${quoted(run)}/${quoted(told.run)}`;
@@ -384,6 +387,17 @@ document.addEventListener("submit", async (event) => {
 });
 
 // ---- what changes meanwhile ------------------------------------------------------------------
+
+addEventListener("popstate", () => {
+  const wanted = new URLSearchParams(location.search).get("seq");
+  if (wanted) goSeq(wanted, false, false);
+});
+
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-again]");
+  if (!form || event.target.tagName !== "SELECT") return;
+  for (const one of form.querySelectorAll(".edit")) one.hidden = one.dataset.what !== event.target.value;
+});
 
 function say(text) { $("live").textContent = text; }
 

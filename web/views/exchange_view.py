@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ...tape.canonical.canonical_request import open_body
+from ...tape.canonical.canonical_request import BodyKind, open_body
 from ...tape.dialects.common.untrusted_json import find_json
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse, Message
 from ...tape.matching.values import answer_body
-from ...timeline.blame.places import answered_leaves, describe_body
+from ...timeline.blame.places import answered_leaves, asked_leaves, describe_body
 from ...timeline.receipts.effects import describe_outcome
 from .texts import Shown, safe_block, safe_short, show_block, show_bytes, show_time
 from .value_tree import LINES, Line, list_value, scalar_line
@@ -73,8 +73,15 @@ def view_exchange(exchange: Exchange, messages: list[Message] | None = None) -> 
     """
     request = exchange.request
     asked = _side(request, f"{request.method} {request.url}")
-    body, _ = open_body(request)
-    _fill(asked, body, describe_body(request))
+    body, content = open_body(request)
+    if content is not None and content.kind is BodyKind.FORM and len(body) <= _READ:
+        leaves = (one for one in asked_leaves(exchange) if one.place.startswith("form "))
+        asked.lines = [
+            scalar_line(one.value, one.place, safe_short(one.place.removeprefix("form "), 120))
+            for one in islice(leaves, LINES)
+        ]
+    if not asked.lines:
+        _fill(asked, body, describe_body(request))
     answer = None
     response = exchange.response
     if response is not None:

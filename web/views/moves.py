@@ -5,10 +5,18 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from .run_index import Mark, RunIndex
+from .run_index import KINDS, Mark, RunIndex
 
 OF = ("time", "kind", "lane", "effects")
 GO = ("first", "previous", "same", "next", "last")
+
+
+_CALL, _WITH_TOOL = KINDS.index("model call"), KINDS.index("tool call")
+
+
+def _sort(kind: int) -> int:
+    """Give the kind that a scrubber goes by: a model call is one whether it wants a tool or not."""
+    return _CALL if kind == _WITH_TOOL else kind
 
 
 class Scrubbers:
@@ -29,7 +37,7 @@ class Scrubbers:
             self._made, self._lists = state, {}
         key = of, 0
         if of == "kind":
-            key = of, index.kinds[position]
+            key = of, _sort(index.kinds[position])
         elif of == "lane":
             key = of, index.lanes[position]
         found = self._lists.get(key)
@@ -41,7 +49,7 @@ class Scrubbers:
         index = self._index
         numbers = range(len(index))
         if of == "kind":
-            return array("I", (at for at in numbers if index.kinds[at] == value))
+            return array("I", (at for at in numbers if _sort(index.kinds[at]) == value))
         if of == "lane":
             return array("I", (at for at in numbers if index.lanes[at] == value))
         return array("I", (at for at in numbers if index.marks[at] & Mark.EFFECT))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ...store import RunInfo, Store
@@ -87,7 +88,7 @@ def view_effects(store: Store, info: RunInfo) -> list[dict[str, Any]]:
             "note": safe_short(one.note, 160),
             "duplicate": "possible duplicate" in one.note,
         }
-        for one in listed[:ROWS]
+        for one in islice(listed, ROWS)
     ]
 
 
