@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .assets import asset_path
+from .views.addresses import run_path
 from .views.texts import machine_time, safe_block, safe_short, show_bytes, show_clock, show_time
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ def render(name: str, **values: Any) -> str:
     name: of the template, without its ending.
     """
     return _environment().get_template(f"{name}.html").render(**values)
-
-
-def run_path(run: str) -> str:
-    """Give the address of a run's page."""
-    return f"/runs/{quote(run, safe='')}"
 
 
 def thousands(number: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ...config import Config
     from ..operations.tape_files import Export
 
 
@@ -15,16 +16,23 @@ class ExportFormat(NamedTuple):
 
     help: str
     """Of its option, which names the file."""
-    load: "Callable[[], Export]"
-    """Imports what writes it."""
+    load: "Callable[[Config], Export]"
+    """Imports what writes it, and gives it a configuration."""
 
 
-def _load_tape() -> "Export":
+def _load_tape(_: "Config") -> "Export":
     from ...timeline.formats.tape_file import export_tape
 
     return export_tape
 
 
+def _load_html(config: "Config") -> "Export":
+    from ..operations.one_file import export_html
+
+    return export_html(config)
+
+
 FORMATS = {
     "tape": ExportFormat("The file to write; it must not be there yet.", _load_tape),
+    "html": ExportFormat("A page to write: the run in one file, redacted and signed.", _load_html),
 }

@@ -1,5 +1,6 @@
 """Commands that maintain the store."""
 
+import re
 from pathlib import Path
 
 import click
@@ -16,8 +17,9 @@ from .common import options, print_json, reading, run_argument
     "receipt_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Check instead that FILE holds a receipt as this store signed it.",
+    help="Check instead that FILE, a receipt or an export in HTML, is as this store signed it.",
 )
+@click.option("--key", metavar="HEX", help="With --receipt: the public key of who signed it.")
 @run_argument(required=False)
 def verify(
     config_file: Path | None,
@@ -25,13 +27,17 @@ def verify(
     as_json: bool,
     secrets: bool,
     receipt_file: Path | None,
+    key: str | None,
     run: str | None,
 ) -> int:
     """Check that a store holds what it held; 1 where it does not."""
     if receipt_file is not None:
         if secrets or run is not None:
             raise click.UsageError("--receipt goes with neither --secrets nor RUN")
-        return _verify_receipt(reading(config_file, store), receipt_file, as_json=as_json)
+        config = reading(config_file, store)
+        return _verify_receipt(config, receipt_file, key, as_json=as_json)
+    if key is not None:
+        raise click.UsageError("--key goes with --receipt")
     from ...timeline.checks.integrity import render_verified
     from ...timeline.checks.secrets import render_findings
     from ..operations.verify import verify_runs, verify_secrets
@@ -51,14 +57,23 @@ def verify(
     return 1 if found else 0
 
 
-def _verify_receipt(config: Config, file: Path, *, as_json: bool) -> int:
+def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: bool) -> int:
     from ...timeline.receipts.plain_text import plain
-    from ..trust.receipt_signature import BadReceipt, check, read_receipt_file
+    from ..operations.one_file import check_file
+    from ..trust.receipt_signature import BadReceipt, Signer, read_receipt_file, signer_of
     from ..trust.secret_files import find_receipt_key
 
+    if given is not None:
+        if re.fullmatch("[0-9a-fA-F]{64}", given) is None:
+            raise click.UsageError(
+                "--key: expected 64 hexadecimal digits, as export --html prints them"
+            )
+        signer = Signer(bytes.fromhex(given), "the one that was given")
+    else:
+        signer = signer_of(find_receipt_key(config.store))
     text = read_receipt_file(file)
     try:
-        document = check(text, find_receipt_key(config.store))
+        document = check_file(text, signer)
     except BadReceipt as error:
         if as_json:
             print_json({"file": str(file), "run": None, "signed": False, "problem": str(error)})
@@ -70,7 +85,8 @@ def _verify_receipt(config: Config, file: Path, *, as_json: bool) -> int:
         print_json({"file": str(file), "run": run, "signed": True, "problem": None})
     else:
         click.echo(
-            f"{plain(str(file))}: the receipt of run {plain(run)}, as key {key} of this store signed it"
+            f"{plain(str(file))}: the receipt of run {plain(run)}, as key {key}"
+            f"{'' if given is not None else ' of this store'} signed it"
         )
     return 0
 

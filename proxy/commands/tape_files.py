@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,7 +25,7 @@ def _formats(command: Callable[..., int]) -> Callable[..., int]:
 def export(
     config_file: Path | None, store: str | None, as_json: bool, run: str, **targets: Path | None
 ) -> int:
-    """Write a run into one file that another store can import."""
+    """Write a run into one file: a tape that another store can import, or a page to share."""
     from ..operations.tape_files import export_run
 
     given = [(FORMATS[name], target) for name, target in targets.items() if target is not None]
@@ -32,16 +33,24 @@ def export(
         names = " or ".join(f"'--{name}'" for name in FORMATS)
         raise click.UsageError(f"{'More than one' if given else 'Missing'} option {names}.")
     ((to, target),) = given
-    runs = export_run(reading(config_file, store), run, target, to.load())
-    summary = {
+    config = reading(config_file, store)
+    runs = export_run(config, run, target, to.load(config))
+    summary: dict[str, Any] = {
         "file": str(target),
         "bytes": target.stat().st_size,
         "runs": [one.id for one in runs],
     }
+    if to is FORMATS["html"]:
+        from ..operations.one_file import find_public_key
+
+        summary["key"] = find_public_key(config)
     if as_json:
         print_json(summary)
-    else:
-        click.echo(f"{', '.join(one.id for one in runs)}: {summary['bytes']} bytes in {target}")
+        return 0
+    click.echo(f"{', '.join(one.id for one in runs)}: {summary['bytes']} bytes in {target}")
+    if "key" in summary:
+        click.echo(f"signed with key {summary['key']}: give it to the receiver in another way, for")
+        click.echo(f"  playhead verify --receipt {target.name} --key {summary['key']}")
     return 0
 
 

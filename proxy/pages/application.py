@@ -16,7 +16,8 @@ from aiohttp import web
 from ... import PlayheadError
 from ...store import StoreError, StoreTooNew, UnknownRun
 from ...web.assets import POLICY, PREFIX, load_assets
-from ...web.render import render, run_path
+from ...web.render import render
+from ...web.views.addresses import run_path
 from ..control.http.access import Guard
 from ..control.http.error_body import ControlError
 from ..control.http.serving import find_caller_of, read_json

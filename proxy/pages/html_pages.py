@@ -1,18 +1,17 @@
 """The pages: each is rendered whole, so that it can be read before any of its script has run, and its parts can be asked for again."""
 
 from typing import Any
-from urllib.parse import quote
 
 from ...store import RunInfo, StoreError
 from ...tape.edits.answer import read_plain_answer
 from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord
-from ...timeline.blame.find_origin import Blame, Sighting
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json
 from ...timeline.outcomes.outcome import read_outcome
 from ...timeline.steps.context import read_context
-from ...web.render import render, run_path
+from ...web.render import render
+from ...web.views.cause_view import shell_word, view_cause
 from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
 from ...web.views.run_facts import is_quick, run_row
@@ -171,7 +170,7 @@ class Pages:
             "more_effects": more,
             "lanes": lanes,
             "programs": programs,
-            "command": f"playhead show {_word(info.id)}",
+            "command": f"playhead show {shell_word(info.id)}",
             "outcome": read_outcome(store, info),
         }
 
@@ -225,7 +224,7 @@ class Pages:
             "context": context,
             "no_context": why,
             "cause": self._cause(asked, run, name) if "path" in asked.query else None,
-            "step_command": f"playhead show {_word(index.info.id)} {_step_name(name)}",
+            "step_command": f"playhead show {shell_word(index.info.id)} {_step_name(name)}",
         }
 
     def _context(
@@ -301,7 +300,7 @@ class Pages:
     def _cause(self, asked: Asked, run: OpenRun, name: StepName) -> dict[str, Any]:
         """Find where a value came from."""
         path = find_path(asked)
-        return _view_cause(find_origin(run, name, path, asked), run.index.info.id)
+        return view_cause(find_origin(run, name, path, asked), run.index.info.id)
 
     def _raw(self, asked: Asked, run: OpenRun) -> dict[str, Any]:
         """Read the bytes of a request or an answer."""
@@ -440,57 +439,3 @@ def _once(edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _bytes_text(data: bytes) -> str:
     return safe_block(data.decode("utf-8", "backslashreplace"))
-
-
-def _word(text: str) -> str:
-    """Write a word of a command line."""
-    from shlex import quote as shell_quote
-
-    return safe_short(shell_quote(text), 200)
-
-
-def _view_cause(found: Blame, run: str) -> dict[str, Any]:
-    """Give the origin of a value for a page."""
-    evidence = found.evidence
-    return {
-        "place": safe_short(found.place),
-        "value": safe_short(_scalar(found.value), 400),
-        "step": found.step,
-        "evidence": evidence.value if evidence is not None else "",
-        "rule": safe_short(found.rule or ""),
-        "origin": _view_sighting(found.origin, run),
-        "answer": _view_sighting(found.answer, run),
-        "way": [_view_sighting(one, run) for one in found.sightings[1:9]],
-        "more": max(0, len(found.sightings) - 9),
-        "unseen": [_view_sighting(one, run) for one in found.unseen[:8]],
-        "parts": [
-            {"text": safe_short(part.text), "origin": _view_sighting(part.origin, run)}
-            for part in found.parts[1:9]
-        ],
-        "hints": [safe_short(one, 300) for one in found.hints],
-        "unread": found.unread[:10],
-        "command": f"playhead blame {_word(run)} {found.step} {_word(found.place)}",
-    }
-
-
-def _view_sighting(one: Sighting | None, run: str) -> dict[str, Any] | None:
-    if one is None:
-        return None
-    what = f" ({one.what})" if one.what and one.what not in one.place else ""
-    side = f"&side={one.side}&path={quote(one.place, safe='')}"
-    return {
-        "step": one.step,
-        "seq": one.seq,
-        "name": safe_short(f"{one.step} {one.side} {one.place}{what}", 240),
-        "rule": safe_short(one.rule),
-        "evidence": "inferred" if one.rule else "recorded",
-        "exchange": safe_short(one.exchange, 300),
-        "value": safe_short(_scalar(one.value), 300),
-        "href": f"{run_path(run)}?seq={one.step}{side if one.side == 'answer' else ''}",
-    }
-
-
-def _scalar(value: Any) -> str:
-    import json
-
-    return value if isinstance(value, str) else json.dumps(value)

@@ -10,7 +10,7 @@ from ...timeline.blame.render import blame_json
 from ...timeline.reading.exchange_json import exchange_json
 from ...timeline.receipts.exchange_rows import find_shown
 from ...timeline.rules.contracts import found_in
-from ...web.render import run_path
+from ...web.views.addresses import run_path
 from ...web.views.context_view import part_json, view_context
 from ...web.views.moves import GO, OF
 from ...web.views.rows import fold_steps

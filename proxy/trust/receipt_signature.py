@@ -12,7 +12,7 @@ import stat
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -44,10 +44,29 @@ def sign(document: Mapping[str, Any], seed: bytes) -> dict[str, Any]:
     }
 
 
-def check(text: bytes, seed: bytes | None) -> dict[str, Any]:
-    """Give the receipt that a text holds, if it is as this store signed it.
+class Signer(NamedTuple):
+    """Whose signature is expected."""
 
-    seed: of this store; None where it has none.
+    key: bytes | None
+    """The public key: 32 bytes; None where a store has none."""
+    whose: str = "this store's"
+    """In a sentence: `this store's`, or `the one that was given`."""
+
+
+def public_key(seed: bytes) -> bytes:
+    """Give the public key of a store's key of receipts: 32 bytes, for who is to check what it signed."""
+    key = Ed25519PrivateKey.from_private_bytes(seed).public_key()
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def signer_of(seed: bytes | None) -> Signer:
+    """Give the signer that a store is; `seed` is its key of receipts."""
+    return Signer(None if seed is None else public_key(seed))
+
+
+def check(text: bytes, signer: Signer) -> dict[str, Any]:
+    """Give the receipt that a text holds, if it is as it was signed.
+
     Raises: BadReceipt.
     """
     document = _read(text)
@@ -58,14 +77,14 @@ def check(text: bytes, seed: bytes | None) -> dict[str, Any]:
         raise BadReceipt(
             f"it is signed with {signature['algorithm']!s:.40}; expected {_ALGORITHM}: it is forged, or of a newer version"
         )
-    if seed is None:
+    if signer.key is None:
         raise BadReceipt(
             f"it is signed with key {signature['key']!s:.40}, and this store has no key of receipts"
         )
-    key = Ed25519PrivateKey.from_private_bytes(seed).public_key()
+    key = Ed25519PublicKey.from_public_bytes(signer.key)
     if signature["key"] != _name(key):
         raise BadReceipt(
-            f"it is signed with key {signature['key']!s:.40}, and this store's is {_name(key)}: it is of another"
+            f"it is signed with key {signature['key']!s:.40}, and {signer.whose} is {_name(key)}: it is of another"
             " store, or forged"
         )
     body = {name: value for name, value in document.items() if name != FIELD}
