@@ -1,9 +1,5 @@
-"""What a person looks at: pages, each one file that takes nothing from elsewhere.
+"""What a person looks at: pages, rendered from a store by what the commands call, and a run as one file.
 
-What was recorded comes from models and strangers: a page writes it as text and never as markup, and its policy lets
-nothing run but the page's own script.
+What was recorded comes from models and strangers: a page has it as text and never as markup, and its policy lets nothing run but
+our own files. Who may ask, and over what, is the business of `proxy/pages/`.
 """
-
-from .page import Page, load_page
-
-__all__ = ["Page", "load_page"]

@@ -8,7 +8,7 @@ from ...config import Config
 from ...timeline.receipts.plain_text import plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
-from .address import Address, find_addresses, read_token, token_path
+from .address import Address, find_addresses
 from .client import ask
 
 _BODY_LINES = 12
@@ -29,14 +29,21 @@ def find_held(config: Config) -> tuple[list[dict[str, Any]], int]:
 
 
 def find_pages(config: Config) -> str:
-    """Give the address of each process's page, with the token behind the `#`, which a browser keeps to itself.
+    """Give a link to the page of gates, which is valid once: one page is for all processes of a store.
 
-    Raises: StoreError, where there is no store; EngineError, where the token cannot be read.
+    Raises: StoreError, where there is no store; EngineError, where the token cannot be read; NotAnswered, where none answers.
     """
-    addresses = _addresses(config)
-    token = quote(read_token(token_path(config)), safe="")
-    pages = [f"{address.url}/gates#{token}" for address in addresses]
-    return "\n".join(pages) or "no proxy is running on this store"
+    refused: NotAnswered | None = None
+    for address in _addresses(config):
+        try:
+            path = ask(config, address, "POST", "/v1/links", {})["path"]
+        except NotAnswered as error:
+            refused = error
+        else:
+            return f"{address.url}{path}"
+    if refused is not None:
+        raise refused
+    return "no proxy is running on this store"
 
 
 def decide(

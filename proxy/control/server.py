@@ -27,6 +27,8 @@ from .http.route import ProxyState
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from .pages_process import PagesProcess
+
 logger = logging.getLogger(__name__)
 
 _WAITING = 1024
@@ -46,6 +48,7 @@ class ControlServer:
         self._waiting = False
         self._starting: asyncio.Task[None] | None = None
         self._runner: web.ServerRunner | None = None
+        self._pages: PagesProcess | None = None
         self.url = ""
         """Where it can be asked from this machine; empty where it cannot."""
 
@@ -70,6 +73,9 @@ class ControlServer:
         """End what is being asked, and close the port. Twice is once."""
         if self._starting is not None:
             await asyncio.wait([self._starting])
+        if self._pages is not None:
+            await self._pages.close()
+            self._pages = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -123,8 +129,11 @@ class ControlServer:
             # Reading it takes long; requests of agents go on meanwhile.
             serving = await asyncio.to_thread(_load)
             from .handlers.route_table import make_table
+            from .pages_process import PagesProcess
 
-            handler = serving.ControlHandler(self._house, self._guard, make_table())
+            self._pages = pages = PagesProcess(self._config, self._guard)
+            table = make_table(pages.make_link)
+            handler = serving.ControlHandler(self._house, self._guard, table, pages)
             self._runner = await serving.serve_on(self._socket, handler, self._context)
         except Exception:
             logger.exception("the control API did not start")

@@ -20,7 +20,7 @@ from ...web.render import render
 from ...web.views.addresses import run_path
 from ..control.http.access import Guard
 from ..control.http.error_body import ControlError
-from ..control.http.serving import find_caller_of, read_json
+from ..control.http.serving import read_json
 from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
 from .asked import HTML, Asked, Reply, Wrong, read_query, reply_json
@@ -112,8 +112,7 @@ class Application:
             if given is not None and not isinstance(given, dict):
                 raise Wrong(422, "The body says something else", expected="an object")
             body = given or {}
-        caller = await find_caller_of(request) if method == "POST" else None
-        made = Asked(method, path, parameters, asked, rights, body, caller)
+        made = Asked(method, path, parameters, asked, rights, body)
         if handler is stream_events:
             return await stream_events(request, self.library, made, FIELDS)
         loop = asyncio.get_running_loop()

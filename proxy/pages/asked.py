@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ..control.http.caller import Caller
 from .sessions import Rights
 
 JSON = "application/json"
@@ -26,8 +25,6 @@ class Asked:
     query: Mapping[str, str]
     rights: Rights
     body: Mapping[str, Any] = field(default_factory=dict)
-    caller: Caller | None = None
-    """Of a change who makes it."""
 
     @property
     def is_data(self) -> bool:

@@ -23,7 +23,7 @@ from .library import Library
 from .sessions import Links, Rights
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
-_SWITCH_S = 0.001
+SWITCH_S = 0.001
 """How long one thread computes before another may: pages are asked for while runs are read."""
 
 
@@ -47,7 +47,7 @@ def serve_pages(config: Config, shown: Shown, say: Callable[[str], None] = print
     say: is told the link.
     Raises: StoreError; EngineError, where the port cannot be had; UnknownRun.
     """
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(SWITCH_S)
     library = Library(config, shown.words)
     try:
         if shown.run is not None:

@@ -78,6 +78,7 @@ SCHEMAS: dict[str, Any] = {
     "Gates": _object(
         gates={"type": "array", "items": {"$ref": "#/components/schemas/Gate"}}, held=_COUNT
     ),
+    "Link": _object(path={**_TEXT, "description": "With a token that is valid once."}),
     "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
     "Break": _object(**_BREAK),
     "Breaks": _object(breaks={"type": "array", "items": {"$ref": "#/components/schemas/Break"}}),

@@ -1,10 +1,14 @@
-"""The web pages: they contain no data, and load everything with a token."""
+"""Links to the pages, which another process serves."""
 
-from ....web import load_page
-from ..http.route import HTML, Answer, Call
+from collections.abc import Awaitable, Callable
+
+from ..http.route import Answer, Call
 
 
-async def gates(_: Call) -> Answer:
-    """Give the page on which held requests are decided on."""
-    page = load_page("gates")
-    return Answer(page.text, kind=HTML, headers={"content-security-policy": page.policy})
+def link_maker(make_link: Callable[[], str]) -> Callable[[Call], Awaitable[Answer]]:
+    """Give what answers with a link."""
+
+    async def make(_: Call) -> Answer:
+        return Answer({"path": make_link()})
+
+    return make

@@ -1,5 +1,6 @@
 """The route table of the control API."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..http.route import Route
@@ -108,15 +109,6 @@ _ROUTES = (
         breaks.quit_run,
         {200: "Commanded", 409: "Problem"},
     ),
-    Route(
-        "GET",
-        "/gates",
-        "gatesPage",
-        "The page on which you approve or deny held requests; it contains no data itself.",
-        pages.gates,
-        {200: "page"},
-        open=True,
-    ),
     Route("GET", "/metrics", "metrics", "Measures for Prometheus.", metrics.metrics, {200: "text"}),
     Route(
         "GET",
@@ -139,8 +131,19 @@ _ROUTES = (
 )
 
 
-def make_table() -> tuple[Route, ...]:
-    """Give all routes, with the one that describes them."""
+def make_table(make_link: Callable[[], str] = lambda: "/gates") -> tuple[Route, ...]:
+    """Give all routes, with the one that describes them.
+
+    make_link: makes the path of a link to the page of gates.
+    """
+    link = Route(
+        "POST",
+        "/v1/links",
+        "makeLink",
+        "Make a link to the page of gates, which is valid once: whoever opens it may rule.",
+        pages.link_maker(make_link),
+        {200: "Link"},
+    )
     itself = Route(
         "GET",
         "/openapi.json",
@@ -150,5 +153,6 @@ def make_table() -> tuple[Route, ...]:
         {200: "Document"},
         open=True,
     )
-    described = Describe((*_ROUTES, itself))
-    return (*_ROUTES, replace(itself, handler=described))
+    routes = (*_ROUTES, link)
+    described = Describe((*routes, itself))
+    return (*routes, replace(itself, handler=described))

@@ -13,7 +13,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
@@ -39,6 +39,20 @@ KEPT_S = 15.0
 BODY_BYTES = 2 * 1024 * 1024
 CONNECTIONS = 100
 _CLOSE_S = 2.0
+
+
+class Pages(Protocol):
+    """What answers for pages."""
+
+    def is_page(self, path: str) -> bool:
+        """Say whether a path is a page's."""
+        ...
+
+    async def pass_on(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Have a request answered."""
+        ...
+
+
 _KEPT: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,
@@ -59,8 +73,18 @@ _FIELDS = {
 class ControlHandler:
     """Answers requests by the table."""
 
-    def __init__(self, proxy_state: ProxyState, guard: Guard, routes: tuple[Route, ...]) -> None:
-        """Answer by `routes` to whoever the guard lets in."""
+    def __init__(
+        self,
+        proxy_state: ProxyState,
+        guard: Guard,
+        routes: tuple[Route, ...],
+        pages: Pages | None = None,
+    ) -> None:
+        """Answer by `routes` to whoever the guard lets in.
+
+        pages: answers what is asked of pages, which have a way of their own to let somebody in.
+        """
+        self._pages = pages
         self._house = proxy_state
         self._guard = guard
         self._routes = routes
@@ -68,6 +92,9 @@ class ControlHandler:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
         try:
+            path = request._message.path.partition("?")[0]
+            if self._pages is not None and self._pages.is_page(path):
+                return await self._pages.pass_on(request)
             async with asyncio.timeout(ANSWER_S):
                 answer = await self._answer(request)
         except ControlError as error:
@@ -96,9 +123,7 @@ class ControlHandler:
         body: Mapping[str, Any] = {}
         if route.method == "POST":
             body = check_body(await read_json(request), route.body)
-        return await route.handler(
-            Call(self._house, parameters, body, lambda: find_caller_of(request))
-        )
+        return await route.handler(Call(self._house, parameters, body, lambda: _caller(request)))
 
 
 async def read_json(request: web.BaseRequest) -> Any:
@@ -171,8 +196,7 @@ def _response(answer: Answer, more: Mapping[str, str] | None = None) -> web.Resp
     )
 
 
-async def find_caller_of(request: web.BaseRequest) -> Caller:
-    """Say who is at the other end of a request's connection."""
+async def _caller(request: web.BaseRequest) -> Caller:
     transport = request.transport
     peer = transport.get_extra_info("peername") if transport is not None else None
     local = transport.get_extra_info("sockname") if transport is not None else None
