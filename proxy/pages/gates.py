@@ -25,6 +25,8 @@ _RULED = 100
 _RUNS = 40
 """Runs whose past rulings are listed, the newest."""
 _OPEN = 20
+_WHOLE = 20
+"""Held requests whose bodies are asked for beyond what a list has of them."""
 _REASON = 500
 
 
@@ -54,6 +56,18 @@ class Gates:
     def find_held(self) -> tuple[list[dict[str, Any]], list[int]]:
         """Give what is held, oldest first, and the processes that did not answer."""
         return self._collect("/v1/gates", "gates")
+
+    def find_whole(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Give held requests with as much of their bodies as is ever shown, where a list has less."""
+        found = []
+        for number, row in enumerate(rows):
+            if not row["whole"] and number < _WHOLE:
+                for address in self._addresses():
+                    with contextlib.suppress(PlayheadError):
+                        row = self._ask(address, "GET", f"/v1/gates/{quote(row['id'], safe='')}")
+                        break
+            found.append(row)
+        return found
 
     def find_breaks(self) -> list[dict[str, Any]]:
         """Give what is held at breakpoints."""

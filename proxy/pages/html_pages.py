@@ -376,7 +376,7 @@ def _gates_values(asked: Asked, gates: Gates) -> dict[str, Any]:
     held, silent = gates.find_held()
     can_rule = Rights.RULE in asked.rights
     return {
-        "held_gates": [view_gate(one) for one in held[:100]],
+        "held_gates": [view_gate(one) for one in gates.find_whole(held[:100])],
         "held": len(held),
         "more": max(0, len(held) - 100),
         "silent": silent,

@@ -48,8 +48,9 @@ INSIDE = {
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
     "proxy": "early_interrupt errors garbage search_path standard_streams progress open_files given_texts processes determinism trust sandbox capture engine"
-    " operations stdio control folder docker run run_again experiments doctor looking_back command_line commands cli",
-    "proxy.control": "address client gate_commands http handlers server",
+    " operations stdio control folder docker run run_again experiments doctor looking_back pages command_line commands cli",
+    "proxy.control": "address client gate_commands http pages_process handlers server",
+    "web": "assets views render one_file",
     "proxy.determinism": "libc read_untrusted_file journal preload_report preload_bundle journal_keeper",
     "proxy.engine": "upstream hooks http websocket fast connection_handler admission connection_observer event_loop"
     " egress_guard mitmproxy_imports guard_selftest lingering_close tls tls_closing captured transparent unreachable_upstream engine",
