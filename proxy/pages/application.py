@@ -251,6 +251,7 @@ class _Routes:
                 Rights.READ,
             ),
             ("GET", "/data/gates", ruling.list_gates, Rights.READ),
+            ("GET", "/data/breaks", ruling.list_breaks, Rights.READ),
             ("GET", "/data/events", stream_events, Rights.READ),
             ("POST", "/data/gates/{id}/approve", ruling.approve, Rights.RULE),
             ("POST", "/data/gates/{id}/deny", ruling.deny, Rights.RULE),

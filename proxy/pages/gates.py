@@ -53,6 +53,10 @@ class Gates:
             }
         )
 
+    def list_breaks(self, _: Asked) -> Reply:
+        """Give what is held at breakpoints, as the control API shows it."""
+        return reply_json({"breaks": self.find_breaks()[:20]})
+
     def find_held(self) -> tuple[list[dict[str, Any]], list[int]]:
         """Give what is held, oldest first, and the processes that did not answer."""
         return self._collect("/v1/gates", "gates")

@@ -475,6 +475,7 @@ COMMANDS = [
     (("seal", "r"), 2),
     (("stop", "r"), 2),
     (("gates",), 2),
+    (("ui", "--no-browser"), 2),
     (("verify", "--secrets"), 2),
     (("learn", "a", "b"), 2),
     (("profiles", "test", "r"), 2),
