@@ -277,7 +277,6 @@ document.addEventListener("click", async (event) => {
       const wanted = (asked.get("side") === "answer" ? "answer " : "") + asked.get("path");
       const found = [...document.querySelectorAll("button.value")].find((one) => one.dataset.path === wanted);
       found?.scrollIntoView({ block: "center" });
-      found?.focus();
     }
     return;
   }
