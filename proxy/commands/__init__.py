@@ -16,7 +16,6 @@ from . import (
     retention,
     setup,
     tape_files,
-    ui,
 )
 from . import container_entrypoints as compose
 from . import record_replay as run
@@ -33,7 +32,7 @@ GROUPS: dict[str, tuple[click.Command, ...]] = {
     ),
     "Look at a run": (
         *(inspect.runs, look_back.show, inspect.receipt, inspect.effects, look_back.state),
-        *(look_back.context, look_back.files, look_back.rewind, ui.ui),
+        *(look_back.context, look_back.files, look_back.rewind, approvals.ui),
     ),
     "Find causes": (*(look_back.diff, causes.blame, causes.cache, causes.history, fleet.similar),),
     "Count over many runs": (fleet.cost, fleet.destinations),

@@ -27,7 +27,7 @@ def _load_tape(_: "Config") -> "Export":
 
 
 def _load_html(config: "Config") -> "Export":
-    from ..operations.one_file import export_html
+    from ..pages.one_file import export_html
 
     return export_html(config)
 

@@ -59,7 +59,7 @@ def verify(
 
 def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: bool) -> int:
     from ...timeline.receipts.plain_text import plain
-    from ..operations.one_file import check_file
+    from ..pages.one_file import check_file
     from ..trust.receipt_signature import BadReceipt, Signer, read_receipt_file, signer_of
     from ..trust.secret_files import find_receipt_key
 

@@ -41,7 +41,7 @@ def export(
         "runs": [one.id for one in runs],
     }
     if to is FORMATS["html"]:
-        from ..operations.one_file import find_public_key
+        from ..pages.one_file import find_public_key
 
         summary["key"] = find_public_key(config)
     if as_json:

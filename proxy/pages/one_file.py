@@ -9,9 +9,9 @@ from ...store import RunInfo, Store
 from ...timeline.formats.tape_file import Progress
 from ...timeline.reading.call_cost import has_prices
 from ...web.one_file import hash_content, make_file, signed_part, split_file
+from ..operations.find_tape import redactor_of
 from ..trust.receipt_signature import BadReceipt, Signer, check, public_key, sign
 from ..trust.secret_files import open_receipt_key, open_redaction_key
-from .find_tape import redactor_of
 
 
 def export_html(config: Config) -> Callable[..., list[RunInfo]]:
