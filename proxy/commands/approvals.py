@@ -1,4 +1,4 @@
-"""List pending approvals; approve or deny them."""
+"""The page of a store; list pending approvals, approve or deny them."""
 
 import shutil
 from pathlib import Path
