@@ -148,6 +148,8 @@ def first_column(text: str) -> set[str]:
 # ---- commands ----------------------------------------------------------------------------------------
 
 NAMES = sorted(cli.cli.commands)
+
+
 def _flags(command: click.Command) -> Iterator[str]:
     yield from ("-h", "--help")  # made when it is first asked for, for whoever asks then
     for parameter in command.params:
