@@ -168,15 +168,10 @@ def _spell(value: Any) -> str:
 
 def _assets() -> dict[str, Any]:
     style = (STATIC / "page.css").read_text("utf-8")
-    strip = (STATIC / "strip.js").read_text("utf-8")
-    file = (STATIC / "file.js").read_text("utf-8")
-    script = re.sub(r"^(import .*|export )", "", strip, flags=re.MULTILINE)
-    script = (
-        '"use strict";\n'
-        + re.sub(r"^import .*\n", "", file, flags=re.MULTILINE)
-        + script
-        + "\nstart();\n"
-    )
+    parts = ((STATIC / f"{name}.js").read_text("utf-8") for name in ("styles", "strip", "file"))
+    # Modules of the page, as one script: what one exports the others see.
+    script = re.sub(r"^import .*\n|^export ", "", "".join(parts), flags=re.MULTILINE)
+    script = f'"use strict";\n{script}\nstart();\n'
     policy = (
         f"default-src 'none'; script-src {_allow(script)}; style-src {_allow(style)};"
         " base-uri 'none'; form-action 'none'"

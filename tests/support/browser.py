@@ -192,7 +192,9 @@ class Browser:
     async def focused(self) -> Node:
         """Give the control that has the focus."""
         told = await self.call("Runtime.evaluate", expression="document.activeElement")
-        number = told["result"]["objectId"]
+        number = told["result"].get("objectId")
+        if number is None:  # the page is still coming
+            return Node("", "")
         tree = await self.call(
             "Accessibility.getPartialAXTree", objectId=number, fetchRelatives=False
         )

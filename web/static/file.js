@@ -1,4 +1,5 @@
 import { Strip } from "./strip.js";
+import { size } from "./styles.js";
 
 const $ = (id) => document.getElementById(id);
 const DOC = JSON.parse($("data").textContent);
@@ -17,11 +18,11 @@ function make(name, given = {}, ...inside) {
 }
 const section = (label, title, ...inside) => make("section", { "aria-label": label }, make("h2", {}, title), ...inside);
 const soft = (text) => make("span", { className: "soft" }, text);
-const block = (label, text, left) => make("pre", { role: "group", tabIndex: 0, "aria-label": label }, text, left ? soft(`\n… ${size(left)} more`) : null);
+const block = (label, text, left) => make("pre", { role: "group", tabIndex: 0, "aria-label": label }, text, left ? soft(`\n… ${bytesOf(left)} more`) : null);
 const text = ([at, left], label) => block(label, DOC.texts[at], left);
 const evidence = (word) => make("span", { className: `evidence ${word}` }, word);
 const link = (seq, ...inside) => make("a", { href: `#${seq}`, "data-seq": String(seq) }, ...inside);
-function size(bytes) { return bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`; }
+function bytesOf(bytes) { return bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`; }
 function took(us) { return us < 0 ? "" : us < 1e6 ? `${Math.round(us / 1000)} ms` : us < 6e7 ? `${(us / 1e6).toFixed(1)} s` : `${Math.floor(us / 6e7)} min`; }
 
 let at = STEPS.length - 1, strip = null, back = null;
@@ -67,8 +68,8 @@ function go(to, focus = false) {
 
 function rows() {
   const list = $("list"), first = Math.max(0, Math.floor(list.scrollTop / HEIGHT) - 8), last = Math.min(STEPS.length, first + Math.ceil((list.clientHeight || 400) / HEIGHT) + 16);
-  $("pad-top").style.height = `${first * HEIGHT}px`;
-  $("pad-bottom").style.height = `${(STEPS.length - last) * HEIGHT}px`;
+  size("#pad-top", "height", `${first * HEIGHT}px`);
+  size("#pad-bottom", "height", `${(STEPS.length - last) * HEIGHT}px`);
   $("lines").replaceChildren(...STEPS.slice(first, last).map((step, number) => make("div", {
     role: "option", id: `line-${first + number}`, "aria-selected": String(first + number === at), "data-seq": String(step.seq),
     className: `line${step.effect ? " effect" : ""}${step.failed ? " failed" : ""}${step.twice ? " duplicate" : ""}`,
@@ -89,13 +90,13 @@ function values(step, side) {
 function message(step, label, side) {
   if (!side) return make("section", { className: "message", "aria-label": label }, make("h3", {}, label), make("p", { className: "soft" }, `None: ${step.outcome}.`));
   return make("section", { className: "message", "aria-label": label },
-    make("h3", {}, label, " ", soft(`${label === "Answer" ? `${side.head}, ` : ""}${size(side.bytes)}`)),
+    make("h3", {}, label, " ", soft(`${label === "Answer" ? `${side.head}, ` : ""}${bytesOf(side.bytes)}`)),
     side.note ? make("p", { className: "soft" }, side.note) : null,
     side.lines ? values(step, side) : null,
     side.text ? text(side.text, `${label} body`) : null,
     side.pieces ? make("details", {}, make("summary", {}, `${side.pieces.length} pieces as they came`), make("ol", { className: "pieces", tabIndex: 0, "aria-label": "Pieces" }, ...side.pieces.flatMap(([when, bytes, pause]) => [
       pause ? make("li", { className: "pause" }, make("span", {}), `${took(pause)} pause`) : null,
-      make("li", {}, make("span", { className: "at" }, took(when)), make("span", { className: "sizes" }, size(bytes)))].filter(Boolean)))) : null,
+      make("li", {}, make("span", { className: "at" }, took(when)), make("span", { className: "sizes" }, bytesOf(bytes)))].filter(Boolean)))) : null,
     side.fields.length ? make("details", {}, make("summary", {}, `${side.fields.length} header fields`), fields(side.fields)) : null);
 }
 
@@ -111,7 +112,7 @@ function whole(step) {
 function part([what, name, shown, left, entered, origin, bytes], gone) {
   const change = gone ? "left" : entered ? "entered" : "kept";
   return make("li", { className: change }, make("div", { className: "who" }, change === "kept" ? null : make("span", { className: "change" }, `${change} `), make("b", {}, what), ` ${name} `,
-    make("span", { className: "soft" }, ...(change !== "kept" && origin ? ["first in ", link(origin, String(origin)), " · "] : []), size(bytes))), block(what, DOC.texts[shown], left));
+    make("span", { className: "soft" }, ...(change !== "kept" && origin ? ["first in ", link(origin, String(origin)), " · "] : []), bytesOf(bytes))), block(what, DOC.texts[shown], left));
 }
 
 function context(step) {

@@ -2,6 +2,7 @@
 
 import { change, data, part, quoted, took, watch } from "./net.js";
 import { Strip } from "./strip.js";
+import { size } from "./styles.js";
 import { Windows } from "./windows.js";
 
 const $ = (id) => document.getElementById(id);
@@ -133,8 +134,8 @@ function line() {
 function render() {
   const height = list.clientHeight || 400, first = Math.max(1, Math.floor(list.scrollTop / HEIGHT) - 8);
   const last = Math.min(total, first + Math.ceil(height / HEIGHT) + 16);
-  $("pad-top").style.height = `${(first - 1) * HEIGHT}px`;
-  $("pad-bottom").style.height = `${Math.max(0, total - last) * HEIGHT}px`;
+  size("#pad-top", "height", `${(first - 1) * HEIGHT}px`);
+  size("#pad-bottom", "height", `${Math.max(0, total - last) * HEIGHT}px`);
   const count = Math.max(0, last - first + 1);
   while (pool.length < count) pool.push(line());
   for (let number = 0; number < count; number++) fill(pool[number], first + number);

@@ -1,6 +1,7 @@
 // The timeline: bins of the server, drawn on a canvas; the cursor is drawn over it without asking anybody.
 
 import { data } from "./net.js";
+import { size } from "./styles.js";
 
 const ORDER = ["telemetry", "http", "retrieval", "mcp", "model call", "tool call", "effect", "error"];
 const NAMES = { "telemetry": "--telemetry", "http": "--http", "retrieval": "--retrieval", "mcp": "--mcp", "model call": "--model",
@@ -66,7 +67,7 @@ export class Strip {
     const each = count <= 4 ? 22 : count <= 12 ? 12 : 6, room = count <= 4 ? 6 : 2;
     const height = Math.max(LEAST, TOP + BOTTOM + count * (each + room));
     const width = this.canvas.clientWidth, scale = devicePixelRatio || 1;
-    if (this.canvas.style.height !== `${height}px`) this.canvas.style.height = `${height}px`;
+    size("#canvas", "height", `${height}px`);
     for (const one of [this.canvas, this.picture]) { one.width = Math.round(width * scale); one.height = Math.round(height * scale); }
     const pen = this.picture.getContext("2d");
     pen.scale(scale, scale);
@@ -104,16 +105,16 @@ export class Strip {
     });
     this.names.replaceChildren(...(count > 1 ? told.lanes : []).slice(0, 12).map((lane, number) => {
       const item = document.createElement("li");
-      item.style.top = `${TOP + number * (each + room) + (each - 13) / 2}px`;
+      size(`#lane-names > :nth-child(${number + 1})`, "top", `${TOP + number * (each + room) + (each - 13) / 2}px`);
       item.textContent = lane.lane ? `${lane.lane} ${lane.name}` : "other";
       return item;
     }));
     const shown = told.gaps.map((gap) => [(gap.begin + gap.end) / 2, gap]).filter(([place]) => place >= told.begin && place <= told.end)
       .map(([place, gap]) => [(place - told.begin) / span * width, gap]).sort((one, other) => other[1].length_us - one[1].length_us);
     const taken = [];
-    this.gaps.replaceChildren(...shown.filter(([at]) => { const free = taken.every((one) => Math.abs(one - at) > 74); if (free) taken.push(at); return free; }).map(([at, gap]) => {
+    this.gaps.replaceChildren(...shown.filter(([at]) => { const free = taken.every((one) => Math.abs(one - at) > 74); if (free) taken.push(at); return free; }).slice(0, 40).map(([at, gap], number) => {
       const label = document.createElement("span");
-      label.style.left = `${Math.min(Math.max(at, 34), width - 34)}px`;
+      size(`#gaps > :nth-child(${number + 1})`, "left", `${Math.round(Math.min(Math.max(at, 34), width - 34))}px`);
       label.textContent = gap.text;
       return label;
     }));
