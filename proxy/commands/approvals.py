@@ -92,13 +92,13 @@ def ui(
         raise click.UsageError("COMMAND needs --allow-run: without it the page only reads")
     if command and shutil.which(command[0]) is None:
         raise click.UsageError(f"there is no command {command[0]!r}, which is to be run again")
-    words = ("--config", str(config_file.absolute())) if config_file is not None else ()
-    words += ("--store", store) if store is not None else ()
+    words = [] if config_file is None else ["--config", str(config_file.absolute())]
+    words += [] if store is None else ["--store", store]
     from ..pages.server import Shown, serve_pages
     from ..pages.sessions import Rights
 
     rights = Rights.READ
     if allow_run:
         rights |= Rights.RULE | Rights.RUN
-    shown = Shown(run, port, not no_browser, rights, words, command)
+    shown = Shown(run, port, not no_browser, rights, tuple(words), command)
     return serve_pages(reading(config_file, store), shown, click.echo)

@@ -114,7 +114,8 @@ class Application:
             body = given or {}
         made = Asked(method, path, parameters, asked, rights, body)
         if handler is stream_events:
-            return await stream_events(request, self.library, made, FIELDS)
+            response: web.StreamResponse = await stream_events(request, self.library, made, FIELDS)
+            return response
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_ANSWER_S):
             reply: Reply = await loop.run_in_executor(self.library.threads, handler, made)

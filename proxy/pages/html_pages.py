@@ -284,7 +284,8 @@ class Pages:
 
     def _followers(self, run: OpenRun, seq: int) -> list[dict[str, Any]]:
         """Find what followed from a step, among what came soon behind it."""
-        index, found = run.index, []
+        index = run.index
+        found: list[dict[str, Any]] = []
         position = index.position_of(seq)
         if position is None:
             return []

@@ -103,7 +103,7 @@ export class Strip {
         }
       }
     });
-    this.names.replaceChildren(...(count > 1 ? told.lanes : []).slice(0, 12).map((lane, number) => {
+    this.names.replaceChildren(...(count > 1 && each + room >= 13 ? told.lanes : []).slice(0, 12).map((lane, number) => {
       const item = document.createElement("li");
       size(`#lane-names > :nth-child(${number + 1})`, "top", `${TOP + number * (each + room) + (each - 13) / 2}px`);
       item.textContent = lane.lane ? `${lane.lane} ${lane.name}` : "other";
@@ -114,7 +114,7 @@ export class Strip {
     const taken = [];
     this.gaps.replaceChildren(...shown.filter(([at]) => { const free = taken.every((one) => Math.abs(one - at) > 74); if (free) taken.push(at); return free; }).slice(0, 40).map(([at, gap], number) => {
       const label = document.createElement("span");
-      size(`#gaps > :nth-child(${number + 1})`, "left", `${Math.round(Math.min(Math.max(at, 34), width - 34))}px`);
+      size(`#gaps > :nth-child(${number + 1})`, "left", `${Math.round(Math.min(Math.max(at, 52), width - 52))}px`);
       label.textContent = gap.text;
       return label;
     }));

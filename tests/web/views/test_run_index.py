@@ -1,0 +1,65 @@
+"""The index of a run: what its log tells at once is what its exchanges tell later, and idle time is a gap."""
+
+from functools import partial
+from pathlib import Path
+
+from playhead.store import Store
+from playhead.tape.exchange import RequestClass
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
+from playhead.tests.support.looking_back import write_store
+from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, STEPS, write_refund_store
+from playhead.web.views.moves import Scrubbers
+from playhead.web.views.run_index import Mark, RunIndex
+from playhead.web.views.strip import Axis, draw_strip
+
+_S = 1_000_000_000
+
+
+def test_the_log_alone_is_enough_to_scrub(tmp_path: Path) -> None:
+    """Seqs, effects and times are there before any exchange is read."""
+    with Store.open(write_refund_store(tmp_path / "store"), readonly=True) as store:
+        index = RunIndex(store, store.runs.get(RUN))
+        while index.read_log(3):
+            pass
+        assert list(index.seqs) == list(range(1, STEPS + 1))
+        assert [index.seqs[at] for at in sorted(index.effects)] == [CAUSE, DUPLICATE]
+        assert index.stepped == 0
+        told = Scrubbers(index).move("effects", 0, "last")
+        assert told is not None
+        assert (told["seq"], told["position"], told["of_total"]) == (DUPLICATE, 2, 2)
+        while index.read_steps(1):
+            pass
+        assert index.complete
+        assert index.marks[index.nearest(DUPLICATE)] & Mark.DUPLICATE
+        assert set(index.lanes) == {1}
+        assert [step["kind"] for step in index.pages.get(0)] == ["model call", "tool call"]
+
+
+async def _write_idle(store: Store) -> None:
+    run = await store.runs.create("idle", mode="record", at_ns=1)
+    for seq, at_s in ((1, 0), (2, 1), (3, 600), (4, 601)):
+        kind = RequestClass.EFFECT if seq == 3 else RequestClass.READ
+        exchange = make_exchange(seq, kind=kind, started_ns=(1000 + at_s) * _S, end_us=500_000)
+        store.events.append(run.number, make_intent(exchange))
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    await store.runs.seal(run, reason="done", at_ns=2000 * _S)
+
+
+def test_idle_time_is_folded_with_its_length(tmp_path: Path) -> None:
+    """Ten minutes take no more room than the gap's own; places go up, and lead back to their exchange."""
+    with Store.open(write_store(tmp_path / "store", _write_idle), readonly=True) as store:
+        index = RunIndex(store, store.runs.get("idle"))
+        while index.read_log(100):
+            pass
+        (gap,) = index.gaps
+        assert (gap.position, gap.length_us) == (2, 598_500_000)
+        assert index.active_us < 5_000_000
+        axis = Axis(index)
+        places = [axis.begin(at) for at in range(4)]
+        assert places == sorted(places)
+        assert [axis.find(place + 1e-9) for place in places] == [0, 1, 2, 3]
+        told = draw_strip(index, 100)
+        assert [one["text"] for one in told["gaps"]] == ["idle 9 min 58 s"]
+        kinds = told["lanes"][0]["kinds"]
+        assert sum(kinds["http"][2::3]) == 3
+        assert sum(kinds["effect"][2::3]) == 1
