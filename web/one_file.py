@@ -176,7 +176,7 @@ def _assets() -> dict[str, Any]:
         f"default-src 'none'; script-src {_allow(script)}; style-src {_allow(style)};"
         " base-uri 'none'; form-action 'none'"
     )
-    return {"style": _Markup(style), "script": _Markup(script), "policy": policy}
+    return {"style": _Markup(style), "script": _Markup(script), "policy": _Markup(policy)}
 
 
 def _allow(text: str) -> str:
