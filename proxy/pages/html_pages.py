@@ -406,7 +406,7 @@ def _destinations(library: Library) -> list[dict[str, Any]]:
     return [destination_json(one) for one in destinations.all()]
 
 
-def _page(template: str, asked: Asked, **values: Any) -> Reply:
+def _page(template: str, asked: Asked, /, **values: Any) -> Reply:
     values.setdefault("held", 0)
     text = render(template, path=asked.path, asked=asked.query, **values)
     return Reply(text.encode("utf-8", "backslashreplace"))
