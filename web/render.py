@@ -28,6 +28,12 @@ def thousands(number: int) -> str:
     return f"{number:,}".replace(",", "\u202f")
 
 
+def warm_up() -> None:
+    """Read the templates, which takes longer than to render any."""
+    for path in TEMPLATES.iterdir():
+        _environment().get_template(path.name)
+
+
 @lru_cache
 def _environment() -> "Environment":
     # Reading it takes a third of a second, which no command is to pay that shows no page.

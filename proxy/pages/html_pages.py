@@ -8,7 +8,6 @@ from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json
-from ...timeline.outcomes.outcome import read_outcome
 from ...timeline.steps.context import read_context
 from ...web.render import render
 from ...web.views.cause_view import shell_word, view_cause
@@ -171,7 +170,6 @@ class Pages:
             "lanes": lanes,
             "programs": programs,
             "command": f"playhead show {shell_word(info.id)}",
-            "outcome": read_outcome(store, info),
         }
 
     def _note(self, run: OpenRun, seq: int) -> str:

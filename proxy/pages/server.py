@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ...config import Config
+from ...web.render import warm_up
 from ..control.address import open_token
 from ..control.http.access import Guard
 from ..control.http.serving import serve_on
@@ -62,8 +63,9 @@ async def _serve(
     library: Library, ready: socket.socket, shown: Shown, say: Callable[[str], None]
 ) -> int:
     stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, stop.set)
     port = ready.getsockname()[1]
     name = f"playhead-{secrets.token_hex(4)}.localhost"
     links = Links(secrets.token_bytes(32), lambda: time.time_ns() / 1e9)
@@ -74,6 +76,8 @@ async def _serve(
         path = "/runs" if shown.run is None else f"/runs/{quote(shown.run, safe='')}"
         link = f"http://{name}:{port}{path}?token={links.make(shown.rights)}"
         say(link)
+        # What the first page needs is read before somebody asks for it.
+        loop.run_in_executor(library.threads, warm_up)
         if shown.browser:
             await asyncio.to_thread(_open_browser, link)
         await stop.wait()

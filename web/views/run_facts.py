@@ -33,6 +33,9 @@ class RunFacts:
     output_tokens: int
     cached_tokens: int
     calls: int
+    outcome: str
+    told: str
+    """Who says so, and in which words."""
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
@@ -80,7 +83,14 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         tokens.output,
         tokens.read,
         spent.requests,
+        *_read_outcome(store, info),
     )
+
+
+def _read_outcome(store: Store, info: RunInfo) -> tuple[str, str]:
+    outcome = read_outcome(store, info)
+    told = safe_short(" ".join(filter(None, (outcome.by, outcome.text))), 80)
+    return outcome.verdict.value, told
 
 
 def _read_bill(store: Store, info: RunInfo) -> Bill:
@@ -122,15 +132,19 @@ def run_json(store: Store, info: RunInfo, facts: RunFacts | None) -> dict[str, A
 
 def run_row(store: Store, info: RunInfo, facts: RunFacts | None, now_ns: int) -> dict[str, Any]:
     """Give a row for the table of a page."""
-    outcome = read_outcome(store, info)
+    if facts is not None:
+        outcome, told = facts.outcome, facts.told
+    elif is_quick(info) or info.is_only_in_archive:
+        outcome, told = _read_outcome(store, info)
+    else:  # the whole log would have to be read first
+        outcome, told = "…", ""
     is_open = info.status is RunStatus.OPEN
     lasted = (now_ns if is_open else info.sealed_ns) - info.created_ns
-    told = safe_short(" ".join(filter(None, (outcome.by, outcome.text))), 80)
     return {
         "id": info.id,
         "name": safe_short(info.id, 120),
         "status": "archived" if info.is_only_in_archive else info.status.value,
-        "outcome": outcome.verdict.value,
+        "outcome": outcome,
         "told": told,
         "began": show_clock(info.created_ns),
         "duration": show_time(lasted / 1000) if lasted > 0 else "",
