@@ -43,6 +43,8 @@ FIELDS = {
     "x-frame-options": "DENY",
 }
 _ANSWER_S = 120.0
+_BODY_BYTES = 64 * 1024
+"""Of what changes something; an answer at a breakpoint may have as many as the control API takes."""
 Handler = Callable[[Asked], Reply]
 
 
@@ -109,6 +111,8 @@ class Application:
         if method == "POST":
             self._check_change(fields, rights, needed)
             given = await read_json(request)
+            if not path.endswith("/answer") and len(await request.read()) > _BODY_BYTES:
+                raise Wrong(413, "The body is too long", expected=f"at most {_BODY_BYTES} bytes")
             if given is not None and not isinstance(given, dict):
                 raise Wrong(422, "The body says something else", expected="an object")
             body = given or {}
