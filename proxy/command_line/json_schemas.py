@@ -77,7 +77,7 @@ SCHEMAS: dict[str, tuple[int, Shape]] = {
     "contracts": (1, [_CONTRACT]),
     "label": (1, [str]),
     "note": (1, [_NOTE]),
-    "export": (1, {"file": str, "bytes": int, "runs": [str]}),
+    "export": (1, {"file": str, "bytes": int, "runs": [str], "key?": str}),
     "import": (1, [{"id": str, "exchanges": int, "redacted": int}]),
     "archive": (
         1,
