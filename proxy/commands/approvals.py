@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from .common import options, print_json, reading
+from .common import options, print_json, reading, run_argument
 
 
 @click.command(short_help="List the requests that are held; approve or deny one.")
@@ -75,7 +75,7 @@ class _TakesCommand(click.Command):
     is_flag=True,
     help="Whoever opens the link can rule on gates and run COMMAND again.",
 )
-@click.argument("run", required=False)
+@run_argument(required=False)
 @click.pass_context
 def ui(
     context: click.Context,
