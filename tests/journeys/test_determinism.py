@@ -17,7 +17,10 @@ from playhead.tests.support.process import playhead
 
 CLOCK_READING = Path(__file__).parents[1] / "support" / "clock_reading"
 AGENT = [sys.executable, "-W", "ignore", str(CLOCK_READING / "clock_reads.py")]
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
+DOCUMENTATION = "".join(
+    page.read_text("utf-8")
+    for page in sorted((Path(__file__).parents[2] / "docs").glob("receipt*.md"))
+)
 KEY = "0123456789abcdef" * 4
 
 

@@ -18,7 +18,10 @@ from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "receipt.md").read_text("utf-8")
+DOCUMENTATION = "".join(
+    page.read_text("utf-8")
+    for page in sorted((Path(__file__).parents[2] / "docs").glob("receipt*.md"))
+)
 
 
 @pytest.fixture(scope="module")
