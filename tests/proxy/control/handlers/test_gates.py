@@ -232,6 +232,7 @@ async def test_a_ruling_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert "the end" in shown
             assert (await browser.run("document.querySelector('h2').textContent")) == f"POST {url}"
             await browser.run("document.querySelector('input').value = 'looked at it'")
+            await browser.until("document.readyState === 'complete'")
             await browser.run("document.querySelector('button.go').click()")
             assert (await asking).text == "done"
             await browser.until("document.title === 'Gates - Playhead'")
