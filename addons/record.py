@@ -64,7 +64,7 @@ class Record:
         pending = find_pending(flow)
         if pending is None or pending.progress.forwarded or not pending.leaves:
             return None
-        if pending.open_run.mode is Mode.PLAYBACK and (pending.finished or pending.held.left):
+        if pending.open_run.mode is Mode.PLAYBACK and pending.is_deserted:
             return None  # its client left while it was held, so nothing is sent
         flow.response = None
         if wants_identity(pending) and "accept-encoding" in flow.request.headers:

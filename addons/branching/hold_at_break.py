@@ -36,7 +36,7 @@ class HoldAtBreak:
 async def _hold(breaks: Breaks, flow: http.HTTPFlow, pending: PendingExchange, why: str) -> None:
     held = await breaks.hold(pending, why)
     _note(held)
-    if pending.finished or pending.held.left:
+    if pending.is_deserted:
         if flow.response is None:  # its client has left; one that was stopped is answered
             flow.error = mflow.Error(mflow.Error.KILLED_MESSAGE)
         return

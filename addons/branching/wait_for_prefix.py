@@ -27,7 +27,7 @@ async def wait_for_prefix(pending: PendingExchange, playback: PlaybackState) -> 
     changed = asyncio.Event()
     unwatch = resumption.watch(changed.set)
     try:
-        while not resumption.diverged and not pending.finished and not pending.held.left:
+        while not resumption.diverged and not pending.is_deserted:
             awaited = playback.find_awaited(is_unknown=unknown is not None)
             if awaited is None or not patience_s:
                 return awaited

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...tape.canonical.canonical_request import raw_key
-from ...tape.classify.background_reads import find_background_read
 from ...tape.diff.divergence_types import Dependence
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
 from ...tape.matching.cursor import Hit, Unknown
@@ -37,7 +36,7 @@ from ..branching.meet_faults import ask_again, meet_fault
 from ..branching.splice_answers import find_spliced, replace_spliced, splice_in
 from ..branching.wait_for_prefix import wait_for_prefix
 from ..run.exchange_parts.prepared_request import Lookup
-from ..run.pending_exchange import PendingExchange, note_divergence
+from ..run.pending_exchange import PendingExchange, leave_prefix, note_divergence
 from ..run.playback_state import PlaybackState
 from ..run.request_constraints import add_violation, decide_on, note_served_effect
 from .leaving import LARGE_BYTES, let_out_live
@@ -375,14 +374,8 @@ class TapeLookup:
         self._diverge(wrong.text)
 
     def _diverge(self, text: str) -> None:
-        """End a resumed run: its prefix is another one. What SDKs read by chance says nothing of the agent."""
-        pending, resumption = self._pending, self._playback.resumption
-        if resumption.resume is None or resumption.diverged or find_background_read(self._request):
-            return
-        resumption.diverge(
-            f"the prefix of the crashed run diverged at seq {pending.seq}, {self._request.method}"
-            f" {self._request.url}: {text}; nothing is served or sent any more"
-        )
+        request = self._request
+        leave_prefix(self._pending, request, f"{request.method} {request.url}", text)
 
     async def _take_later(
         self, fingerprint: Fingerprint, seq: Seq, needs: Dependence | None

@@ -283,6 +283,11 @@ class PendingExchange:
         """Whether it has ended."""
         return self._done.is_set()
 
+    @property
+    def is_deserted(self) -> bool:
+        """Whether nobody waits for it any more: it has ended, or its client left while it was held."""
+        return self.finished or self.held.left
+
     async def ended(self, timeout_s: float) -> None:
         """Wait until it has ended, or for so long."""
         with contextlib.suppress(TimeoutError):
@@ -559,18 +564,25 @@ def note_divergence(pending: PendingExchange, divergence: Divergence) -> None:
 
     Raises: StoreUnwritable; see `OpenRun.note`.
     """
-    open_run, request = pending.open_run, pending.request
+    open_run, playback = pending.open_run, pending.open_run.playback
     open_run.note(EventKind.DIVERGED, seq=pending.seq, divergence=divergence.to_json())
-    playback = open_run.playback
-    by_chance = request is not None and find_background_read(request) is not None
-    if playback is None or by_chance or pending.request_class is RequestClass.TELEMETRY:
+    if playback is None or pending.request_class is RequestClass.TELEMETRY:
         return
     refused = pending.decision is not None and pending.decision.verdict is VerdictKind.REFUSED
     if refused and playback.find_awaited(is_unknown=False) is None:
         return  # behind the crash point, where it goes on live
+    place = f"{divergence.method} {divergence.url}"
+    leave_prefix(pending, pending.request, place, divergence.text or divergence.kind)
+
+
+def leave_prefix(pending: PendingExchange, request: Request | None, place: str, text: str) -> None:
+    """End a resumed run: its prefix is another one. What SDKs read by chance says nothing of the agent."""
+    playback = pending.open_run.playback
+    if playback is None or (request is not None and find_background_read(request) is not None):
+        return
     playback.resumption.diverge(
-        f"the prefix of the crashed run diverged at seq {pending.seq}, {divergence.method} {divergence.url}:"
-        f" {divergence.text or divergence.kind}; nothing is served or sent any more"
+        f"the prefix of the crashed run diverged at seq {pending.seq}, {place}: {text};"
+        " nothing is served or sent any more"
     )
 
 

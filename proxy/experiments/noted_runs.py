@@ -90,8 +90,9 @@ class Noted(NamedTuple):
     standing: Standing
 
 
-def _hash(*parts: object) -> str:
-    key = blake2b(digest_size=12)
+def hash_parts(*parts: object, size: int = 12) -> str:
+    """Give a hash of so many bytes, in hexadecimal, that tells these parts from others."""
+    key = blake2b(digest_size=size)
     for part in parts:
         key.update(repr(part).encode("utf-8", "surrogateescape") + b"\0")
     return key.hexdigest()
@@ -107,7 +108,7 @@ class NotedRuns:
         anew: leave out what was done.
         """
         self._config = config
-        self._path = config.store / EXPERIMENTS / f"{verb}-{_hash(*parts)}{SUFFIX}"
+        self._path = config.store / EXPERIMENTS / f"{verb}-{hash_parts(*parts)}{SUFFIX}"
         self._verb, self._anew = verb, anew
         self._journal = Journal(self._path, f"another {verb} of the same runs goes on", "wait for it")  # fmt: skip
         self._earlier: list[tuple[str, Noted]] = []
@@ -170,7 +171,7 @@ class NotedRuns:
 
     def find(self, key: str) -> list[Noted]:
         """List those of a key."""
-        hashed = _hash(key)
+        hashed = hash_parts(key)
         return [noted for known, noted in self._earlier if known == hashed]
 
     def note(self, name: int, key: str, part: Caps, work: Work) -> Work:
@@ -179,14 +180,14 @@ class NotedRuns:
         part: what it reserves of the caps.
         """
         begun = self._begun[name] = self._journal.number()
-        told = {"begun": begun, "variant": self._verb, "key": _hash(key)}
+        told = {"begun": begun, "variant": self._verb, "key": hash_parts(key)}
         return partial(note_and_run, work, self._config, self._journal, told, part)
 
     def end(self, name: int, key: str, ran: Ran, standing: Standing) -> None:
         """Note that one has ended; one that a cap has ended is to be made again."""
         with open_store(self._config, readonly=True) as store:
             number = store.runs.get(ran.run).number
-        told = {"begun": self._begun.pop(name), "variant": self._verb, "key": _hash(key)}
+        told = {"begun": self._begun.pop(name), "variant": self._verb, "key": hash_parts(key)}
         said = {"standing": UNFINISHED if ran.limited else standing.value}
         self._journal.add({**told, **said, **describe_run(ran), "run": number})
 

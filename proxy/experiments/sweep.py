@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 
 import click
@@ -49,7 +48,7 @@ from ..standard_streams import print_status
 from .budget import Budget
 from .journal import SUFFIX, Journal
 from .judge import Judge, Judged, make_judge
-from .noted_runs import UNFINISHED, describe_run, note_and_run, read_row, settle
+from .noted_runs import UNFINISHED, describe_run, hash_parts, note_and_run, read_row, settle
 from .one_run import Place, read_done, run_once
 from .outcome_table import Row, render_table, to_json
 from .workers import Done, Workers
@@ -162,12 +161,9 @@ def _prepare(
     except EngineError as error:
         raise EngineError(f"variant {variant.name!r}: {error}", error.hint) from error
     hosts = {(kind.value, rule.match.host) for rule, kind in declared.live}
-    key = blake2b(digest_size=8)
-    for part in (tape.id, tape.created_ns, *_tell(declared), *told[0], "", told[1]):
-        key.update(repr(part).encode("utf-8", "surrogateescape") + b"\0")
-    return Prepared(
-        variant.name, declared, key.hexdigest(), find_price(store, tape, declared.at, hosts)
-    )
+    parts = (tape.id, tape.created_ns, *_tell(declared), *told[0], "", told[1])
+    price = find_price(store, tape, declared.at, hosts)
+    return Prepared(variant.name, declared, hash_parts(*parts, size=8), price)
 
 
 def _tell(declared: Branch) -> Iterator[object]:

@@ -320,7 +320,7 @@ class RunList:
         """Note that a run that crashed was resumed by one that is not in the store, inside a transaction."""
         transaction.put(_RESUMED + number_key(number), b"", db=self._database.tables["meta"])
 
-    def was_resume_deleted(self, info: RunInfo) -> bool:
+    def is_gone_on_elsewhere(self, info: RunInfo) -> bool:
         """Say whether a run that resumed another one was deleted since, or stayed in another store."""
         with self._database.reading() as transaction:
             key = _RESUMED + number_key(info.number)

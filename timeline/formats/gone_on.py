@@ -9,7 +9,7 @@ def was_gone_on(store: Store, info: RunInfo) -> bool:
     if info.status is not RunStatus.RECOVERED:
         return False
     resumed = (one for one in find_children(store, info) if one.has_resumed)
-    return store.runs.was_resume_deleted(info) or any(has_sent(store, one) for one in resumed)
+    return store.runs.is_gone_on_elsewhere(info) or any(has_sent(store, one) for one in resumed)
 
 
 def find_children(store: Store, info: RunInfo) -> list[RunInfo]:

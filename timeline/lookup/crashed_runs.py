@@ -36,7 +36,7 @@ def find_crashed(store: Store, name: str) -> RunInfo:
             )
         gone_live = [one for one in resumed if has_sent(store, one)]
         if not gone_live:
-            if store.runs.was_resume_deleted(info):
+            if store.runs.is_gone_on_elsewhere(info):
                 raise StoreError(
                     f"run {info.id!r} was resumed by a run that is not in this store: what that one sent would be sent again",
                     f"run it otherwise with: playhead branch {info.id} --at SEQ",
