@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -20,6 +20,7 @@ from ...web.render import render
 from ...web.views.addresses import run_path
 from ..control.http.access import Guard
 from ..control.http.error_body import ControlError
+from ..control.http.route import match_path
 from ..control.http.serving import read_json
 from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
@@ -276,8 +277,8 @@ class _Routes:
         """
         allowed = []
         for known, pattern, handler, needed in self._table:
-            parameters = _match(pattern, path)
-            if parameters is None:
+            parameters = match_path(pattern, path)
+            if parameters is None or not all(parameters.values()):
                 continue
             if known == method:
                 return handler, parameters, needed
@@ -294,24 +295,6 @@ class _Routes:
             found=path[:100],
             near=(("Runs", "/runs"), ("Gates", "/gates")),
         )
-
-
-def _match(pattern: str, path: str) -> dict[str, str] | None:
-    expected, given = pattern.split("/"), path.split("/")
-    if len(expected) != len(given):
-        return None
-    parameters = {}
-    for part, value in zip(expected, given, strict=True):
-        if part.startswith("{"):
-            try:
-                parameters[part[1:-1]] = unquote_to_bytes(value).decode()
-            except UnicodeDecodeError:
-                return None
-            if not value:
-                return None
-        elif part != value:
-            return None
-    return parameters
 
 
 def _as_reply(error: Wrong | ControlError | PlayheadError, path: str, let_in: bool) -> Reply:

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 
+from ..control.http.access import Guard
 from ..control.http.serving import serve_on
 from .application import Application
 from .library import Library
@@ -31,7 +32,7 @@ def main(path: str) -> int:
     return 0
 
 
-async def _serve(path: str, library: Library, guard: object, key: bytes) -> None:
+async def _serve(path: str, library: Library, guard: Guard, key: bytes) -> None:
     loop = asyncio.get_running_loop()
     gone = asyncio.Event()
     ready = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -39,7 +40,7 @@ async def _serve(path: str, library: Library, guard: object, key: bytes) -> None
     os.chmod(path, 0o600)
     ready.listen(128)
     ready.setblocking(False)
-    application = Application(library, guard, Links(key, _now))  # type: ignore[arg-type]
+    application = Application(library, guard, Links(key, _now))
     runner = await serve_on(ready, application, None)
     loop.add_reader(sys.stdin.fileno(), gone.set)
     loop.add_signal_handler(signal.SIGTERM, gone.set)

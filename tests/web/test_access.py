@@ -11,11 +11,9 @@ import pytest
 from playhead.config import Config
 from playhead.proxy.control.address import open_token
 from playhead.tests.support.kept import kept_bytes
-from playhead.tests.web.cases.page_process import Answer, Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Answer, Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, write_refund_store
 from playhead.tests.web.cases.requests import ASKED, Asked
-
-pytestmark = needs_page
 
 
 class Servers:

@@ -13,10 +13,9 @@ from playhead.tests.support.browser import Browser
 from playhead.tests.support.needs import need
 from playhead.tests.web.cases.kinds_store import RUN as EVERY
 from playhead.tests.web.cases.kinds_store import write_kinds_store
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import DUPLICATE, RUN, write_refund_store
 
-pytestmark = needs_page
 PAGES = {
     "runs": "/runs",
     "the tree": "/runs?tree=1",

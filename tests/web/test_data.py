@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from playhead.tests.support.looking_back import output
-from playhead.tests.web.cases.page_process import Ui, needs_page
+from playhead.tests.web.cases.page_process import Ui
 from playhead.tests.web.cases.refund_store import RUN, STEPS, write_refund_store
 
-pytestmark = needs_page
 _BASE = f"/data/runs/{RUN}"
 
 

@@ -19,10 +19,8 @@ from playhead.tests.web.cases.hostile_store import LIGHT, write_hostile_store
 from playhead.tests.web.cases.hostile_store import RUN as HOSTILE
 from playhead.tests.web.cases.kinds_store import PLAN, write_kinds_store
 from playhead.tests.web.cases.kinds_store import RUN as EVERY
-from playhead.tests.web.cases.page_process import needs_export
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, write_refund_store
 
-pytestmark = needs_export
 MOST_BYTES = 5_000_000
 """Of a coding run of 300 steps. Source: the issue's bars."""
 _LINK_BYTES = 16

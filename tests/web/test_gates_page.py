@@ -15,13 +15,12 @@ from playhead.tests.support.control import Controlled, controlled
 from playhead.tests.support.needs import need
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.web.cases.checks import check_harmless, check_quiet
-from playhead.tests.web.cases.page_process import Ui, needs_page
+from playhead.tests.web.cases.page_process import Ui
 from playhead.tests.web.cases.payloads import PAYLOADS
 
 if TYPE_CHECKING:
     import httpx
 
-pytestmark = needs_page
 _LONG_S = 30.0
 _FORM = {"content-type": "application/x-www-form-urlencoded", "idempotency-key": "key-1007"}
 

@@ -23,10 +23,9 @@ from playhead.tests.web.cases.hostile_store import (
     SEQS,
     write_hostile_store,
 )
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.payloads import Payload
 
-pytestmark = needs_page
 PARTS = 4
 """The steps are walked in so many tests, each with a browser of its own."""
 MOST_SENT = 300_000

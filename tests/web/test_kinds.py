@@ -19,9 +19,8 @@ from playhead.tests.web.cases.kinds_store import (
     make_plan,
     write_kinds_store,
 )
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 
-pytestmark = needs_page
 SEQS = make_plan()[1]
 GROUPS = sorted({one.group for one in PLAN})
 

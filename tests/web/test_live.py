@@ -16,9 +16,7 @@ from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.support.refund_service import AGENT, serve
 from playhead.tests.web.cases.checks import check_quiet
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
-
-pytestmark = needs_page
+from playhead.tests.web.cases.page_process import Ui, path_of
 
 
 async def _say_ok(conversation: Conversation) -> None:

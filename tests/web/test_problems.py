@@ -15,10 +15,9 @@ from playhead.store import make_key_file
 from playhead.tests.support.browser import Browser
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead, wait_until
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, write_refund_store
 
-pytestmark = needs_page
 _STEP, _DATA = f"/runs/{RUN}?seq=", f"/data/runs/{RUN}/steps/"
 
 # By path: the status, and what is said; of a page in its text, of data in its four texts.

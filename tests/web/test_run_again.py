@@ -13,10 +13,9 @@ from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead, read_json, wait_until
 from playhead.tests.support.refund_service import AGENT, serve
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, write_refund_store
 
-pytestmark = needs_page
 _BRANCH = "/data/runs/tape/branch"
 EDITED = '{"order": 7, "amount": 10}'
 """Another answer to 2, the order."""

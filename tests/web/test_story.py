@@ -14,7 +14,7 @@ from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.looking_back import write_store
 from playhead.tests.support.needs import need
 from playhead.tests.web.cases.checks import check_quiet
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import (
     ASKED_FOR_IT,
     CAUSE,
@@ -24,7 +24,6 @@ from playhead.tests.web.cases.refund_store import (
     write_refund_store,
 )
 
-pytestmark = needs_page
 MOST_CLICKS = 5
 DUPLICATE_LINK = rf"^{DUPLICATE} POST .*/v1/refunds.*possible duplicate of {CAUSE}"
 ORIGIN_BUTTON = r"^Origin of (form )?amount: 4900$"

@@ -15,9 +15,8 @@ from playhead.tests.support.browser import Browser
 from playhead.tests.support.needs import need
 from playhead.tests.web.cases.checks import check_quiet
 from playhead.tests.web.cases.long_store import EFFECT_EVERY, RUN, write_long_store
-from playhead.tests.web.cases.page_process import Ui, needs_page, path_of
+from playhead.tests.web.cases.page_process import Ui, path_of
 
-pytestmark = needs_page
 SHORT, LONG = 1_000, 100_000 if os.environ.get("PLAYHEAD_FULL") else 5_000
 MOST_SENT = 300_000
 MOST_HEAP = 80_000_000

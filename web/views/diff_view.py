@@ -1,6 +1,6 @@
 """Two runs side by side, for a page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ class DiffView:
         folded = list(self._fold(everything=everything))
         return folded[begin : begin + limit], len(folded)
 
-    def _fold(self, *, everything: bool):  # type: ignore[no-untyped-def]
+    def _fold(self, *, everything: bool) -> Iterator[dict[str, Any]]:
         same: list[Row] = []
         for row in self.compared.rows:
             if row.change is Change.SAME and not everything:

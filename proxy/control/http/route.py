@@ -105,7 +105,7 @@ def find_route(routes: tuple[Route, ...], method: str, path: str) -> tuple[Route
     """
     allowed = []
     for route in routes:
-        parameters = _match(route.path, path)
+        parameters = match_path(route.path, path)
         if parameters is None:
             continue
         if route.method == method:
@@ -125,7 +125,8 @@ def find_route(routes: tuple[Route, ...], method: str, path: str) -> tuple[Route
     )
 
 
-def _match(pattern: str, path: str) -> dict[str, str] | None:
+def match_path(pattern: str, path: str) -> dict[str, str] | None:
+    """Give what a path has in the places of `{NAME}` of a pattern, decoded; None where it is another path."""
     expected, given = pattern.split("/"), path.split("/")
     if len(expected) != len(given):
         return None

@@ -12,18 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-import pytest
-
-from playhead.proxy.cli import cli
 from playhead.tests.support import prepared
 
-IS_BUILT = "ui" in cli.commands
-needs_page = pytest.mark.skipif(not IS_BUILT, reason="the page is not built yet")
-"""Of what needs the command `ui`."""
-needs_export = pytest.mark.skipif(
-    not any("--html" in one.opts for one in cli.commands["export"].params),
-    reason="the export of one file is not built yet",
-)
 _LINK = re.compile(rb"http://\S+")
 _LONG_S = 30.0
 
