@@ -25,7 +25,7 @@ def render(name: str, /, **values: Any) -> str:
 
 def thousands(number: int) -> str:
     """Give a number with its thousands apart."""
-    return f"{number:,}".replace(",", "\u202f")
+    return f"{number:,}"
 
 
 def warm_up() -> None:

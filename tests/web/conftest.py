@@ -12,7 +12,6 @@ OPEN = {
     "test_each_sort_of_run_is_shown[every@2]": "a branch is named in its receipt alone, which is folded",
     "test_the_list_shows_the_tree": "it looks for the table before the page is there",
     "test_an_idle_gap_is_folded": "the length of a gap is drawn, and is no text",
-    "test_no_step_does_anything[0]": "it opens each of 292 steps, which takes minutes",
     "test_a_browser_holds_no_more_of_a_longer_run": "to be measured on a quiet machine",
     "test_nothing_is_wider_than_the_window[light-400]": "failed once on a busy machine",
     "test_nothing_is_wider_than_the_window[dark-400]": "failed once on a busy machine",

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from playhead.tests.support.browser import Browser
+from playhead.tests.support.counts import FULL, some
 from playhead.tests.support.needs import need
 from playhead.tests.web.cases.checks import check_harmless, check_quiet, check_shown
 from playhead.tests.web.cases.hostile_store import (
@@ -26,7 +27,9 @@ from playhead.tests.web.cases.hostile_store import (
 from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.payloads import Payload
 
-PARTS = 4
+STEPS = some(LIGHT, lambda one: one.kind)
+"""What is put on the page by a reduced run: it takes half a second a step."""
+PARTS = 4 if FULL else 2
 """The steps are walked in so many tests, each with a browser of its own."""
 MOST_SENT = 300_000
 MOST_HEAP = 80_000_000
@@ -53,7 +56,7 @@ async def opened(store: Path, tmp_path: Path) -> AsyncIterator[tuple[Ui, Browser
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_no_step_does_anything(store: Path, tmp_path: Path, part: int) -> None:
     """Scrubbed by the keyboard from step to step, each payload in heads, bodies, names and words of people."""
-    mine = LIGHT[part::PARTS]
+    mine = STEPS[part::PARTS]
     async with opened(store, tmp_path) as (ui, browser):
         for payload in mine:
             call, effect = SEQS[payload.name]
@@ -70,7 +73,7 @@ async def test_raw_bytes_do_nothing(store: Path, tmp_path: Path) -> None:
     """What is no text is there as escapes or in hexadecimal."""
     kinds = {"bytes", "terminal", "unicode", "svg", "json"}
     async with opened(store, tmp_path) as (ui, browser):
-        for payload in (one for one in LIGHT if one.kind in kinds):
+        for payload in (one for one in STEPS if one.kind in kinds):
             _, seq = SEQS[payload.name]
             await browser.go(ui.address(f"{path_of(RUN, seq)}&view=raw"))
             await browser.find("heading", rf"^{seq}\b")
@@ -81,7 +84,7 @@ async def test_names_of_runs_do_nothing(store: Path, tmp_path: Path) -> None:
     """In the list, in the title, in addresses, and in the command that the page shows for a shell."""
     async with opened(store, tmp_path) as (ui, browser):
         await check_harmless(browser)
-        for name in NAMES:
+        for name in NAMES if FULL else NAMES[::6]:
             await browser.go(ui.address(path_of(name, 1)))
             await browser.find("heading", "^" + re.escape(name) + "$")
             shown = await check_harmless(browser)
@@ -91,7 +94,7 @@ async def test_names_of_runs_do_nothing(store: Path, tmp_path: Path) -> None:
 async def test_labels_and_searches_do_nothing(store: Path, tmp_path: Path) -> None:
     """What is searched for stands in the address and on the page."""
     async with opened(store, tmp_path) as (ui, browser):
-        for payload, place in itertools.product(LIGHT[::7], ("url", "text", "label")):
+        for payload, place in itertools.product(STEPS[::7], ("url", "text", "label")):
             query = f"/runs?q={_quoted(payload.text)}&in={place}"
             await browser.go(ui.address(query))
             await browser.find("heading", "^Runs$")
@@ -110,7 +113,7 @@ async def test_messages_of_a_websocket_do_nothing(store: Path, tmp_path: Path) -
         assert LIGHT[0].marker in await check_harmless(browser)
 
 
-@pytest.mark.parametrize("payload", LARGE, ids=lambda one: one.name)
+@pytest.mark.parametrize("payload", LARGE if FULL else LARGE[::4], ids=lambda one: one.name)
 async def test_large_bodies_come_in_windows(store: Path, tmp_path: Path, payload: Payload) -> None:
     """A body of 10 MB, or what unfolds to more, neither comes whole nor is held whole; what is left out is said."""
     seq = HEAVY_SEQS[payload.name]

@@ -45,7 +45,7 @@ function mark() {
   $("place").replaceChildren();
   const strong = document.createElement("b");
   strong.textContent = row ? String(row.seq) : "…";
-  $("place").append(strong, ` of ${total.toLocaleString("en").replaceAll(",", "\u202f")}`);
+  $("place").append(strong, ` of ${total.toLocaleString("en")}`);
   const time = $("scrub-time");
   if (Number(time.max) !== Math.max(total, 1)) time.max = String(Math.max(total, 1));
   if (Number(time.value) !== position) time.value = String(position);
