@@ -23,7 +23,7 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from ...tape.exchange import Request
-from .continuation import SAMPLE_BYTES, Body, Ends, Span, common_ends, find_added
+from .continuation import SAMPLE_BYTES, Body, Ends, Span, Traces, common_ends, find_added
 from .record_codec import MAX_DEPTH, MAX_SEQ, PREFIX_NAME_BYTES, BaseKey
 
 MAX_CHAINS = 16
@@ -56,6 +56,7 @@ _SHORT_BYTES = 16
 
 
 _NOTHING = Span(0, 0)
+_NO_ENDS = Ends(0, 0)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,6 +105,11 @@ class _Chain:
     """Steps since the keyframe, including it."""
     added: Span = _NOTHING
     """The part of the last body that its step added."""
+    traces: "Traces" = field(init=False)
+    """Of the last body, for a quick no."""
+
+    def __post_init__(self) -> None:
+        self.traces = Traces.of(self.last.body, self.added)
 
     @property
     def size(self) -> int:
@@ -217,8 +223,13 @@ def _place_conversation(
 ) -> _Decision:
     """Place a value whose request is a step of a conversation."""
     ranked: list[tuple[Ends, _Chain]] = []
+    nearest: tuple[Ends, _Chain] | None = None
     body = stored.body
+    seen = Traces.ends_of(body)
     for chain in _likely_first(chains, body):
+        if not chain.traces.may_be_in(body, seen):
+            nearest = nearest or (_NO_ENDS, chain)
+            continue
         last = chain.last.body
         ends = common_ends(last, body)
         nearly_all = ends.size > _NEARLY_ALL * last.size
@@ -229,10 +240,9 @@ def _place_conversation(
     for ends, chain in ranked:
         if (added := _find_added(chain, body, ends)) is not None:
             return _extend(chain, stored, added, request, find_shared_prefix)
-    place, ends = _start(ranked[0] if ranked else None, stored, request, find_shared_prefix)
-    chain = _Chain((request.host, request.path), stored, stored)
-    chain.added = Span(ends.start, body.size - ends.end)
-    return place, chain, None
+    place, ends = _start(ranked[0] if ranked else nearest, stored, request, find_shared_prefix)
+    added = Span(ends.start, body.size - ends.end)
+    return place, _Chain((request.host, request.path), stored, stored, added=added), None
 
 
 def _likely_first(chains: list[_Chain], body: Body) -> Iterator[_Chain]:
@@ -251,13 +261,11 @@ def _likely_first(chains: list[_Chain], body: Body) -> Iterator[_Chain]:
 
 def _is_likely(chain: _Chain, body: Body) -> bool:
     """Say whether a body contains the text that a chain's last step added at its old offset, counted from either end."""
-    old, (start, end) = chain.last.body, chain.added
-    at = old.at + max(start, (start + end - SAMPLE_BYTES) // 2)
-    sample = old.value[at : at + SAMPLE_BYTES]
-    near = body.at + at - old.at
-    far = max(body.at, len(body.value) - len(old.value) + at)
+    traces = chain.traces
+    sample, value = traces.middle, body.value
     return len(sample) == SAMPLE_BYTES and (
-        body.value.startswith(sample, near) or body.value.startswith(sample, far)
+        value.startswith(sample, body.at + traces.middle_at)
+        or value.startswith(sample, max(body.at, len(value) - traces.middle_before_end))
     )
 
 

@@ -55,6 +55,57 @@ class Ends(NamedTuple):
         return self.start + self.end
 
 
+class Traces(NamedTuple):
+    """Small parts of a body: a body that has none of them shares no end with it, and does not continue it.
+
+    Most bodies are compared with conversations that they do not belong to, which these decide in two microseconds.
+    """
+
+    head: bytes
+    tail: bytes
+    """Both ends, as far as they are compared first."""
+    samples: tuple[bytes, ...]
+    """The first samples of what its step added: a body that continues it lacks fewer than these."""
+    adds_nothing: bool
+    """Whether its step added nothing that could be missing in another."""
+    middle: bytes
+    """A sample of the same from its middle."""
+    middle_at: int
+    middle_before_end: int
+    """Where it is in the body, and in bytes from the end of the value."""
+
+    @classmethod
+    def of(cls, body: Body, added: Span) -> "Traces":
+        """Take them from a body whose step added a part of it."""
+        value, at = body
+        middle = at + max(added.start, (added.start + added.end - SAMPLE_BYTES) // 2)
+        starts = [_sample_start(added, sixths) for sixths in _SAMPLES[: _MOST_MISSING + 1]]
+        return cls(
+            *cls.ends_of(body),
+            tuple(value[at + start : at + start + SAMPLE_BYTES] for start in starts),
+            added.end <= 0 or added.start >= body.size,
+            value[middle : middle + SAMPLE_BYTES],
+            middle - at,
+            len(value) - middle,
+        )
+
+    @staticmethod
+    def ends_of(body: Body) -> tuple[bytes, bytes]:
+        """Take the ends of a body."""
+        value, at = body
+        return value[at : at + _EXACT_BYTES], value[max(at, len(value) - _EXACT_BYTES) :]
+
+    def may_be_in(self, body: Body, ends: tuple[bytes, bytes]) -> bool:
+        """Say whether a body, of which the ends are given, may share an end with this one or continue it."""
+        head, tail = ends
+        if self.adds_nothing or head == self.head or tail == self.tail:
+            return True
+        if len(head) < _EXACT_BYTES or len(self.head) < _EXACT_BYTES:
+            return True  # less than an end is compared then
+        find, at = body.value.find, body.at
+        return any(find(sample, at) >= 0 for sample in self.samples)
+
+
 def common_ends(old: Body, new: Body) -> Ends:
     """Compare two bodies from both ends; the two parts never overlap in either."""
     most = min(len(old.value) - old.at, len(new.value) - new.at)
@@ -71,9 +122,7 @@ def find_added(old: Body, added: Span, new: Body, ends: Ends) -> Span | None:
     if added.end <= at or added.start >= old.size - ends.end:
         return Span(at, end)
     for sixths in _SAMPLES:
-        middle = added.start + (added.end - added.start) * sixths // 6
-        start = max(0, min(middle, added.end - SAMPLE_BYTES))
-        place = _find(old, start, new, ends)
+        place = _find(old, _sample_start(added, sixths), new, ends)
         if place is None:
             missing += 1
             if missing > _MOST_MISSING:
@@ -81,6 +130,11 @@ def find_added(old: Body, added: Span, new: Body, ends: Ends) -> Span | None:
         elif place < end:
             at = max(at, min(place + SAMPLE_BYTES, end))
     return Span(at, end)
+
+
+def _sample_start(added: Span, sixths: int) -> int:
+    middle = added.start + (added.end - added.start) * sixths // 6
+    return max(0, min(middle, added.end - SAMPLE_BYTES))
 
 
 def _find(old: Body, start: int, new: Body, ends: Ends) -> int | None:

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.store.deltas.continuation import Body, Span, common_ends, find_added
+from playhead.store.deltas.continuation import Body, Span, Traces, common_ends, find_added
 from playhead.tests.support.conversations import words
+from playhead.tests.support.counts import tries
 
 _pieces = st.lists(st.sampled_from([b"a", b"b" * 100, b"c" * 5000, b"d" * 70_000]), max_size=6)
 
@@ -67,3 +68,27 @@ def test_short_bodies_are_compared_too() -> None:
     """Shorter than a sample, or empty."""
     for old, new in ((b"", b""), (b"a", b"b"), (b"abc", b""), (b"", b"abc")):
         assert fresh(old, (0, len(old)), new) in (None, Span(0, len(new)), Span(0, 0))
+
+
+@tries(60)
+@given(
+    st.lists(
+        st.sampled_from([b"a" * 30, b"b" * 45, b"{clock 7}", b"x", bytes(range(64))]), max_size=12
+    ),
+    st.lists(
+        st.sampled_from([b"a" * 30, b"b" * 45, b"{clock 8}", b"y", bytes(range(64))]), max_size=12
+    ),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    st.binary(max_size=9),
+)
+def test_a_body_without_traces_has_nothing_in_common(
+    old: list[bytes], new: list[bytes], part: tuple[float, float], before: bytes
+) -> None:
+    """A quick no is what the comparison itself would have said."""
+    one = Body(before + b"".join(old), len(before))
+    other = Body(before * 2 + b"".join(new), 2 * len(before))
+    start, end = sorted(round(share * one.size) for share in part)
+    added = Span(start, end)
+    if not Traces.of(one, added).may_be_in(other, Traces.ends_of(other)):
+        assert common_ends(one, other) == (0, 0)
+        assert find_added(one, added, other, common_ends(one, other)) is None
