@@ -22,6 +22,7 @@ from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.collecting import COLLECTED, circumstances, look
+from playhead.tests.support.counts import is_sampled, sample, tell_worker
 from playhead.tests.support.divergences import check_divergence
 from playhead.tests.support.fast import is_fast, refuse_processes
 from playhead.tests.support.messages import say_less
@@ -103,12 +104,25 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker whether tables are run in part."""
+    tell_worker(node.config, node.workerinput)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Keep what was collected: out of every collection of garbage to come, and for a test that compares it."""
+    """Keep what was collected: out of every collection of garbage to come, and for a test that compares it.
+
+    Then leave out a part of the long tables.
+    """
     gc.freeze()
     gc.set_threshold(*_OBJECTS)
     config = session.config
     config.stash[COLLECTED] = look(session)
+    if is_sampled(config):
+        session.items, rest = sample(session.items)
+        config.hook.pytest_deselected(items=rest)
     if config.getoption("--fast") and not config.getoption("numprocesses", 0):  # we run the tests
         sys.addaudithook(refuse_processes)
 

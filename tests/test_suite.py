@@ -7,12 +7,17 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter, OrderedDict
+from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from playhead.tests.support.collecting import COLLECTED, Collected
+from playhead.tests.support.counts import CASES, sample
 from playhead.tests.support.scheduling import FileScheduling
 
 TESTS = Path(__file__).parent
@@ -138,3 +143,22 @@ def test_a_worker_is_given_whole_files_and_what_is_done_is_forgotten() -> None:
         scheduling.mark_test_complete(node, place)
     assert scheduling.assigned_work == {node: {}}
     assert node.shutting_down
+
+
+@dataclass(frozen=True)
+class _Item:
+    nodeid: str
+
+
+@given(st.lists(st.integers(0, 60), max_size=8))
+def test_a_long_table_is_run_in_part(sizes: list[int]) -> None:
+    """Of each function at most so many cases, with its first and its last, in their order; nothing is lost."""
+    names = [f"test_{at}.py::test[{case}]" for at, size in enumerate(sizes) for case in range(size)]
+    items = cast("list[pytest.Item]", [_Item(name) for name in names])
+    run, left_out = ([one.nodeid for one in some] for some in sample(items))
+    assert sorted([*run, *left_out]) == sorted(names)
+    assert run == [name for name in names if name in run]
+    for at, size in enumerate(sizes):
+        own = [name for name in run if name.startswith(f"test_{at}.py")]
+        assert len(own) == min(size, CASES)
+        assert not size or {f"test_{at}.py::test[{case}]" for case in (0, size - 1)} <= {*own}

@@ -3,9 +3,13 @@
 import os
 from collections.abc import Callable, Sequence
 
+import pytest
 from hypothesis import settings
 
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
+CASES = 12
+"""Of a table of cases so many are run, spread over it, where all tests are asked for at once."""
+_SAMPLED = "playhead_sampled"
 
 
 def tries(reduced: int, full: int = 500) -> settings:
@@ -25,3 +29,32 @@ def some[T](cases: Sequence[T], kind: Callable[[T], object]) -> list[T]:
         for alike in kinds.values()
         for case in ([alike[0], alike[-1]] if len(alike) > 1 else alike)
     ]
+
+
+def is_sampled(config: pytest.Config) -> bool:
+    """Say whether tables are run in part: `pytest` by itself does, `pytest PATH`, `-k` and PLAYHEAD_CASES=all do not."""
+    given = getattr(config, "workerinput", None)
+    if given is not None:  # a worker is given the paths of all tests, whatever was asked for
+        return bool(given.get(_SAMPLED))
+    chosen = config.option.keyword or config.option.markexpr or config.getoption("--fast")
+    is_all = FULL or os.environ.get("PLAYHEAD_CASES") == "all"
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen and not is_all
+
+
+def tell_worker(config: pytest.Config, given: dict[str, object]) -> None:
+    """Have a worker of pytest-xdist do the same."""
+    given[_SAMPLED] = is_sampled(config)
+
+
+def sample(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Divide tests, in their order, into those that are run and those that are not: CASES of each function at most."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    chosen = {
+        alike[at * (len(alike) - 1) // (CASES - 1)]
+        for alike in cases.values()
+        if len(alike) > CASES
+        for at in range(CASES)
+    } | {item for alike in cases.values() if len(alike) <= CASES for item in alike}
+    return [one for one in items if one in chosen], [one for one in items if one not in chosen]
