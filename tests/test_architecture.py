@@ -63,7 +63,7 @@ TOP = {
     *(*ORDER, *OUTSIDE, "__init__.py", "py.typed"),
     # What it is made with.
     *("Dockerfile", "README.md", "CHANGELOG.md", "LICENSE", "compose.yaml", "justfile", "mkdocs.yml", "pyproject.toml"),
-    "MANIFEST.in",
+    *("MANIFEST.in", "CONTRIBUTING.md", "SECURITY.md"),
     # What tools look for.
     *(".ci", ".dockerignore", ".gitignore", ".python-version"),
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import playhead
 from playhead import PlayheadError
 from playhead.config.archive_url import parse_archive
 from playhead.proxy.cli import cli
@@ -131,6 +134,30 @@ def test_a_bucket_is_as_good_as_a_folder(tmp_path: Path, endpoint: str, bucket: 
     done(config, "erase", "night", "--yes")
     left = bucket.get_file_info(fs.FileSelector("", recursive=True))
     assert [info.path for info in left if info.is_file] == []
+
+
+def test_the_guide(
+    tmp_path: Path, endpoint: str, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/s3.md: its configuration, with the bucket of here, and its commands."""
+    page = Path(playhead.__file__).with_name("docs").joinpath("s3.md").read_text("utf-8")
+    install, *typed = re.findall(r"^(?:playhead|pip) .+$", page, re.MULTILINE)
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    name = bucket.base_path.strip("/")
+    place = f"s3://{name}/agents?region=us-east-1&endpoint_override=http://{endpoint}"
+    shown = "s3://traces/agents?region=eu-west-1"
+    assert shown in text
+    config = tmp_path / "playhead.yaml"
+    config.write_text(f"store: s\n{text.replace(shown, place)}")
+    path = record(tmp_path, ("mine",))
+    before = everything(path, "mine")
+    monkeypatch.chdir(tmp_path)
+    assert install == "pip install 'playhead[archive]'"
+    printed = [done(config, *shlex.split(line)[1:]) for line in typed]
+    assert [line.split()[1] for line in typed] == ["archive", "archive", "runs", "show", "verify"]
+    assert "1 archived" in printed[1]
+    assert "archived" in printed[2]
+    assert everything(path, "mine") == before
 
 
 def test_many_hosts_share_a_bucket(tmp_path: Path, endpoint: str, bucket: Any) -> None:
