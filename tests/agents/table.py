@@ -52,9 +52,11 @@ def _planted(trial: Trial) -> list[str]:
 
 
 def say_planted(planted: Planted) -> str:
-    """Say what came of a change."""
+    """Say what came of a change: a mark where all is well."""
     if not planted.red:
         return "not noticed"
+    if planted.root_right and planted.told:
+        return "✓"
     root = "root right" if planted.root_right else "another root"
     return f"red, {root}, {'readable' if planted.told else 'not readable'}"
 
