@@ -1,4 +1,4 @@
-"""Commands that the pages show: each is one that Playhead takes, and each page says by its place here what runs it.
+"""Blocks that the pages show: each command is one that Playhead takes, and each configuration one that it reads.
 
 Every line is parsed by the command line itself, with its flags. Whole pages are run by the tests of `RUN`; of each other
 page `NOT_RUN` has the reason.
@@ -12,6 +12,7 @@ import click
 import pytest
 
 import playhead
+from playhead.config import Config, loads
 from playhead.proxy import cli
 
 ROOT = Path(playhead.__file__).resolve().parent
@@ -109,3 +110,24 @@ def test_each_page_with_commands_says_what_runs_them() -> None:
     ) == sorted([*RUN, *NOT_RUN])
     for page, reason in (RUN | NOT_RUN).items():
         assert (ROOT / reason.rpartition(": ")[2]).exists(), page
+
+
+YAML = [
+    (page, text) for page in PAGES for kind, text in _FENCE.findall(PAGES[page]) if kind == "yaml"
+]
+OTHER_YAML = {
+    "answers": "a file of `--answers`",
+    "apiVersion": "for Kubernetes",
+    "name": "a workflow",
+    "profile": "a profile of a client",
+    "run": "a sweep, or a schedule of faults",
+}
+"""Blocks that are no configuration of ours, by their first key."""
+
+
+@pytest.mark.parametrize(("page", "text"), YAML, ids=lambda value: value.partition("\n")[0][:40])
+def test_each_configuration_is_one_that_is_read(page: str, text: str) -> None:
+    """It can be copied as it is shown."""
+    first = re.search(r"^(\w+):", text, re.MULTILINE)
+    if first is None or first[1] not in OTHER_YAML:
+        assert loads(text) != Config(), page
