@@ -8,6 +8,7 @@ Source: Gemini API reference, "Generating content"; Vertex AI reference, "Genera
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -232,14 +233,37 @@ def _usage(usage: Json) -> Usage | None:
     body = as_object(usage)
     if not body:
         return None
+    # Results of the provider's own tools are input that is counted apart from the prompt.
+    asked = [as_count(_get(body, name)) for name in ("promptTokenCount", "toolUsePromptTokenCount")]
+    asked_audio = [
+        _audio(body, name) for name in ("promptTokensDetails", "toolUsePromptTokensDetails")
+    ]
     return Usage(
-        input_tokens=as_count(_get(body, "promptTokenCount")),
+        input_tokens=_sum(asked),
         output_tokens=as_count(_get(body, "candidatesTokenCount")),
         cached_read_tokens=as_count(_get(body, "cachedContentTokenCount")),
         reasoning_tokens=as_count(_get(body, "thoughtsTokenCount")),
         total_tokens=as_count(_get(body, "totalTokenCount")),
         reasoning_in_output=False,
+        audio_input_tokens=_sum(asked_audio),
+        cached_audio_tokens=_audio(body, "cacheTokensDetails"),
+        audio_output_tokens=_audio(body, "candidatesTokensDetails"),
     )
+
+
+def _audio(body: JsonObject, name: str) -> int | None:
+    """Give the tokens of audio in a list of tokens by modality."""
+    return _sum(
+        as_count(_get(one, "tokenCount"))
+        for one in as_objects(_get(body, name))
+        if as_text(one.get("modality")) == "AUDIO"
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Add those that are stated; None where none is."""
+    stated = [one for one in counts if one is not None]
+    return sum(stated) if stated else None
 
 
 class _Candidate:

@@ -289,6 +289,12 @@ def read_usage(usage: Json) -> Usage | None:
         ),
         reasoning_tokens=reasoning,
         total_tokens=as_count(body.get("total_tokens")),
+        audio_input_tokens=as_count(prompt.get("audio_tokens")) or None,
+        cached_audio_tokens=as_count(
+            as_object(prompt.get("cached_tokens_details")).get("audio_tokens")
+        )
+        or None,
+        audio_output_tokens=as_count(output.get("audio_tokens")) or None,
     )
     return replace(figures, reasoning_in_output=not _adds_reasoning(figures))
 

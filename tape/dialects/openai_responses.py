@@ -188,6 +188,12 @@ def _usage(usage: Json) -> Usage | None:
         cached_write_tokens=as_count(given.get("cache_write_tokens")),
         reasoning_tokens=as_count(output.get("reasoning_tokens")),
         total_tokens=as_count(body.get("total_tokens")),
+        audio_input_tokens=as_count(given.get("audio_tokens")) or None,
+        cached_audio_tokens=as_count(
+            as_object(given.get("cached_tokens_details")).get("audio_tokens")
+        )
+        or None,
+        audio_output_tokens=as_count(output.get("audio_tokens")) or None,
     )
 
 

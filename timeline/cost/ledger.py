@@ -3,6 +3,7 @@
 1. Sent is what went to an upstream, answered or not: retries, failures and cut streams too. What the tape answered, what was refused
    here, and what no connection was made for was not.
 2. Tokens are as the answer states them. Of a stream that was cut, or that states none, more may have been billed: `at_least`.
+   So it is with a request that has no outcome, because the proxy died or still waits: it was let go, and may be billed.
 3. An answer of an error cost nothing. A model without a price is unknown, never free.
 4. What a tape answered was saved: it would have cost what its answer states.
 """
@@ -22,6 +23,8 @@ from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 
 _SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
+NO_OUTCOME = "no outcome"
+"""In the place of the model of a call that nothing is known of."""
 _CALLS = (StepKind.MODEL_CALL, StepKind.RETRIEVAL)
 _ZERO = Decimal(0)
 
@@ -145,6 +148,22 @@ def _read_entries(
             yield read_entry(found[0], step.part, found[1], step.lane), step
     for (_, part), (made, how) in waiting.items():
         yield read_entry(made, part, how), None
+    for entry in _without_outcome(exchanges):
+        yield entry, None
+
+
+def _without_outcome(exchanges: Exchanges) -> Iterator[Entry]:
+    """Give an entry for each request that was let go and has no outcome."""
+    known, intents = {*exchanges.seqs}, {}
+    for event in exchanges.events():
+        if event.kind is EventKind.INTENT and event.seq not in known:
+            intents[event.seq] = event
+        elif event.kind is EventKind.VERDICT:
+            intents.pop(event.seq, None)
+    for event in intents.values():
+        is_call = event.data["request_class"] == RequestClass.INFERENCE.value
+        model = NO_OUTCOME if is_call else ""
+        yield Entry(event.seq, 0, event.at_ns, Fate.SENT, model, at_least=is_call)
 
 
 def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entry:

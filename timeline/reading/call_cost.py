@@ -102,6 +102,7 @@ def _find_price(
             cache_read_tokens=usage.cached_read_tokens,
             cache_write_tokens=usage.cached_write_tokens,
             cache_write_1h_tokens=usage.cached_write_1h_tokens,
+            **_audio(usage),
         )
         asked = datetime.datetime.fromtimestamp(started_ns / 1e9, datetime.UTC)
         return table.calc(priced, model, provider.id, None, asked).total_price
@@ -109,6 +110,18 @@ def _find_price(
         return (
             None  # a model that it does not know, or an answer whose parts are more than the whole
         )
+
+
+def _audio(usage: Usage) -> dict[str, int | None]:
+    """Give the counts of audio, if there is any; the table wants to know how much of it was cached."""
+    if not usage.audio_input_tokens and not usage.audio_output_tokens:
+        return {}
+    none_cached = not usage.cached_read_tokens or not usage.audio_input_tokens
+    return {
+        "input_audio_tokens": usage.audio_input_tokens,
+        "cache_audio_read_tokens": 0 if none_cached else usage.cached_audio_tokens,
+        "output_audio_tokens": usage.audio_output_tokens,
+    }
 
 
 def find_price(

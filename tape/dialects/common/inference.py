@@ -196,6 +196,12 @@ class Usage:
     """Whether `output_tokens` holds the reasoning tokens too; not so at Gemini and xAI."""
     cached_write_1h_tokens: int | None = None
     """Of those written, those that are kept for an hour, which cost more (Anthropic)."""
+    audio_input_tokens: int | None = None
+    """Of the input, those of audio, which have a price of their own (OpenAI, Gemini)."""
+    cached_audio_tokens: int | None = None
+    """Of those read from the cache, those of audio."""
+    audio_output_tokens: int | None = None
+    """Of the output, those of audio."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,31 @@ def test_usage_is_as_stated() -> None:
     assert found.usage == Usage(100, 5, 80, None, 30, 135, reasoning_in_output=False)
 
 
+def test_audio_and_results_of_own_tools_are_counted() -> None:
+    """What the provider's tools gave is input beside the prompt; audio has a price of its own."""
+    usage = {
+        "promptTokenCount": 1000,
+        "toolUsePromptTokenCount": 500,
+        "candidatesTokenCount": 20,
+        "promptTokensDetails": [
+            {"modality": "AUDIO", "tokenCount": 900},
+            {"modality": "TEXT", "tokenCount": 100},
+        ],
+        "toolUsePromptTokensDetails": [{"modality": "AUDIO", "tokenCount": 50}],
+        "cacheTokensDetails": [{"modality": "AUDIO", "tokenCount": 7}],
+        "candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 3}],
+    }
+    found = answer(make_response(said({"text": "a"}, usageMetadata=usage)))
+    assert found.usage == Usage(
+        1500,
+        20,
+        reasoning_in_output=False,
+        audio_input_tokens=950,
+        cached_audio_tokens=7,
+        audio_output_tokens=3,
+    )
+
+
 # ---- streams -----------------------------------------------------------------------------------------
 
 CHUNKS = [

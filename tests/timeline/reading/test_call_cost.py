@@ -114,3 +114,31 @@ def test_what_the_server_refused_costs_nothing(status: int) -> None:
     """Nor is it unknown."""
     response = _json({"error": {"message": "no", "type": "server_error"}}, status)
     assert read_counted_usage(_request(OPENAI), response, NOW, priced=True) is None
+
+
+def test_audio_has_a_price_of_its_own() -> None:
+    """As `genai-prices` charges it; where it is not stated how much of it was cached, the price is unknown."""
+    pytest.importorskip("genai_prices")
+    url = "POST https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent"
+    audio = [{"modality": "AUDIO", "tokenCount": 900_000}]
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "index": 0}]}
+
+    def price(**usage: Any) -> int | None:
+        told = {
+            "modelVersion": "gemini-2.5-flash",
+            "usageMetadata": {"candidatesTokenCount": 0, **usage},
+        }
+        asked = make_request(url, json.dumps({"contents": []}).encode())
+        found = read_counted_usage(asked, _json({**said, **told}), NOW, priced=True)
+        assert found is not None
+        return found.nano_usd
+
+    assert price(promptTokenCount=1_000_000) == 300_000_000
+    assert price(promptTokenCount=1_000_000, promptTokensDetails=audio) == 930_000_000
+    assert price(promptTokenCount=1_000, toolUsePromptTokenCount=999_000) == 300_000_000
+    cached = {
+        "promptTokenCount": 1_000_000,
+        "promptTokensDetails": audio,
+        "cachedContentTokenCount": 9,
+    }
+    assert price(**cached) is None
