@@ -7,9 +7,10 @@
 3. `recorded` says that the same characters are there, alone, and that they are telling: another place would have them by no chance.
    All else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
 4. What is but a piece of a longer value is no origin where another place has the value alone. It is told as a hint, and leaves a doubt;
-   so does another answer with the same short number.
+   so does another answer with the same number, unless that is a long one, as ids are.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,7 +23,7 @@ from ..steps.step import Evidence
 from .alone import Standing
 from .fresh import Fresh, read_fresh
 from .places import Leaf, NoPlace, Scalar, answered_leaves, asked_leaves, find_leaf, message_leaves
-from .telling import is_short_number
+from .telling import is_short_number, may_be_an_amount
 from .wanted import Match, Wanted, find_parts, make_wanted
 
 _MOST = 16
@@ -57,6 +58,8 @@ class Sighting:
     whole: bool = True
     part: int = 0
     """Of a model call of a WebSocket its place among these; 0 elsewhere."""
+    is_call: bool = False
+    """Whether a model was asked."""
 
     @property
     def step(self) -> str:
@@ -394,7 +397,7 @@ class _Search:
                 blame.parts.append(Part(part.text, found))
 
     def _doubt(self, origin: Sighting) -> None:
-        """Note where else the value may come from: a piece before, or another answer with the same short number."""
+        """Note where else the value may come from: a piece before, or another answer with the same number."""
         blame = self._blame
         before = [one for one in self._pieces if _order(one[0]) < _order(origin)]
         for one, standing in before:
@@ -402,13 +405,23 @@ class _Search:
             if standing is not Standing.FOREIGN:
                 blame.doubt = blame.doubt or told
                 blame.hints.append(f"{told}: {_shorten(one.value)}")
-        if not self._is_short or not blame.telling:
+        if not may_be_an_amount(self._wanted.text) or not blame.telling:
             return
         asked = {(one.seq, one.part) for one in blame.sightings if one.side == "request"}
+        first_asked = min(asked, default=(_EVER, 0))
         for one in blame.sightings[1:]:
             is_apart = one.side == "answer" and (one.seq, one.part) not in asked and not one.rule
-            if is_apart and one.exchange != origin.exchange:
+            # A model that has been told it says it again.
+            is_told = one.is_call and first_asked < (one.seq, one.part)
+            is_same = one.exchange == origin.exchange and one.exchange.startswith(("GET ", "HEAD "))
+            if is_apart and not is_told and not is_same and not _same_field(one, origin):
                 blame.doubt = blame.doubt or f"{one.step} answer {one.place} has it, too"
+
+
+def _same_field(one: Sighting, other: Sighting) -> bool:
+    """Say whether two places are the same field of the same sort of thing: its own name, and that of what it is in."""
+    fields = [re.findall(r"[^.\[\]$\d][^.\[\]]*", place) for place in (one.place, other.place)]
+    return len(fields[0]) > 1 and fields[0][-2:] == fields[1][-2:]
 
 
 def _order(one: Sighting) -> tuple[int, int, bool]:
@@ -438,6 +451,7 @@ def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 
         describe(exchange),
         match.whole,
         part,
+        exchange.request_class is RequestClass.INFERENCE,
     )
 
 

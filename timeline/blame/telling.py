@@ -16,8 +16,11 @@ _CODE = re.compile(r"[A-Z]{2,6}-[A-Z0-9]{6,}")
 """A short prefix, a hyphen and capitals are an id, also where chance gave it no digit."""
 _WORDS = re.compile(
     r"[a-z]+(?:[_.-][a-z]+)*|[A-Z]+(?:_[A-Z]+)*|[A-Za-z]+[-_/]?[0-9]{1,3}"
-    # Camel case, and up to three words that are no name.
-    r"|(?:[A-Z]?[a-z]+)(?:[A-Z][a-z]+)*|[A-Z]?[a-z]+(?: [a-z]+){1,2}|[A-Z]+(?: [A-Z]+){1,2}"
+    # Camel case, and up to three words: places and departments are written as people are.
+    r"|(?:[A-Z]?[a-z]+)(?:[A-Z][a-z]+)*|[A-Z]?[a-z]+(?: [A-Z]?[a-z]+){1,2}|[A-Z]+(?: [A-Z]+){1,2}"
+    # `Windows 11`; names of regions, models and machines: words joined with small numbers.
+    r"|(?:[A-Z]?[a-z]+ ){1,2}[0-9]{1,3}"
+    r"|(?=[^-_.]*[-_.])(?:[a-z]+|[a-z]?[0-9]{1,2}[a-z]?)(?:[-_.](?:[a-z]+|[a-z]?[0-9]{1,2}[a-z]?))*"
     r"|(?:application|audio|font|image|multipart|text|video)/[a-z0-9.+-]+(?:; ?charset=[A-Za-z0-9-]+)?"
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Za-z_/+-]+"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]00:00(?::00)?(?:\.0+)?(?:Z|[+-]00:?00)?)?"
@@ -27,6 +30,8 @@ _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 PLAIN = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _DIGITS = 4
 """Digits that count, from which on a number is no coincidence."""
+_ID_DIGITS = 10
+"""Digits from which on a whole number is an id."""
 _SHORT = 5
 """Digits up to which a whole number may still be another's."""
 _PRICE = re.compile(r"[0-9]{1,2}\.(?:[49]9|[49]5|[05]0)")
@@ -35,6 +40,8 @@ _PORTS = (3306, 5432, 6379, 8000, 8008, 8080, 8443, 8888, 9000, 9090, 9200, 1143
 _TIMES = (604800, 2592000, 2678400, 31536000, 31556952, 31622400)
 _KNOWN = frozenset((*_PORTS, *_TIMES))
 """Ports, and seconds of a week, a month and a year."""
+_CONSTANTS = ("314159265358979", "271828182845904", "141421356237309", "161803398874989")
+"""First digits of numbers that everybody knows: pi, e, the root of two, the golden ratio."""
 _ROWS = ("0123456789", "9876543210")
 _FEW = 3
 """Different characters up to which a text is a line, or zeros."""
@@ -56,6 +63,8 @@ def is_telling(text: str) -> bool:
 
 def _number_tells(text: str) -> bool:
     told = text.lstrip("+-")
+    if "." in told and any(one.startswith(told.replace(".", "")) for one in _CONSTANTS):
+        return False
     mantissa = re.sub(r"[eE].*", "", told)
     digits = mantissa.replace(".", "").strip("0")
     if len(digits) < _DIGITS or len(set(digits)) == 1 or any(digits in row for row in _ROWS):
@@ -67,6 +76,12 @@ def _number_tells(text: str) -> bool:
     number = int(told[:40])
     is_power = number & (number - 1) == 0 or number & (number + 1) == 0
     return not (is_power or 1900 <= number < 2100 or number in _KNOWN)
+
+
+def may_be_an_amount(text: str) -> bool:
+    """Say whether a text is a number that two things may have, as amounts have: with a fraction, or of fewer than ten digits."""
+    digits = text.lstrip("+-")
+    return PLAIN.fullmatch(text) is not None and (not digits.isdigit() or len(digits) < _ID_DIGITS)
 
 
 def is_short_number(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Find how a resource changed, from all that runs asked of it.
 
 1. A change is what a recorded write did; where a read has a new value that no recorded write explains, somebody else did it before.
+   A write without an answer may have been made: it was, where the next read has what it sent.
 2. A read with an earlier state, asked after the write that ended it had been answered, read an old value: a cache, or a late replica.
 3. A write is made on a stale read where what its run had last read or written was changed by another before. It lost what
    it set back to the old value.
@@ -9,7 +10,18 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .resource import Field, No, State, Use, find_fields, find_made, find_state, same_state
+from .resource import (
+    Field,
+    No,
+    State,
+    Use,
+    find_at,
+    find_fields,
+    find_made,
+    find_sent,
+    find_state,
+    same_state,
+)
 
 _KEPT = 256
 """States that are remembered, to tell an old read from a new change."""
@@ -35,6 +47,13 @@ class Change:
     at_ns: int
     """When it was asked for; of somebody else when it was first seen."""
     fields: list[Field]
+    maybe: Place | None = None
+    """Where nobody is known to have written it: a write without an answer, which may have been it."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the answer to the write says that it was made."""
+        return self.by is not None and self.by == self.seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +96,9 @@ class History:
     reads: int = 0
     writes: int = 0
     refused: int = 0
-    """Writes that failed."""
+    """Writes that failed: the service said so, or was not reached."""
+    unanswered: int = 0
+    """Writes that were sent and got no answer: nobody knows whether they were made."""
     runs: list[str] = field(default_factory=list)
     """Those that asked for it."""
     first: Place | None = None
@@ -119,6 +140,8 @@ class _Reader:
         self._known: dict[str, _Known] = {}
         self._answered_ns = 0
         """When the last write had been answered."""
+        self._unanswered: list[tuple[Use, list[Field]]] = []
+        """Writes without an answer, each with what it would have changed; until the state is known again."""
 
     def take(self, use: Use) -> None:
         """Take the next exchange."""
@@ -130,8 +153,12 @@ class _Reader:
             self._read(use)
         elif use.is_write:
             history.writes += 1
-            status = use.status
-            if status is None or status >= 400:
+            if use.may_have_been_made:
+                history.unanswered += 1
+                state = find_sent(use, history.state)
+                fields = [] if state is No.UNKNOWN else find_fields(history.state, state)
+                self._unanswered.append((use, fields))
+            elif use.status is None or use.status >= 400:
                 history.refused += 1
             else:
                 self._write(use)
@@ -149,10 +176,21 @@ class _Reader:
             if at is not None:
                 self._read_old(use, place, state, at)
                 return
-            fields = find_fields(known, state)
-            history.changes.append(Change(None, None, place, use.started_ns, fields))
+            self._change_unseen(use, known, state)
             self._note(state)
         self._known[use.run] = _Known(place, state, len(history.changes))
+
+    def _change_unseen(self, read: Use, known: State, state: State) -> None:
+        """Note a change that a read shows first: of the last write without an answer that explains it, else of somebody."""
+        fields, seen = find_fields(known, state), Place(read.run, read.seq)
+        for write, sent in reversed(self._unanswered):
+            if sent and all(same_state(find_at(state, one.path), one.new) for one in sent):
+                by = Place(write.run, write.seq)
+                made = Change(by, write.method, seen, write.started_ns, fields)
+                self.history.changes.append(made)
+                return
+        maybe = next((Place(one.run, one.seq) for one, _ in reversed(self._unanswered)), None)
+        self.history.changes.append(Change(None, None, seen, read.started_ns, fields, maybe))
 
     def _begin(self, place: Place, state: State) -> None:
         self.history.first = self.history.first or place
@@ -160,6 +198,7 @@ class _Reader:
 
     def _note(self, state: State) -> None:
         self.history.state = state
+        self._unanswered.clear()
         self._states.append((state, len(self.history.changes)))
         del self._states[:-_KEPT]
 

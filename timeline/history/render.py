@@ -20,8 +20,10 @@ _WIDE = 32
 def render_history(history: History) -> Iterator[str]:
     """Give the lines of a history."""
     yield fit(history.url, WIDTH)
-    refused = f" ({history.refused} refused)" if history.refused else ""
-    told = f"{_count(history.reads, 'read')}, {_count(history.writes, 'write')}{refused}"
+    counts = {"refused": history.refused, "without an answer": history.unanswered}
+    failed = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+    told = f"{_count(history.reads, 'read')}, {_count(history.writes, 'write')}"
+    told += f" ({failed})" if failed else ""
     yield f"{_count(len(history.runs), 'run')}, {told}"
     if not history.changes:
         yield "no change was seen" if history.first else "no answer says in JSON what it is"
@@ -57,7 +59,11 @@ def render_history(history: History) -> Iterator[str]:
 def _render_change(change: Change) -> Iterator[str]:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change.at_ns / 1e9))
     if change.by is None:
-        who = f"by somebody whom no run recorded, first seen in {_place(change.seen)}"
+        or_by = f" or by {_place(change.maybe)}, which got no answer" if change.maybe else ""
+        who = f"by somebody whom no run recorded{or_by}, first seen in {_place(change.seen)}"
+    elif not change.is_recorded:
+        seen = f"which got no answer; first seen in {_place(change.seen)}"
+        who = f"by {_place(change.by)} ({change.method}), {seen}"
     else:
         who = f"by {_place(change.by)} ({change.method})"
     yield fit(f"{at} {_verb(change)} {who}", WIDTH)
@@ -106,6 +112,7 @@ def history_json(history: History) -> dict[str, Any]:
         "reads": history.reads,
         "writes": history.writes,
         "refused": history.refused,
+        "unanswered": history.unanswered,
         "first": asdict(history.first) if history.first is not None else None,
         "changes": [_change(one) for one in history.changes],
         "old_reads": [
@@ -130,7 +137,8 @@ def _change(change: Change) -> dict[str, Any]:
     return {
         **_by(change),
         "method": change.method,
-        "evidence": "recorded" if change.by is not None else "inferred",
+        "evidence": "recorded" if change.is_recorded else "inferred",
+        "maybe": asdict(change.maybe) if change.maybe is not None else None,
         "at_ns": change.at_ns,
         "fields": [_field(field) for field in change.fields],
     }

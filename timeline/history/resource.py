@@ -4,17 +4,16 @@
    its `id` is the last segment.
 2. What a read answers is the state. So is what a write answers, where it looks like the state: at least half of the members
    of what was known or sent. Otherwise the state is what was sent: all of a PUT, a PATCH merged into what was known (RFC 7396).
-3. Writes that failed change nothing: a status of 400 and above, or no answer.
+3. Writes that failed change nothing: a status of 400 and above, or no connection. One that was sent and got no answer may have been made.
 """
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from ...tape.canonical.canonical_request import open_body
 from ...tape.dialects.common.untrusted_json import Json, find_json
-from ...tape.exchange import Exchange
+from ...tape.exchange import Exchange, FaultKind, Phase, VerdictKind
 from ...tape.matching.values import answer_body
 from ..blame.places import member_step
 
@@ -78,6 +77,17 @@ class Use:
         """Of its answer; None where none came."""
         response = self.exchange.response
         return response.status if response is not None else None
+
+    @property
+    def may_have_been_made(self) -> bool:
+        """Whether it was sent, and no answer came that says whether it was done."""
+        fault = self.exchange.fault
+        if self.status is not None or self.exchange.verdict is VerdictKind.REFUSED:
+            return False
+        unreached = fault is not None and (
+            fault.kind is FaultKind.DENIED or fault.phase in (Phase.CONNECT, Phase.TLS)
+        )
+        return not unreached
 
     @property
     def is_read(self) -> bool:
@@ -171,6 +181,17 @@ def find_state(use: Use, known: State) -> State:
         return told if isinstance(told, dict) and _is_like(told, sent) else sent
     if isinstance(told, dict) and (_is_like(told, known) or _is_like(told, sent)):
         return told
+    return find_sent(use, known)
+
+
+def find_sent(use: Use, known: State) -> State:
+    """Give the state that a write asked for; UNKNOWN where only its service can say.
+
+    known: what it was before.
+    """
+    if use.method == "DELETE":
+        return No.MISSING
+    sent = find_json(open_body(use.exchange.request)[0])
     if use.method == "PUT" and isinstance(sent, dict | list):
         return sent
     if use.method == "PATCH" and isinstance(sent, dict) and isinstance(known, dict):
@@ -218,8 +239,10 @@ def same_state(one: State, other: State) -> bool:
     return isinstance(one, bool) is isinstance(other, bool) and one == other
 
 
-def find_at(state: State, path: str) -> Any:
+def find_at(state: State, path: str) -> State:
     """Give what a state has at a path of `find_fields`; MISSING where there is nothing."""
+    if path == "$":
+        return state
     for field in find_fields({}, state if isinstance(state, dict) else {}):
         if field.path == path:
             return field.new

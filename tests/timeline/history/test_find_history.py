@@ -1,12 +1,14 @@
 """How a resource changed: planted histories over several runs, with replicas, refusals, somebody else, and lost updates."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from playhead.store import Store
+from playhead.tape.exchange import Fault, FaultKind, Phase, RedactedText
 from playhead.tests.adversary.planted.history import history
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.dialects import make_request, make_response
@@ -14,7 +16,7 @@ from playhead.tests.support.exchanges import make_exchange, write_run
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.history.collect import Collector
 from playhead.timeline.history.find_history import History, find_history
-from playhead.timeline.history.render import history_json
+from playhead.timeline.history.render import history_json, render_history
 from playhead.timeline.history.resource import (
     No,
     State,
@@ -59,7 +61,7 @@ def told(found: History) -> dict[str, Any]:
 
     page = numbered(history_json(found))
     for change in page["changes"]:
-        del change["at_ns"], change["evidence"]
+        del change["at_ns"], change["evidence"], change["maybe"]
     old = [
         {
             "run": one["run"],
@@ -149,3 +151,38 @@ def test_fields_are_told_apart() -> None:
         "b": {"c": 2, "d": 3},
         "e": {},
     }
+
+
+@pytest.mark.parametrize(
+    ("phase", "sent", "read", "by", "maybe", "counts"),
+    [
+        # Sent, and no answer came: the next read shows that it was made.
+        (Phase.HEAD, {"status": "paid"}, {"status": "paid", "at": 9}, 2, None, (0, 1)),
+        # The read has something else: nobody knows who wrote it.
+        (Phase.HEAD, {"status": "void"}, {"status": "paid"}, None, 2, (0, 1)),
+        # It was never sent.
+        (Phase.CONNECT, {"status": "paid"}, {"status": "paid"}, None, None, (1, 0)),
+    ],
+)
+def test_a_write_without_an_answer_may_have_been_made(
+    phase: Phase, sent: Any, read: Any, by: int | None, maybe: int | None, counts: tuple[int, int]
+) -> None:
+    """No other party is blamed for what the run itself asked for, and nothing that was sent is called refused."""
+    url = "https://shop.test/v1/orders/57"
+    asked = [
+        make_request(url, b"", {}, "GET"),
+        make_request(url, json.dumps(sent).encode(), {}, "PUT"),
+    ]
+    fault = Fault(FaultKind.TIMEOUT, phase, RedactedText("timed out"), 9)
+    exchanges = (
+        make_exchange(1, response=make_response({"status": "open"}), request=asked[0]),
+        make_exchange(2, response=None, request=asked[1], fault=fault),
+        make_exchange(3, response=make_response(read), request=asked[0]),
+    )
+    found = find_history(url, [Use("r", one) for one in exchanges])
+    (change,) = found.changes
+    assert (change.by.seq if change.by else None) == by
+    assert (change.maybe.seq if change.maybe else None) == maybe
+    assert not change.is_recorded
+    assert (found.refused, found.unanswered) == counts
+    assert ("r 2" in "\n".join(render_history(found))) == (by == 2 or maybe == 2)
