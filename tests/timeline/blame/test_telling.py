@@ -1,12 +1,18 @@
 """Which values two places have by no chance, and how one number in two answers is told."""
 
+from functools import partial
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from playhead.tape.exchange import RequestClass
+from playhead.store import Store
 from playhead.tests.support.agent_tapes import Tape
-from playhead.tests.support.in_memory import InMemory
+from playhead.tests.support.exchanges import write_run
+from playhead.tests.support.looking_back import write_store
 from playhead.timeline.blame.find_origin import find_blame
 from playhead.timeline.blame.telling import is_telling, may_be_an_amount
+from playhead.timeline.state.calls_before import Exchanges
 
 
 @pytest.mark.parametrize(
@@ -52,27 +58,31 @@ def test_an_amount_is_a_number_that_two_things_may_have(text: str, amount: bool)
     assert may_be_an_amount(text) is amount
 
 
-def _refund(*reads: tuple[str, dict[str, object]], amount: object) -> str:
+def _refund(folder: Path, *reads: tuple[str, Any]) -> str:
     """Give the evidence and the doubt of an amount that is paid behind some reads."""
     tape = Tape("refund")
     for url, answered in reads:
         tape.get(url, answered)
-    tape.post("https://pay.test/refunds", {"amount": amount}, {"ok": True})
-    found = find_blame(InMemory(tape.exchanges), len(tape.exchanges), "$.amount")
-    assert tape.exchanges[-1].request_class is RequestClass.EFFECT
+    tape.post("https://pay.test/refunds", {"amount": 4120.57}, {"ok": True})
+    store = write_store(
+        folder / f"{len(list(folder.iterdir()))}",
+        partial(write_run, name="r", exchanges=tape.exchanges),
+    )
+    with Store.open(store, readonly=True) as opened:
+        found = find_blame(Exchanges(opened, opened.runs.get("r")), len(tape.exchanges), "$.amount")
     return f"{found.evidence} {found.doubt}".strip()
 
 
-def test_a_number_that_two_answers_have_is_inferred() -> None:
+def test_a_number_that_two_answers_have_is_inferred(tmp_path: Path) -> None:
     """The shipping costs as much as the order: no bytes say which of the two was paid."""
     quote = ("https://shop.test/quotes/1", {"quote": 4120.57})
     total = ("https://shop.test/orders/7", {"total": 4120.57})
-    assert _refund(quote, total, amount=4120.57).startswith("inferred 2 answer")
-    assert _refund(quote, amount=4120.57) == "recorded"
+    assert _refund(tmp_path, quote, total).startswith("inferred 2 answer")
+    assert _refund(tmp_path, quote) == "recorded"
     # Read again, it is the same.
-    assert _refund(quote, quote, amount=4120.57) == "recorded"
+    assert _refund(tmp_path, quote, quote) == "recorded"
     again = ("https://shop.test/v2/orders/7", {"order": {"total": 4120.57}})
     assert (
-        _refund(again, ("https://shop.test/all", {"order": {"total": 4120.57}}), amount=4120.57)
+        _refund(tmp_path, again, ("https://shop.test/all", {"order": {"total": 4120.57}}))
         == "recorded"
     )
