@@ -28,6 +28,7 @@ from ...tape.folders.changes import (
     say_differences,
 )
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
+from ...tape.folders.secret_names import Redact, find_names
 from ..errors import EngineError
 from .area import Area
 from .closer import look_closer
@@ -86,6 +87,8 @@ class Wanted(NamedTuple):
     """Whether a sandbox mounts it, which says itself where it cannot be made."""
     stays: bool = False
     """Whether what is written is going to be kept: then nothing is put back first."""
+    redact: Redact = bytes
+    """Finds names again that were stored without their secrets."""
 
 
 class Seen(NamedTuple):
@@ -278,10 +281,16 @@ def _with_content(one: FileEffect, place: bytes) -> FileEffect:
 
 
 def compare(
-    store: Store, tape: RunInfo, area: Area, at: int | None, left_out: frozenset[str]
+    store: Store,
+    tape: RunInfo,
+    area: Area,
+    at: int | None,
+    left_out: frozenset[str],
+    redact: Redact = bytes,
 ) -> Seen:
     """Compare a folder with what it was in a recording. Blocks, a second or two at most.
 
+    redact: takes secrets out of a name.
     Raises: StoreError; OSError.
     """
     then = store.folders.find(tape, at)
@@ -291,6 +300,7 @@ def compare(
     now = look(area.folder, left_out=left_out, tracked=tracked, known=known, limits=limits)
     if then is None:
         return Seen(None, now, [], [])
+    then = find_names(then, now.entries, redact)
     until = time.monotonic() + _COMPARE_S
     unknown = 0
 
@@ -307,7 +317,7 @@ def compare(
     changes = find_changes(then.entries, now.entries, differs)
     git = find_git_state(area.folder, asked=False)
     said = list(say_differences(then, Manifest(now.folder, git=git), changes))
-    if said and then.folder != now.folder:
+    if said and then.folder not in (now.folder, redact(now.folder)):
         said.insert(0, f"another folder than {os.fsdecode(then.folder)}")
     if unknown:
         said.append(f"{unknown} files were touched and not compared")
@@ -341,7 +351,7 @@ def prepare(
 
     Raises: EngineError, where it cannot be as it was asked for; StoreError; OSError.
     """
-    seen = compare(store, tape, area, wanted.at, wanted.left_out)
+    seen = compare(store, tape, area, wanted.at, wanted.left_out, wanted.redact)
     changes = seen.changes if _can_put_back(seen.then) else []
     if wanted.stays and changes and seen.differs:
         raise EngineError(

@@ -24,7 +24,8 @@ from ...tape.folders.changes import (
     is_of_git,
     only_sure,
 )
-from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
+from ...tape.folders.manifest import Entry, Kind, Manifest, Step, show_path
+from ...tape.folders.secret_names import hide_manifest, hide_step
 from .area import Area
 from .closer import look_closer
 from .contents import SaveLimits, Saver, hash_all, hash_file
@@ -75,7 +76,7 @@ class FolderRecording:
     def begin(self) -> list[str]:
         """Look at the folder, before the command runs; give sentences for a person. Raises: StoreError; OSError."""
         folder = self.area.folder
-        last = self._store.folders.find_last_look(os.fsencode(folder))
+        last = self._store.folders.find_last_look(self._redact(os.fsencode(folder)))
         rules = self._find_rules()
         self._tracked = find_tracked_ignored(folder)
         found = look(
@@ -102,6 +103,10 @@ class FolderRecording:
         self._provisional = self._store.folders.begin()
         self._store.folders.add_contents(self._provisional, saver.read(found.entries))
         return replace(found, entries=saver.entries)
+
+    def hide(self, step: Step) -> Step:
+        """Give a savepoint without the secrets in names."""
+        return hide_step(step, self._redact)
 
     def make_saver(self, *, trusted: bool) -> Saver:
         """Make what reads the contents of this folder."""
@@ -145,7 +150,7 @@ class FolderRecording:
         self._run = run
         if self._provisional is not None:
             self._store.folders.adopt(self._provisional, run)
-        self._store.folders.save(run, self.manifest)
+        self._store.folders.save(run, hide_manifest(self.manifest, self._redact))
 
     def look_again(self, known: Manifest, fresh: dict[bytes, Entry] | None = None) -> Manifest:
         """Look at the folder as it is now; what nobody touched since `known` is taken from there.
@@ -180,7 +185,7 @@ class FolderRecording:
         renamed = find_renamed_folders(self.manifest, after)
         self.manifest = before = replace(self.manifest, renamed=renamed)
         # Once more: with hashes that were not there when the run began, and what was renamed.
-        self._store.folders.save(run, before)
+        self._store.folders.save(run, hide_manifest(before, self._redact))
         folder = before.folder
 
         def differs(path: bytes, was: Entry, now: Entry) -> bool:

@@ -53,5 +53,6 @@ class Savepoints:
         contents = list(saver.read(touched))
         made = replace(now, entries={**now.entries, **saver.entries}, seq=seq)
         self._number += 1
-        self._store.folders.save_step(run, self._number, find_step(last, made, touched), contents)
+        step = recording.hide(find_step(last, made, touched))
+        self._store.folders.save_step(run, self._number, step, contents)
         self._last = made

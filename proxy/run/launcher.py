@@ -55,7 +55,7 @@ from ..trust.receipt_signature import sign
 from ..trust.secret_files import open_receipt_key
 from .archived_files import ArchivedFiles, find_archives
 from .early import begin_search
-from .outputs import Stdout
+from .outputs import Stdout, hide_files
 from .replaced import find_replaced, remove_replaced, require_startable
 from .runtime import Runtime
 from .same_task import TaskWatch, guess_tape, saved_line
@@ -524,7 +524,9 @@ def _find_made(
     """Give what the command left behind, as far as that is known. Blocking."""
     tape = runtime.store.runs.find_tape(info) if info.parent is not None else None
     then = find_files(runtime.store, tape) if tape is not None else ()
-    found = {"stdout": stdout.result, "files": folder.changed(then)}
+    changed = folder.changed(then)
+    files = changed and hide_files(changed, runtime.registry.redactor().text)
+    found = {"stdout": stdout.result, "files": files}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 from ...tape.folders.changes import Change
 from ...tape.folders.manifest import Kind
+from ...tape.folders.secret_names import hide_names
 from ...timeline.receipts.command.compare_files import LEFT_OUT, UNWRITTEN
 from ..folder.execution import Execution
 from ..standard_streams import write_all
@@ -129,6 +130,18 @@ def _position() -> int:
     if fcntl.fcntl(_STDOUT, fcntl.F_GETFL) & os.O_APPEND:
         return os.fstat(_STDOUT).st_size
     return os.lseek(_STDOUT, 0, os.SEEK_CUR)
+
+
+def hide_files(files: Mapping[str, str], redact: Callable[[bytes], bytes]) -> dict[str, str]:
+    """Give files as the log has them: without the secrets in their names.
+
+    A name that was hidden in the recording stands for the file that has it now.
+    """
+    names = {os.fsencode(name): name for name in files}
+    hidden = {names[path]: os.fsdecode(now) for path, now in hide_names(names, redact).items()}
+    found = {name: told for name, told in files.items() if name not in hidden}
+    found |= {hidden[name]: told for name, told in files.items() if name in hidden}
+    return dict(sorted(found.items()))
 
 
 class _Look(NamedTuple):

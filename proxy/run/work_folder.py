@@ -153,6 +153,7 @@ class WorkFolder:
             shown=(str(self._own[1]),),
             sandboxed=sandboxed,
             stays=config.files.keep_writes,
+            redact=self._runtime.registry.redactor().text,
         )
         self._execution = await asyncio.to_thread(prepare, store, tape, area, wanted)
         for text in self._execution.said:

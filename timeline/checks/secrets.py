@@ -181,6 +181,7 @@ def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, value
     elif isinstance(value, dict):
         for key, item in value.items():
+            yield name, key
             yield from _texts(item, f"{name}.{key}".lstrip("."))
     elif isinstance(value, list | tuple):
         for item in value:

@@ -98,6 +98,8 @@ class Rewriter(Redactor):
         """Rules by the values that were found by them."""
         self._urls: dict[str, tuple[str, str]] = {}
         """URLs of now and rules, by the URLs of before."""
+        self._plain_keys: set[str] = set()
+        """Members of events whose names are of the format."""
         self._done: set[bytes] = set()
         self._places: dict[Place, bytes] = {}
         """Of what is being redacted: places, each with the text in which a secret was."""
@@ -477,11 +479,21 @@ class Rewriter(Redactor):
             return known[0]
         if isinstance(value, dict):
             return {
-                key: self._walk(item, f"{name}.{key}".lstrip(".")) for key, item in value.items()
+                self._key(key, name): self._walk(item, f"{name}.{key}".lstrip("."))
+                for key, item in value.items()
             }
         if isinstance(value, list | tuple):
             return tuple(self._walk(item, name) for item in value)
         return value
+
+    def _key(self, key: str, name: str) -> str:
+        """Give a member's own name, which may be a file's: most are names of the format, and are looked at once."""
+        if key in self._plain_keys:
+            return key
+        now = self._text(key, name)
+        if now == key and key.isidentifier():
+            self._plain_keys.add(key)
+        return now
 
     def _text(self, text: str, place: str) -> RedactedText:
         if not text:
