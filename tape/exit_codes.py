@@ -23,14 +23,14 @@ class ExitCode(IntEnum):
         made.meanings = meanings
         return made
 
-    OK = 0, "", ("all", "it worked")
+    OK = 0, "", ("all", "success")
     FAILED = (
         1,
         "",
         (
             "`bisect`, `explore`, `doctor`, `demo`, `verify`, `contracts`, `diff`, `runs`",
-            "no answer is proved to turn a run bad; something was broken; a client that reaches the proxy distrusts it or fails; a step of the story went otherwise; a check failed,"
-            " a contract was violated, two runs differ, or `--grep` or `--trace` found nothing",
+            "no answer proved; something broke; a client distrusts the proxy or fails; a step failed; damage; violations; differences; `--grep` or"
+            " `--trace` found nothing",
         ),
     )
     USAGE = (
@@ -38,9 +38,8 @@ class ExitCode(IntEnum):
         "",
         (
             "all but `replay`",
-            "usage, configuration or store at fault, or the proxy cannot start; of `record` also a"
-            " [gap](durability.md#a-full-disk), and with `--strict` a recording that has"
-            " [missed](receipt-attempts.md#gaps-of-a-recording) something, where the command ended with 0",
+            "wrong usage, configuration or store, or the proxy cannot start; `record` also if the command exited with 0 but the recording has a"
+            " [gap](durability.md#a-full-disk) or, with `--strict`, [missed](receipt-attempts.md#gaps-of-a-recording) something",
         ),
     )
     DIVERGED = (
@@ -48,14 +47,14 @@ class ExitCode(IntEnum):
         "the run diverged from the tape, or was stopped",
         (
             "`replay`",
-            "the run diverged from the tape: a request was refused, stubbed or drifted, the command ended with another"
-            " code than while it was recorded, or the run was stopped",
+            "the run diverged: a request was refused, stubbed or drifted, the command exited with another code than recorded, or the run"
+            " was stopped",
         ),
-        ("`ask`, `branch`", "a request was refused, by a cap too, or the run was stopped"),
-        ("`sweep`", "a cap has ended it"),
+        ("`ask`, `branch`", "a request was refused (also by a cap), or the run was stopped"),
+        ("`sweep`", "a cap ended it"),
         (
             "`resume`",
-            "a request was another one than the crashed run has there, a limit was reached, or the run was stopped",
+            "a request differs from the crashed run, a limit was reached, or the run was stopped",
         ),
     )
     UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
@@ -64,7 +63,7 @@ class ExitCode(IntEnum):
         "something tried to leave past the tape",
         (
             "`branch`, `replay`, `resume`",
-            "something tried to leave: the guard or the kernel denied it, or a socket led past the proxy",
+            "something tried to leave: it was denied, or a socket bypassed the proxy",
         ),
     )
     UNTESTABLE = (
@@ -72,25 +71,25 @@ class ExitCode(IntEnum):
         "nothing was tested: the agent made no request through the proxy",
         (
             "`replay`",
-            "nothing was tested: usage, configuration, unknown or open run, port, no sandbox, no such command, no request"
-            " made, or the replay's own process died",
+            "nothing was tested: usage, configuration, unknown or open run, port, no sandbox, no such command, no request, or"
+            " the replay's own process died",
         ),
-        ("`branch`", "its point was never asked for, or no request was made"),
-        ("`resume`", "not all that the crashed run had asked for was asked for again"),
+        ("`branch`", "the request of `--at` was never made, or no request at all"),
+        ("`resume`", "not all requests of the crashed run were made again"),
         (
             "`branch`, `record`, `replay`, `resume`",
             "the store, the configuration or Playhead's own files [changed](sandbox-protection.md#the-proxys-own-files) while the"
-            " command ran, or the receipt could not be written to the file of `--receipt`",
+            " command ran, or the file of `--receipt` could not be written",
         ),
         (
             "`branch`, `replay`, `resume`",
-            "an answer that was asked for has a part that was"
-            " [not searched for secrets](secret-search.md#parts-that-are-not-searched), and so was not kept",
+            "a requested answer has a part that was"
+            " [not searched for secrets](secret-search.md#parts-that-are-not-searched), so it was not kept",
         ),
     )
     INTERRUPTED = (
         130,
         "",
-        ("all", "Ctrl-C; of `replay` also where the receipt says another code than 123"),
+        ("all", "Ctrl-C; `replay` also if the receipt has another code than 123"),
     )
-    NOT_READ = 141, "", ("all", "whoever read the output went away")
+    NOT_READ = 141, "", ("all", "the reader of the output is gone")

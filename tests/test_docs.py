@@ -103,7 +103,11 @@ PAGES = {
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")])
 }
 README = PAGES["README.md"]
-COMMANDS = PAGES["docs/commands.md"]
+COMMANDS = "\n## \n".join(
+    PAGES[f"docs/{name}.md"]
+    for name in ("commands", "commands-run", "commands-look", "commands-rules", "commands-store")
+)
+"""The pages of the commands; the first has the flags that many share."""
 FILES = {
     name: (ROOT / name).read_text("utf-8")
     for name in (
@@ -157,11 +161,36 @@ def _flags(command: click.Command) -> Iterator[str]:
             yield from parameter.opts
 
 
+SHARED_LINE = "[Shared flags](commands.md#shared-flags): "
+SHARED = [
+    set(_CODE.findall(line.split("|")[1]))
+    for line in section(COMMANDS, "Shared flags").splitlines()
+    if line.startswith("| `")
+]
+
+
+def _shared(described: str) -> Iterator[str]:
+    """Give the flags, by all their names, that a command shares with others."""
+    for paragraph in described.split("\n\n"):
+        if paragraph.startswith(SHARED_LINE):
+            for name in re.findall(r"`(--?\w[\w-]*)`", paragraph.partition(". ")[0]):
+                (names,) = [names for names in SHARED if name in names]
+                yield from names
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_and_flag_is_documented(name: str) -> None:
-    """Each flag stands in the section of its command, and no other flag does."""
+    """Each flag has a row in the section of its command, or is listed there as shared; no other flag is."""
     described = section(COMMANDS, f"playhead {name}")
-    assert first_column(described) == set(_flags(cli.cli.commands[name]))
+    own, shared = first_column(described), set(_shared(described))
+    flags = {name for name in own if name.startswith("-")} | shared | {"-h", "--help"}
+    assert flags == set(_flags(cli.cli.commands[name]))
+
+
+def test_every_shared_flag_is_shared() -> None:
+    """A row that no command refers to says nothing."""
+    used = {name for command in NAMES for name in _shared(section(COMMANDS, f"playhead {command}"))}
+    assert set().union(*SHARED) == used
 
 
 def test_the_flags_before_a_command_are_documented() -> None:

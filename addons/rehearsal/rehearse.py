@@ -88,7 +88,7 @@ class Rehearsal:
         return len(self.served) + len(self.refused)
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON types; `docs/commands.md` describes them."""
+        """Give it as JSON types; `docs/commands-rules.md` describes them."""
         return {
             "asked": self.asked,
             "served": len(self.served),

@@ -31,7 +31,7 @@ class Learned(NamedTuple):
     rehearsal: Rehearsal
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON types; `docs/commands.md` describes them."""
+        """Give it as JSON types; `docs/commands-rules.md` describes them."""
         return self.lesson.to_json() | {"tried": self.rehearsal.to_json()}
 
 

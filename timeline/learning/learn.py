@@ -139,7 +139,7 @@ class Lesson:
     """By request of the second: words that earlier answers brought, and those that the first's brought for them."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the lesson as JSON types; `docs/commands.md` describes them."""
+        """Give the lesson as JSON types; `docs/commands-rules.md` describes them."""
         return {
             "first": self.first,
             "second": self.second,

@@ -46,7 +46,7 @@ class Trial:
     """What differs at its endpoints all the same: pattern, place and how often."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON types; `docs/commands.md` describes them."""
+        """Give it as JSON types; `docs/commands-rules.md` describes them."""
         return {
             "profile": self.profile,
             "version": self.version,
@@ -171,7 +171,7 @@ def _present(exchange: Exchange, texts: Iterable[bytes], rules: Rules) -> list[s
 
 
 def list_profiles(config: Config) -> list[dict[str, Any]]:
-    """List the profiles, those of the configuration behind the shipped ones; `docs/commands.md` describes the keys."""
+    """List the profiles, those of the configuration behind the shipped ones; `docs/commands-rules.md` describes the keys."""
     known = {one.name: one for one in shipped_profiles()}
     known |= {one.name: one for one in find_profiles((), config.profiles)}
     return [

@@ -93,7 +93,7 @@ class Change:
                 self.places.append(ChangedPlace(seq, event, place, rule))
 
     def to_json(self, *, written: bool) -> dict[str, Any]:
-        """Give it as JSON types; `docs/commands.md` describes them."""
+        """Give it as JSON types; `docs/commands-store.md` describes them."""
         return {
             "run": self.run.id,
             "rules": list(self.rules),

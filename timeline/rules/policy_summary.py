@@ -92,7 +92,7 @@ class PolicySummary:
         return [f"{one['key']} {one['rule']}" for one in self._hints.to_json()]
 
     def to_json(self) -> dict[str, Any]:
-        """Give it as JSON types; `docs/commands.md` describes them."""
+        """Give it as JSON types; `docs/commands-rules.md` describes them."""
         return {
             "runs": self.runs,
             "requests": self.requests,

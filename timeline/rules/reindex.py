@@ -55,7 +55,7 @@ class Plan:
     """Exchanges that the log tells the end of, and the store does not hold."""
 
     def to_json(self, *, written: bool) -> dict[str, Any]:
-        """Give the plan as JSON types; `docs/commands.md` describes them."""
+        """Give the plan as JSON types; `docs/commands-rules.md` describes them."""
         change = self.change
         return {
             "run": self.run.id,

@@ -11,7 +11,7 @@ BEGIN, END = "<!-- shipped -->\n", "<!-- /shipped -->\n"
 
 
 def table(profile: Profile) -> str:
-    """What is left out of a client's requests, as the page has it."""
+    """List the places of a profile, as the page does."""
     versions = sorted({place.evidence.client_version for place in profile.places})
     sent = f" with the header field `{'`, `'.join(profile.sends)}`" if profile.sends else ""
     if profile.says:
@@ -21,7 +21,7 @@ def table(profile: Profile) -> str:
         "",
         f"`{profile.name}` {profile.version}, tried with {', '.join(versions)}. Known by `{'`, `'.join(profile.products)}`{sent}.",
         "",
-        "| place | what is left out of it |",
+        "| place | left out |",
         "|---|---|",
         *(f"| `{place.text}` | {place.evidence.reason} |" for place in profile.places),
         *(
