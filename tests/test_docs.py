@@ -884,7 +884,7 @@ CONTROL = PAGES["docs/control.md"]
 
 def test_every_route_and_its_statuses_are_documented() -> None:
     """And no other route is."""
-    described = first_column(section(CONTROL, "What there is to ask"))
+    described = first_column(section(CONTROL, "Routes"))
     routes = {f"{route.method} {route.path}" for route in make_table()}
     assert {name for name in described if " /" in name} == routes
     statuses = {
