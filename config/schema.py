@@ -103,12 +103,12 @@ class Config:
     version: int = key(
         "1",
         parse_version,
-        "The version of the file's format. A file without it has the current one; one of a newer version is refused.",
+        "Version of the file's format; a newer one is refused.",
     )
     mode: Mode = key(
         "record",
         parse_mode,
-        "The mode of a new run: `record`, `playback` or `passthrough` (forwards without recording, has no run).",
+        "Mode of new runs: `record`, `playback` or `passthrough` (forwards without recording).",
     )
     listen: Listen = key(
         "127.0.0.1:8080",
@@ -121,23 +121,22 @@ class Config:
     durability: Durability = key(
         "process",
         member(Durability),
-        "When the client has seen an exchange complete, the exchange survives the death of the process (`process`; a power"
-        " cut may take the last commit), or a power cut too (`power`, a further flush for each commit). See"
-        " [durability](durability.md).",
+        "A completed exchange survives the death of the process (`process`), or a power cut, too (`power`,"
+        " slower). See [durability](durability.md).",
     )
     on_full: OnFull = key(
         "stop",
         member(OnFull),
-        "Requests while the disk is full or the store cannot be written: `stop` refuses them, `pass`"
-        " lets them go on unrecorded, and the run has a gap. Recording resumes by itself once there is free space.",
+        "While the disk is full: `stop` refuses requests, `pass` lets them go on unrecorded. See"
+        " [durability](durability.md#a-full-disk).",
     )
     ballast_mib: int = key(
         "16",
         Integer(0, 4096),
-        "Size of a file that `playhead gc` and `erase` give up when the disk is full, because deleting needs free space, too; 0 for none.",
+        "Space (MiB) that `playhead gc` and `erase` use to delete on a full disk; 0 for none.",
     )
     ca_dir: Path | None = optional_path(
-        "Folder of the CA's public files; `null` is `<store>/ca`. The private key is never stored there."
+        "Folder of the CA's public files, without the private key; `null` is `<store>/ca`."
     )
     upstream_ca: Path | None = optional_path(
         "PEM file of roots to trust upstream, in addition to the system's."
@@ -156,7 +155,7 @@ class Config:
     )
     upstream_encoding: UpstreamEncoding = section(
         UpstreamEncoding,
-        "By class of request: ask upstream for no content coding (`identity`), or for what the agent asked for.",
+        "By class of request: request no content coding upstream (`identity`), or the agent's own choice.",
     )
     runs: Runs = section(Runs)
     playback: Playback = section(Playback)
@@ -167,12 +166,11 @@ class Config:
     live_max: int = key(
         "5",
         Integer(0, 1000),
-        "Most live rules; each host of a live class counts as one. More are a fault, not a warning.",
+        "Most live rules; each host of a live class counts as one. More are an error.",
     )
     live: tuple[LiveRule, ...] = entries(
         LiveRule,
-        "Requests that may leave in playback: rules of a `match` and a `reason`, both mandatory, and `allow_fields`. Nothing"
-        " else leaves.",
+        "Requests that may leave in playback. Nothing else leaves.",
         example="""\
 - match: POST https://metrics.example.com/v1/emit
   reason: metrics emit
@@ -182,8 +180,8 @@ class Config:
     )
     effects: tuple[EffectRule, ...] = entries(
         EffectRule,
-        "What is done about effects. A gate holds a request, while recording and where it goes live, until somebody"
-        " has looked at it (`playhead gates`); an answer is given in playback, where the tape has none.",
+        "Rules about effects. A gate holds a request that would leave until a person decides (`playhead gates`);"
+        " an answer is given in playback if the tape has none.",
         example="""\
 - match: POST https://api.example.com/v1/refunds
   gate: duplicates          # true | false | duplicates: only one that may repeat an earlier effect
@@ -199,8 +197,7 @@ class Config:
     )
     reads: tuple[ReadRule, ...] = entries(
         ReadRule,
-        "Reads that are asked again until something has changed, as the state of a job: once every recorded answer to"
-        " one has been served, the last is served again.",
+        "Reads that poll: once all recorded answers are used up, the last is served again.",
         example="- match: GET https://api.example.com/v1/jobs/*\n  repeat: last",
     )
     faults: tuple[FaultRule, ...] = entries(
@@ -217,12 +214,11 @@ class Config:
     fault_seed: int = key(
         "0",
         Integer(0, MOST),
-        "The seed of `share`: the same number hits the same requests, counted as they arrive.",
+        "Seed of `share`.",
     )
     contracts: tuple[ContractRule, ...] = entries(
         ContractRule,
-        "The shape of requests to an endpoint and of its answers: each with `match`, `request` and `response` (JSON"
-        " Schema, or its file), and `on_violation`: `note` or `refuse`.",
+        "Schemas of requests and answers. See [contracts](contracts.md).",
         example="""\
 - match: POST https://api.example.com/v1/refunds
   request: {type: object, properties: {amount: {type: integer}}, required: [amount]}
@@ -232,11 +228,11 @@ class Config:
     model_contracts: OnViolation | None = key(
         "off",
         parse_model_violation,
-        "Whether answers of models are checked against the tools and formats that their requests declare: `off`, `note` or"
-        " `refuse`.",
+        "Check model answers against the tools and formats declared in their requests: `off`, `note` or `refuse`.",
     )
     sink: Sink = section(
-        Sink, "Where each effect is [told as it happens](effects.md#effects-as-they-happen)."
+        Sink,
+        "File or URL that each effect is [sent to as it happens](effects.md#effects-as-they-happen).",
     )
     ignore: tuple[IgnoreRule, ...] = entries(
         IgnoreRule,
@@ -252,21 +248,19 @@ class Config:
     profiles: tuple[ProfileFile, ...] = declare(
         read_profiles,
         _NO_PROFILES,
-        "Files with [profiles of clients](profiles.md) of your own, as `[my-agent.yaml]`: what a client draws anew in"
-        " each run.",
+        "Files with [client profiles](profiles.md) of your own, as `[my-agent.yaml]`.",
         shown="[]",
         shape={"type": ["array", "null"], "items": {"type": "string"}},
     )
     profiles_off: tuple[str, ...] = texts(
         parse_profile,
-        "Profiles of clients (`playhead profiles`) under which nothing is left out of the comparison.",
+        "Client profiles (`playhead profiles`) that are not applied.",
         example="- claude-code",
     )
     redact: tuple[RedactRule, ...] = custom(
         read_redact_rules,
         _NO_REDACTIONS,
-        "Further places that hold secrets, besides the shipped ones: exactly one of `header`, `query`, `json`, `form`,"
-        " `pattern`, `path` and `pii` each.",
+        "Further places of secrets: exactly one of `header`, `query`, `json`, `form`, `pattern`, `path` and `pii` each.",
         shown="[]",
         shape={"anyOf": [ref(RedactRule), {"type": "array", "items": ref(RedactRule)}]},
         section=RedactRule,
@@ -281,20 +275,19 @@ class Config:
     )
     redact_off: tuple[KeepRule, ...] = entries(
         KeepRule,
-        "Shipped places and formats that are kept as they are: exactly one of `header`, `query`, `json`, `form` and"
+        "Shipped places and formats that are not replaced: exactly one of `header`, `query`, `json`, `form` and"
         " `format` each.",
         example="- header: x-csrf-token\n- json: password\n- format: jwt",
     )
     secrets: Secrets = key(
         "replaced",
         member(Secrets),
-        "What is kept of secrets in answers: `replaced` (placeholders alone), or `encrypted`: the values too, for replays"
-        " from this store that have every byte. Needs a key from outside the store: `encrypt.key_file` elsewhere, or"
-        " `PLAYHEAD_ENCRYPTION_KEY`.",
+        "Secrets in answers: `replaced` by placeholders, or also kept `encrypted`, so that replays from this"
+        " store have every byte. That needs a key from outside the store: `encrypt.key_file` elsewhere, or `PLAYHEAD_ENCRYPTION_KEY`.",
     )
     limits: Limits = section(
         Limits,
-        "What one run may use up of the world; what would use more is refused. Without a number: no limit.",
+        "What one run may use; further requests are refused. Without a number: no limit.",
         example="""\
 calls: 500                # requests that leave, telemetry aside
 tokens: 2000000           # of model calls, asked and answered
@@ -308,24 +301,24 @@ repeats: 20               # the same request in a row at its endpoint""",
     )
     control: Control = section(
         Control,
-        "[The control API](control.md): look at open runs, stop them, metrics. Every request needs the token.",
+        "[The control API](control.md). Every request needs the token.",
     )
     sandbox: Sandbox = section(
         Sandbox, "Where `playhead replay` and `playhead record` run a command."
     )
     files: Files = section(
         Files,
-        "The [working folder](files.md): what a recording keeps of it, and what a replay works on.",
+        "The [working folder](files.md).",
     )
     determinism: str | None = optional(
         choice("off", "seed", "full"),
-        "Whether a command's clock and randomness are recorded, so that a replay repeats them: `off`, `seed`"
-        " (randomness) or `full` (the clock too). `null`: `off` for `playhead record`, and for `playhead replay` as recorded. See [determinism](determinism.md).",
+        "Record and replay randomness (`seed`), and the clock, too (`full`), or neither (`off`). `null`: `off`"
+        " for `playhead record`, and for `playhead replay` as recorded. See [determinism](determinism.md).",
     )
     libc_preload: str | None = optional(
         choice("auto", "off"),
-        "With `determinism`, whether [a library](libc_preload.md) is loaded into programs that are neither Python nor"
-        " Node: `auto`, if it can be compiled, or `off`. `null`: `off` for `playhead record`, and for `playhead replay` as recorded.",
+        "With `determinism`, load [a library](libc_preload.md) into programs of other runtimes: `auto`, if it can"
+        " be compiled, or `off`. `null`: `off` for `playhead record`, and for `playhead replay` as recorded.",
     )
 
     @property

@@ -49,7 +49,7 @@ class ContractRule:
     request: str = custom(
         _read_schema,
         "",
-        "JSON Schema of the body of a request, or the file that holds it.",
+        "JSON Schema of the request body, or its file.",
         shown="",
         shape=_SCHEMA,
     )
@@ -57,14 +57,14 @@ class ContractRule:
     response: str = custom(
         _read_schema,
         "",
-        "The same of the body of an answer with status 2xx.",
+        "The same for answers with status 2xx.",
         shown="",
         shape=_SCHEMA,
     )
     on_violation: OnViolation = key(
         "note",
         member(OnViolation),
-        "`note`, or `refuse`: the agent gets a refusal in the place of the answer.",
+        "`note`, or `refuse`: the agent gets a refusal instead.",
     )
 
     def check(self, given: Fields) -> None:

@@ -40,11 +40,11 @@ class Control:
     listen: Listen | None = key(
         "127.0.0.1:0",
         parse_control_listen,
-        "Where it listens, `HOST:PORT`, or `off`. Port 0 takes a free one, which the commands find by themselves.",
+        "`HOST:PORT`, or `off`. Port 0 takes a free one.",
     )
     """None: there is none."""
     token_file: Path | None = optional_path(
-        "File with the bearer token, mode 0600; it is made if there is none. `null` is `<store>/private/control-token`."
+        "File with the bearer token, mode 0600, made if missing. `null` is `<store>/private/control-token`."
     )
     tls: Tls | None = custom(
         lambda value: read_section(Tls, value),
@@ -56,14 +56,13 @@ class Control:
     )
     hosts: tuple[str, ...] = texts(
         parse_host,
-        "Further names under which it is reached. A request for any other than these, the address itself and loopback"
-        " is refused.",
+        "Further host names for it, besides its address and loopback.",
         example="- playhead.internal.example.com",
     )
     public: bool = key(
         "false",
         parse_yes,
-        "`true` allows an address other than loopback without TLS. Set it if something else protects it, such as a network of containers.",
+        "`true` allows other addresses than loopback without TLS, if something else protects it.",
     )
 
     def check(self, given: Fields) -> None:
@@ -89,31 +88,30 @@ class Sandbox:
     replay: str = key(
         "contained",
         _parse_containment,
-        "Where `playhead replay` runs its command: `contained` (the proxy is the only thing that it can reach),"
-        " `strict` (nor has it Unix sockets), `none`, or `docker` (in [containers](docker.md)). See"
-        " [the sandbox](sandbox.md).",
+        "For `playhead replay`: `contained` (reaches only the proxy), `strict` (no Unix sockets either), `none`,"
+        " or `docker` ([containers](docker.md)). See [the sandbox](sandbox.md).",
     )
     record: str = key(
         "none",
         _parse_record,
-        "The same for `playhead record`, and without a sandbox: `notify` ([capture](capture.md): clients that ignore the proxy are led to it, and nothing else changes), `auto` (`notify` for root, because it changes nothing at all there; else `none`).",
+        "The same for `playhead record`, or `notify` ([capture](capture.md) without a sandbox), or `auto`"
+        " (`notify` for root, else `none`).",
     )
     ports: tuple[int, ...] = texts(
         parse_port,
-        "Further ports, beside 80 and 443, at which HTTP is taken to the proxy from clients that ignore it, with `notify` and"
-        " in a sandbox.",
+        "Further ports than 80 and 443 at which HTTP is captured.",
         example="- 11434",
     )
     files: bool = key(
         "false",
         parse_yes,
-        "`true`: there bubblewrap makes the [file system](sandbox.md#files), too: the working folder, the system read"
-        " only, an empty home.",
+        "`true`: isolate [files](sandbox.md#files), too, with bubblewrap: only the working folder, a read-only"
+        " system, an empty home.",
     )
     pipe_search_s: float = key(
         "0.2s",
         parse_duration,
-        "Processor time for the search for [named pipes](sandbox-protection.md#named-pipes) around the working folder. More time covers more files.",
+        "Processor time of the search for [named pipes](sandbox-protection.md#named-pipes).",
         name="pipe_search",
     )
     image: str | None = optional(

@@ -68,15 +68,14 @@ class AnswerKeys:
     headers: tuple[tuple[str, str], ...] = custom(
         _read_headers,
         _NO_HEADERS,
-        "Header fields by name, printable ASCII. `content-length` is computed.",
+        "Header fields by name, printable ASCII.",
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
     )
     json: bytes | None = declare(
         _read_json,
         None,
-        "Body as any YAML value, written as compact JSON in UTF-8, with `content-type: application/json` unless"
-        " `headers` gives one.",
+        "Body as a YAML value, written as JSON, with `content-type: application/json` unless `headers` gives one.",
         shape={},
     )
     text: bytes | None = key("", str.encode, "Body as text, in UTF-8.", start=_NO_BODY)
@@ -151,7 +150,7 @@ class EffectRule:
     answer: Answer | None = custom(
         _read_answer,
         None,
-        "The answer in playback if the tape does not have the request.",
+        "Answer in playback if the tape lacks the request.",
         shown="",
         shape=ref(AnswerKeys),
         section=AnswerKeys,
@@ -159,8 +158,8 @@ class EffectRule:
     gate: Gate | None = custom(
         _read_gate,
         None,
-        "`true` holds matching requests until somebody approves them, `false` holds none of them, whatever a later entry says, `duplicates` only an effect that may repeat an earlier one of its run. Or `when` and `deadline`, see"
-        " [gates](gates.md).",
+        "`true` holds matching requests for approval, `duplicates` only effects that may repeat an earlier one,"
+        " `false` none. Or `when` and `deadline`, see [gates](gates.md).",
         shown="false",
         shape={"anyOf": [{"enum": [True, False, "true", "false", "duplicates"]}, ref(Gate)]},
         section=Gate,
@@ -169,7 +168,7 @@ class EffectRule:
     on_miss: str = key(
         "",
         choice("stub", "refuse"),
-        "In playback, if the tape does not have the request: `stub` or `refuse`, in place of `playback.effects`.",
+        "In playback, if the tape lacks the request: `stub` or `refuse`.",
         start="",
     )
 

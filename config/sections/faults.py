@@ -75,7 +75,7 @@ class FaultRule:
     """Empty: what it does and its pattern."""
     nth: int | None = optional(
         Integer(1, MOST),
-        "Only the nth request that matches. Of `nth`, `every` and `share` at most one is given; without, all are hit.",
+        "Only the nth match. At most one of `nth`, `every` and `share`; default: all.",
         shown="",
     )
     every: int | None = optional(Integer(1, MOST), "Every so many that match.", shown="")
@@ -85,7 +85,7 @@ class FaultRule:
     delay_s: float = key(
         "",
         parse_duration,
-        "With `delay`: how much later the answer begins.",
+        "With `delay`: the delay.",
         start=0.0,
         name="delay",
     )

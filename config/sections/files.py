@@ -13,23 +13,23 @@ class Files:
     replay: str = key(
         "auto",
         choice("auto", "overlay", "copy", "in-place"),
-        "The folder on which `playhead replay` works: `overlay` over the working folder, `copy` of it, the folder itself (`in-place`), or"
-        " `auto`: an overlay, a copy if that is needed or costs no more.",
+        "Folder of `playhead replay`: an `overlay` over the working folder, a `copy`, the folder itself"
+        " (`in-place`), or `auto` (overlay or copy).",
     )
     save: bool = key(
         "false",
         parse_yes,
-        "Whether `playhead record` saves the contents of the working folder, so that a replay has it as it was.",
+        "Whether `playhead record` saves the contents of the folder for replays.",
     )
     transaction: bool = key(
         "false",
         parse_yes,
-        "Whether `playhead record` makes a savepoint of the folder before each effect; saves contents, too.",
+        "Whether `playhead record` makes a savepoint before each effect; saves contents, too.",
     )
     keep_writes: bool = key(
         "false",
         parse_yes,
-        "Whether files that the command of a replay has written are put into the working folder when it has ended.",
+        "Whether writes of a replay are put into the working folder at the end.",
     )
     max_file_mib: int = key("16", Integer(1, 1024), "Contents of larger files are not saved (MiB).")
     max_mib: int = key("512", Integer(1, 1 << 20), "How much content is saved of one folder (MiB).")

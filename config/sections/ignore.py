@@ -25,8 +25,8 @@ class IgnoreRule:
     form: tuple[str, ...] = texts(parse_parameter, "Names of form fields.")
     regex: tuple[str, ...] = texts(
         check_regex,
-        "Regular expressions ([RE2's](https://github.com/google/re2/wiki/Syntax)). Their match, or their first group if they have one, is left out of the path, of query and form values, of strings in JSON, and of"
-        " bodies of other types as text.",
+        "Regular expressions ([RE2](https://github.com/google/re2/wiki/Syntax)); their match, or first group, is"
+        " left out of path, query and form values, JSON strings and other texts.",
     )
 
     def check(self, given: Fields) -> None:

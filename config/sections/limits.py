@@ -46,26 +46,26 @@ class Sink:
     """Where each effect is told as it happens."""
 
     file: Path | None = optional_path(
-        "File that lines of JSON are appended to; a link is not followed."
+        "File to which JSON lines are appended; links are not followed."
     )
     url: str = custom(
         lambda value: value.parsed(parse_sink_url, ""),
         "",
-        "`http` or `https` URL that each effect is posted to, without credentials.",
+        "`http` or `https` URL to which effects are posted, without credentials.",
         shown="null",
         shape=SCALAR,
     )
     reason: str = custom(
         lambda value: value.parsed(parse_reason, ""),
         "",
-        "The reason for posting; mandatory if the `url` leads to another machine.",
+        "Why; required if the `url` leads to another machine.",
         shown="null",
         shape=SCALAR,
     )
     patience_s: float = key(
         "5s",
         parse_duration,
-        "How long effects wait for a sink that is too slow, before rows are lost and counted.",
+        "How long effects wait for a slow sink before rows are lost and counted.",
         name="patience",
     )
 

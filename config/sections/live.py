@@ -31,7 +31,7 @@ class LiveRule:
             parse_live_match,
             MISSING_MATCH,
             NO_MATCH,
-            "Which requests; or, as `tcp://127.0.0.1:PORT` or `unix:///PATH`, a service of this machine.",
+            "Requests; or a local service, as `tcp://127.0.0.1:PORT` or `unix:///PATH`.",
         )
     )
     reason: str = field(metadata=_REASON)

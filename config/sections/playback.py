@@ -30,7 +30,7 @@ class Playback:
     run: str = key(
         "latest",
         parse_run_name,
-        "The tape that is played without credentials: `latest` or its name.",
+        "Tape for requests without credentials: `latest` or a name.",
     )
     inference: ClassLive | None = custom(
         read_class_live,
@@ -48,43 +48,42 @@ class Playback:
     effects: str = key(
         "stub",
         choice("stub", "refuse"),
-        "An effect that is not on the tape: `stub` from `effects` below or"
-        " [after the pattern of the tape](effects.md#answers-to-effects-in-playback), or `refuse`.",
+        "Effects that are not on the tape: `stub` ([by a rule or a similar"
+        " recording](effects.md#answers-to-effects-in-playback)), or `refuse`.",
     )
     pace: float = key(
         "instant",
         parse_pace,
-        "Gaps in streams: `instant`, `recorded`, or a factor on the recorded ones, above 0 and at most 1000.",
+        "Gaps in streams: `instant`, `recorded`, or a factor up to 1000.",
     )
     """0 is `instant`, 1 is `recorded`, anything else is a factor on the recorded gaps."""
     compare: tuple[str, ...] = key(
         "none",
         parse_compare,
-        "The output of a command that is [compared](receipt.md#stdout-and-files) beside its exit code: `stdout`, `files`,"
-        " both with a comma between them, or `none`.",
+        "[Compared](receipt.md#stdout-and-files) besides the exit code: `stdout`, `files`, `stdout,files` or `none`.",
     )
     late: str = key(
         "held",
         choice("held", "served"),
-        "An answer whose recorded client [had left](failures.md#leaving) before it came: `held` back, or `served` at its time.",
+        "Answers for which the recorded client [did not wait](failures.md#leaving): `held` back, or `served`.",
     )
     late_wait: float = key(
         "60s",
         parse_duration,
-        "How long a client waits for a held answer, counted from the time at which the recorded client left.",
+        "How long a client may wait for a held answer after the recorded client left.",
     )
     order: str = key(
         "effects",
         choice("effects", "strict", "free"),
-        "Which [order](order.md#order) counts within a lane: `effects`, `strict` or `free`.",
+        "[Order](order.md#order) within a lane: `effects`, `strict` or `free`.",
     )
     sleeps: str = key(
         "real",
         choice("real", "short"),
-        "`short` keeps the [sleeps](determinism.md#short-sleeps) of a command short that `replay` runs on the recorded clock.",
+        "`real` or [`short`](determinism.md#short-sleeps), on the recorded clock.",
     )
     allow_model_drift: tuple[ModelDrift, ...] = texts(
         parse_model_drift,
-        "Which [model drift](model-drift.md) is served, each as `RECORDED=NEW`.",
+        "Allowed [model drift](model-drift.md), each as `RECORDED=NEW`.",
         example="- gpt-4o=gpt-5",
     )

@@ -32,21 +32,19 @@ class Retention:
     hot_s: float = key(
         "72h",
         parse_duration,
-        "How long a run stays in the store after it has ended before [`playhead archive`](archive.md) moves it, and"
-        " how long a copy that was restored stays; has no effect without an archive.",
+        "With an archive: how long an ended run, or a restored copy, stays in the store. See [the archive](archive.md).",
         name="hot",
     )
     keep_s: float | None = key(
         "forever",
         parse_keep,
-        "How long a run is kept after it has ended; [`playhead gc`](retention.md) deletes older ones. `forever`:"
-        " nothing is ever deleted.",
+        "How long an ended run is kept; [`playhead gc`](retention.md) deletes older ones.",
         name="keep",
     )
     labels: _Labels = custom(
         _read_labels,
         _NO_LABELS,
-        "The same for runs with a label, by label: a duration or `forever`. If a run has several, the longest applies.",
+        "The same by label: a duration or `forever`; the longest applies.",
         shown="{}",
         shape={"type": "object", "additionalProperties": SCALAR},
         example="incident: forever\nci: 7d",
@@ -54,8 +52,8 @@ class Retention:
     archive: ArchivePlace | None = custom(
         _read_archive,
         None,
-        "The place of [the archive](archive.md): a folder, or `s3://BUCKET/PREFIX`, with"
-        " `?endpoint_override=URL&region=NAME` if needed; no credentials. `null`: none.",
+        "[The archive](archive.md): a folder, or `s3://BUCKET/PREFIX`, optionally with"
+        " `?endpoint_override=URL&region=NAME`, without credentials.",
         shown="null",
         shape=SCALAR,
     )

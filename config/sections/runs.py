@@ -23,12 +23,12 @@ class Runs:
     default: str = key(
         "per-process",
         parse_run_name,
-        "`per-process`, or the name under which every request without credentials is recorded.",
+        "`per-process`, or the run of requests without credentials.",
     )
     grace_s: float = key(
         "10s",
         parse_duration,
-        "After a change of mode: how long after its last request a run is sealed.",
+        "After a change of mode: time from the last request to the seal.",
         name="grace",
     )
     tokens: Mapping[str, str] = custom(
@@ -42,13 +42,13 @@ class Runs:
     resume: str = key(
         "off",
         choice("off", "auto"),
-        "`auto`: a process that comes with the name of a run that crashed [continues it](resume.md#in-playhead-serve). `off`: it begins a new run.",
+        "`auto`: a process with the name of a crashed run [continues it](resume.md#in-playhead-serve). `off`: it"
+        " begins a new run.",
     )
     strict: bool = key(
         "false",
         parse_yes,
-        "Whether `record` ends with 2 if its receipt says [`NOT RECORDED`](receipt-attempts.md#gaps-of-a-recording):"
-        " nothing was recorded, a client went past the proxy, or one does not trust its CA.",
+        "Whether `record` exits with 2 if its receipt says [`NOT RECORDED`](receipt-attempts.md#gaps-of-a-recording).",
     )
 
 
@@ -59,6 +59,8 @@ _parse_identity = Choice({"identity": True, "as-asked": False})
 class UpstreamEncoding:
     """By class, whether a content coding is asked for upstream: True asks for identity."""
 
-    inference: bool = key("identity", _parse_identity, "For model calls: `identity` or `as-asked`.")
-    reads: bool = key("as-asked", _parse_identity, "Of reads.")
-    effects: bool = key("as-asked", _parse_identity, "Of effects.")
+    inference: bool = key(
+        "identity", _parse_identity, "`identity` (none) or `as-asked` (the agent's own choice)."
+    )
+    reads: bool = key("as-asked", _parse_identity, "The same.")
+    effects: bool = key("as-asked", _parse_identity, "The same.")
