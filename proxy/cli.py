@@ -30,7 +30,7 @@ from .standard_streams import LOG_FORMAT, empty_stderr, fill_standard_files
 @click.version_option(__version__, prog_name="playhead")
 @click.option("-v", "--verbose", count=True, help="Say more on stderr; twice for everything.")
 def cli(verbose: int) -> None:
-    """Record what an agent does on the network, and play it again with the network gone."""
+    """Record the network traffic of an agent, and replay the agent offline."""
     level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
     logging.basicConfig(level=level, format=LOG_FORMAT, stream=sys.stderr)
     # A client that goes away or speaks nonsense is its own affair; -v shows it.

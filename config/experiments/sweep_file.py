@@ -37,7 +37,7 @@ class Variant:
         _text, "Classes that go live, in place of those for all variants."
     )
     routes: tuple[str, ...] = texts(_text, "Routes to sandboxes, in place of those for all.")
-    reason: str | None = optional(parse_reason, "Why that may leave.")
+    reason: str | None = optional(parse_reason, "Why they may leave.")
 
 
 def _read_variants(given: Fields, at: str) -> tuple[Variant, ...]:
@@ -71,7 +71,7 @@ class SweepFile:
     label: bool = declare(_read_yes, False, "Whether labels judge.", shown="false")
     live: tuple[str, ...] = texts(_text, "Classes that go live, as `inference`.")
     routes: tuple[str, ...] = texts(_text, "Routes to sandboxes, as `MATCH=URL`.")
-    reason: str | None = optional(parse_reason, "Why that may leave.")
+    reason: str | None = optional(parse_reason, "Why they may leave.")
     cap: Decimal | None = optional(parse_usd, "Most dollars for models, over all runs.")
     max_calls: int | None = optional(Integer(1, MOST), "Most requests that leave, over all runs.")
 

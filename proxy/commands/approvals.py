@@ -8,11 +8,11 @@ import click
 from .common import options, print_json, reading, run_argument
 
 
-@click.command(short_help="List the requests that are held; approve or deny one.")
+@click.command(short_help="List the held requests; approve or deny one.")
 @options("config", "store", "json")
-@click.option("--page", is_flag=True, help="Print the address of the page on which to rule.")
-@click.option("--digest", metavar="HEX", help="Digest of the request that was looked at.")
-@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.option("--page", is_flag=True, help="Print a link to the page on which you can rule.")
+@click.option("--digest", metavar="HEX", help="Approve only the request with this digest.")
+@click.option("--reason", metavar="TEXT", default="", help="Why; for the log and the agent.")
 @click.argument("action", type=click.Choice(["list", "approve", "deny"]), default="list")
 @click.argument("gate", metavar="[ID]", required=False)
 def gates(
@@ -25,7 +25,7 @@ def gates(
     action: str,
     gate: str | None,
 ) -> int:
-    """List the requests that are held; approve or deny one."""
+    """List the held requests; approve or deny one."""
     from ..control import gate_commands
 
     config = reading(config_file, store)
@@ -73,7 +73,7 @@ class _TakesCommand(click.Command):
 @click.option(
     "--allow-run",
     is_flag=True,
-    help="Whoever opens the link can rule on gates and run COMMAND again.",
+    help="Let the page rule on gates, stop runs, and run COMMAND again.",
 )
 @run_argument(required=False)
 @click.pass_context

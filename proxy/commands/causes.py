@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show where a value of a request came from.")
 @options("config", "store", "json")
-@click.option("--value", metavar="TEXT", help="A part of the text at PATH, instead of all of it.")
+@click.option("--value", metavar="TEXT", help="Only this part of the text at PATH.")
 @run_argument()
 @click.argument("seq", type=StepParam())
 @click.argument("path")
@@ -26,7 +26,7 @@ def blame(
     seq: "StepName",
     path: str,
 ) -> int:
-    """Show where a value of a request came from: which answer first had it."""
+    """Show where a value of a request came from."""
     from ..looking_back.blame import show_blame
 
     return show_blame(reading(config_file, store), run, seq, path, value, as_json=as_json)
@@ -36,7 +36,7 @@ def blame(
 @options("config", "store", "json")
 @run_argument()
 def cache(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
-    """Show why the prompt cache of a run missed, and what that cost."""
+    """Show why the prompt cache of a run missed, and the cost."""
     from ..looking_back.blame import show_cache
 
     return show_cache(reading(config_file, store), run, as_json=as_json)
@@ -57,7 +57,7 @@ def history(
     url: str,
     run: str | None,
 ) -> int:
-    """Show how a resource changed over runs: who wrote what, and who did not know."""
+    """Show how a resource changed over runs: writes, and stale reads."""
     from ..looking_back.history import check_url, show_history
 
     if run is not None and since is not None:

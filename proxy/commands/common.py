@@ -46,27 +46,27 @@ def options(*names: str) -> Callable[[_F], _F]:
             "--allow-model-drift",
             metavar="RECORDED=NEW",
             multiple=True,
-            help="Answer what is asked of model NEW with what RECORDED said; may be repeated.",
+            help="RECORDED=NEW: answer requests for model NEW with the answers of RECORDED; repeatable.",
         ),
         "determinism": click.option(
             "--determinism",
             metavar="LEVEL",
-            help="Of the command's randomness and clock: off, seed or full.",
+            help="Clock and randomness: off, seed or full.",
         ),
         "sleeps": click.option(
             "--sleeps",
             metavar="WORD",
-            help="real, or short: on the recorded clock, a thousandth of what is asked for.",
+            help="real, or short: on the recorded clock, a thousandth of the time.",
         ),
         "compare": click.option(
             "--compare",
             metavar="WORDS",
-            help="stdout, files, or stdout,files: compared beside the command's exit code.",
+            help="stdout, files, or stdout,files: compared in addition to the exit code.",
         ),
         "late": click.option(
             "--late",
             metavar="WORD",
-            help="held, or served: what the recorded client had left before it came.",
+            help="held or served: answers for which the recorded client did not wait.",
         ),
         "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         "receipt": click.option(

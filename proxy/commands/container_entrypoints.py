@@ -16,14 +16,14 @@ _link = click.option(
     type=click.Path(path_type=Path),
     default=Path("/link"),
     show_default=True,
-    help="Folder where the proxy and the agent's network meet.",
+    help="Folder that connects the proxy with the agent's network.",
 )
 
 
 @click.command(hidden=True)
 @_link
 def inlets(link: Path) -> int:
-    """Be the container whose network an agent is in, and lead all of it to a proxy."""
+    """Hold the agent's network, and route its traffic to a proxy."""
     from ..docker.network_holder import serve
 
     try:
@@ -73,7 +73,7 @@ def beside(
     quiet: bool,
     **flags: object,
 ) -> int:
-    """Be the proxy of an agent in another container, once (compose.yaml)."""
+    """Record or replay an agent in another container, once (compose.yaml)."""
     from ..docker.compose_agent import Sidecar
     from ..run.launcher import Output, record, replay
 

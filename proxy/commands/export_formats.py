@@ -33,6 +33,8 @@ def _load_html(config: "Config") -> "Export":
 
 
 FORMATS = {
-    "tape": ExportFormat("The file to write; it must not be there yet.", _load_tape),
-    "html": ExportFormat("A page to write: the run in one file, redacted and signed.", _load_html),
+    "tape": ExportFormat("New file for the tape.", _load_tape),
+    "html": ExportFormat(
+        "New file for a page: the run in one file, redacted and signed.", _load_html
+    ),
 }

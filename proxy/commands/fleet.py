@@ -7,14 +7,14 @@ import click
 from .common import options, parse_since_option, reading, run_argument
 
 
-@click.command(short_help="Count what runs cost, and what replays saved.")
+@click.command(short_help="Show the cost of runs, and the savings of replays.")
 @options("config", "store", "json")
 @click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
 @click.option(
     "--by",
     type=click.Choice(["model", "lane", "step", "day", "run"]),
     default="model",
-    help="What there is a row for.",
+    help="A row for each model, lane, step, day or run.",
 )
 @click.option("--all", "everything", is_flag=True, help="Every row.")
 @run_argument("runs", nargs=-1)
@@ -27,7 +27,7 @@ def cost(
     everything: bool,
     runs: tuple[str, ...],
 ) -> int:
-    """Count what runs cost: each request on the wire once, and what replays saved."""
+    """Show the cost of runs, and the savings of replays."""
     from ..looking_back.cost import show_cost
 
     if bool(runs) == (since is not None):
@@ -38,21 +38,21 @@ def cost(
     )
 
 
-@click.command(short_help="List the recordings that are most like a run.")
+@click.command(short_help="List the recordings most similar to a run.")
 @options("config", "store", "json")
-@click.option("--ok", is_flag=True, help="Recordings alone that ended well.")
+@click.option("--ok", is_flag=True, help="Only recordings that ended well.")
 @click.option(
     "--most",
     type=click.IntRange(1, 10_000),
     default=10,
     metavar="N",
-    help="How many; by default 10.",
+    help="How many; default 10.",
 )
 @run_argument()
 def similar(
     config_file: Path | None, store: str | None, as_json: bool, ok: bool, most: int, run: str
 ) -> int:
-    """List the recordings that are most like a run, by what was said to their models."""
+    """List the recordings most similar to a run, by their model calls."""
     from ..looking_back.similar import list_similar
 
     return list_similar(reading(config_file, store), run, ok=ok, most=most, as_json=as_json)
@@ -69,7 +69,7 @@ def destinations(
     since: str | None,
     runs: tuple[str, ...],
 ) -> int:
-    """List the hosts that agents send to: how much, since when, and what sorts of personal data."""
+    """List the hosts that agents send to, how much, and kinds of personal data."""
     from ..looking_back.destinations import list_destinations
 
     config, since_ns = reading(config_file, store), parse_since_option(since)

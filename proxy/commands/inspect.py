@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ...store import RunInfo
 
 
-@click.command(short_help="List all runs, or those in which something is found.")
+@click.command(short_help="List all runs, or those that match.")
 @options("config", "store", "json")
 @click.option(
     "--grep",
     metavar="REGEX",
-    help="Runs with a step whose name or text matches, whatever its case.",
+    help="Runs with a step whose name or text matches, in any case.",
 )
 @click.option("--trace", metavar="ID", help="Runs with a request of a trace, or of a traceparent.")
 @click.option("--since", metavar="TIME", help="Runs since then: 30d, 12h or a date.")
@@ -44,7 +44,7 @@ def runs(
     since: str | None,
     tree: bool,
 ) -> int:
-    """List all runs, oldest first, or those in which something is found."""
+    """List all runs, oldest first, or those that match."""
     from ...store import StoreError
     from ...timeline import render_runs
     from ...timeline.outcomes.outcome import outcome_json, read_outcome
@@ -132,9 +132,7 @@ def _archived(run: "RunInfo") -> dict[str, object] | None:
 
 @click.command(short_help="Print the receipt of a run again.")
 @options("config", "store", "json")
-@click.option(
-    "--all", "everything", is_flag=True, help="List every divergence, not the root alone."
-)
+@click.option("--all", "everything", is_flag=True, help="List every divergence, not only the root.")
 @run_argument()
 def receipt(
     config_file: Path | None, store: str | None, as_json: bool, everything: bool, run: str
@@ -160,11 +158,11 @@ def receipt(
     return 0
 
 
-@click.command(short_help="List what a run did to the world, or would have done.")
+@click.command(short_help="List the effects of a run, executed or not.")
 @options("config", "store", "json")
 @run_argument()
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
-    """List what a run did to the world, or would have done."""
+    """List the effects of a run, executed or not."""
     from ...timeline.receipts.effects import effects_of
     from ...timeline.receipts.render_text import render_effects
     from ..operations.open_store import open_store
@@ -252,7 +250,7 @@ def policy(
     "--write",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the profile to FILE, which is its name, too, unless --profile says another one.",
+    help="Write the profile to this new file; its name is that of the file, or of --profile.",
 )
 @run_argument("first")
 @run_argument("second")
@@ -344,14 +342,14 @@ def profiles(
     return 0
 
 
-@click.command(short_help="Apply the match rules of now to a recording.")
+@click.command(short_help="Apply the current match rules to a recording.")
 @options("config", "store", "json")
-@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
 @run_argument()
 def reindex(
     config_file: Path | None, store: str | None, as_json: bool, dry_run: bool, run: str
 ) -> int:
-    """Apply the match rules of now to a tape, and say what that changes."""
+    """Apply the current match rules to a tape, and list the changes."""
     from ...timeline.rules.reindex import render_plan
     from ..operations.reindex import reindex_run
 

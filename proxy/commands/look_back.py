@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show the steps of a run, or one exchange of it.")
 @options("config", "store", "json")
-@click.option("--raw", is_flag=True, help="As recorded: a row for each request, or every byte.")
-@click.option("--all", "everything", is_flag=True, help="A line for each step, thoughts too.")
+@click.option("--raw", is_flag=True, help="A row for each request; with SEQ, every byte.")
 @click.option(
-    "--grep", metavar="REGEX", help="Steps whose name or text matches, whatever its case."
+    "--all", "everything", is_flag=True, help="Every step, with thoughts and tool results."
 )
-@click.option("--follow", is_flag=True, help="Go on with what is recorded, until the run ends.")
-@click.option("--cost", is_flag=True, help="What model calls cost, too.")
-@click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw it as a graph.")
+@click.option("--grep", metavar="REGEX", help="Steps whose name or text matches, in any case.")
+@click.option("--follow", is_flag=True, help="Continue until the run ends.")
+@click.option("--cost", is_flag=True, help="Include the price of model calls.")
+@click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw the run as a graph.")
 @run_argument()
 @click.argument("seq", type=StepParam(), required=False)
 def show(
@@ -69,16 +69,16 @@ def show(
     return show_run(config, run, chosen)
 
 
-@click.command(short_help="Show the working folder at a step, or bring it back.")
+@click.command(short_help="Show the working folder at a step, or restore it.")
 @options("config", "store", "json")
 @click.option("--at", metavar="STEP", help="A seq, start or end: the folder before that exchange.")
 @click.option(
     "--restore",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Make this folder what it was.",
+    help="Make this folder as it was at that step.",
 )
-@click.option("--diff", metavar="A B", nargs=2, help="What differs between two steps.")
+@click.option("--diff", metavar="A B", nargs=2, help="Show the changes between two steps.")
 @click.option("--force", is_flag=True, help="Overwrite work that no savepoint has.")
 @run_argument()
 def files(
@@ -91,7 +91,7 @@ def files(
     force: bool,
     run: str,
 ) -> int:
-    """Show what the working folder held at the steps of a run, or bring it back."""
+    """Show the working folder at the steps of a run, or restore it."""
     from ..looking_back.files import FilesOptions, show_files
 
     if diff and (at is not None or restore is not None):
@@ -105,12 +105,10 @@ def files(
         raise click.UsageError(str(error)) from None
 
 
-@click.command(short_help="Show what an agent knew at a step.")
+@click.command(short_help="Show the context of an agent at a step.")
 @options("config", "store", "json")
-@click.option(
-    "--at", metavar="TIME", help="A time: +12s since the run began, 03:12:05, or a date too."
-)
-@click.option("--full", is_flag=True, help="Leave nothing out.")
+@click.option("--at", metavar="TIME", help="A time: +12s since the run began, 03:12:05, or a date.")
+@click.option("--full", is_flag=True, help="Shorten nothing.")
 @run_argument()
 @click.argument("seq", type=StepParam(), required=False)
 def state(
@@ -122,7 +120,7 @@ def state(
     run: str,
     seq: "StepName | None",
 ) -> int:
-    """Show what an agent knew at a step: its context as it was sent."""
+    """Show the context of an agent at a step."""
     from ..looking_back.state import show_state
 
     if seq is not None and at is not None:
@@ -133,11 +131,11 @@ def state(
         raise click.UsageError(f"--at: {error}") from None
 
 
-@click.command(short_help="Show what compaction dropped from a context.")
+@click.command(short_help="Show the parts of a context that compaction dropped.")
 @options("config", "store", "json")
-@click.option("--lost", is_flag=True, help="What the request has no more, and the one before had.")
-@click.option("--orphans", is_flag=True, help="What no recorded answer or message explains.")
-@click.option("--full", is_flag=True, help="Leave nothing out.")
+@click.option("--lost", is_flag=True, help="Parts that the previous request of the lane had.")
+@click.option("--orphans", is_flag=True, help="Parts that no recorded answer or message explains.")
+@click.option("--full", is_flag=True, help="Shorten nothing.")
 @run_argument()
 @click.argument("seq", type=StepParam(), required=False)
 def context(
@@ -150,7 +148,7 @@ def context(
     run: str,
     seq: "StepName | None",
 ) -> int:
-    """Show what compaction dropped from a context, or what nothing explains in it."""
+    """Show parts of a context that compaction dropped, or that nothing explains."""
     from ..looking_back.state import show_context
 
     if lost == orphans:
@@ -159,14 +157,14 @@ def context(
     return show_context(config, run, seq, lost=lost, as_json=as_json, full=full)
 
 
-@click.command(short_help="List the steps that are worth going back to.")
+@click.command(short_help="List the steps to go back to.")
 @options("config", "store", "json")
 @click.option("--before-effect", is_flag=True, help="The last step before each effect.")
 @run_argument()
 def rewind(
     config_file: Path | None, store: str | None, as_json: bool, before_effect: bool, run: str
 ) -> int:
-    """List the steps of a run that are worth going back to."""
+    """List the steps of a run to go back to."""
     from ..looking_back.rewind import rewind_run
 
     if not before_effect:
@@ -177,7 +175,7 @@ def rewind(
 @click.command(short_help="Compare two runs: where they first differ, and why.")
 @options("config", "store", "json")
 @click.option(
-    "--all", "everything", is_flag=True, help="Also what is the same, line by line, and every root."
+    "--all", "everything", is_flag=True, help="Also show equal steps, line by line, and every root."
 )
 @run_argument("first")
 @run_argument("second")
@@ -189,7 +187,7 @@ def diff(
     first: str,
     second: str,
 ) -> int:
-    """Compare two runs: where they first differ, and what follows from that. Exits with 1 if they do."""
+    """Compare two runs: where they first differ, and why. Exits with 1 if they differ."""
     from ..looking_back.diff import diff_runs
 
     config = reading(config_file, store)

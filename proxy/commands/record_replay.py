@@ -26,7 +26,7 @@ _SANDBOX_FILES = click.option(
     "--sandbox-files",
     flag_value="true",
     default=None,
-    help="In the sandbox show the working folder and the system alone (bubblewrap).",
+    help="In the sandbox, show only the working folder and the system (bubblewrap).",
 )
 
 
@@ -44,7 +44,7 @@ _SAVE_FILES = click.option(
     "--save-files",
     flag_value="true",
     default=None,
-    help="Save the contents of the working folder, so that a replay has it as it was.",
+    help="Save the contents of the working folder for replays.",
 )
 _TRANSACTION = click.option(
     "--transaction",
@@ -77,17 +77,19 @@ def _in_docker[F: Callable[..., Any]](function: F) -> F:
             "volumes",
             metavar="HOST:THERE[:ro]",
             multiple=True,
-            help="A folder for the container, as docker run takes it; may be repeated.",
+            help="A folder for the container, as for docker run; repeatable.",
         ),
         click.option(
             "--env",
             "variables",
             metavar="NAME[=VALUE]",
             multiple=True,
-            help="A variable for the container; may be repeated.",
+            help="A variable for the container; repeatable.",
         ),
         click.option(
-            "--image", metavar="IMAGE", help="With --sandbox docker: what COMMAND is run in."
+            "--image",
+            metavar="IMAGE",
+            help="With --sandbox docker: the image in which COMMAND runs.",
         ),
     ):
         function = option(function)
@@ -101,7 +103,7 @@ def runs_again[F: Callable[..., Any]](function: F) -> F:
         "breaks",
         metavar="POINT",
         multiple=True,
-        help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; may be repeated.",
+        help="Hold COMMAND at a seq of the tape, effect, divergence or a match pattern; repeatable.",
     )
     return runs_on(held(function))
 
@@ -112,7 +114,7 @@ def runs_on[F: Callable[..., Any]](function: F) -> F:
         "--keep-writes",
         flag_value="true",
         default=None,
-        help="Put what COMMAND has written into the working folder when it has ended.",
+        help="When COMMAND ends, put its writes into the working folder.",
     )
     return runs_often(keeps(function))
 
@@ -120,19 +122,17 @@ def runs_on[F: Callable[..., Any]](function: F) -> F:
 def runs_often[F: Callable[..., Any]](function: F) -> F:
     """Give a command the flags of where COMMAND runs again, and on what."""
     for option in (
-        click.option(
-            "--in-place", is_flag=True, help="Work on the folder itself; as --files in-place."
-        ),
+        click.option("--in-place", is_flag=True, help="Same as --files in-place."),
         click.option(
             "--files",
             metavar="WORD",
-            help="What COMMAND works on: auto (the default), overlay, copy or in-place.",
+            help="Folder in which COMMAND works: auto (the default), overlay, copy or in-place.",
         ),
         _in_docker,
         click.option(
             "--no-sandbox",
             is_flag=True,
-            help="Run the command outside a sandbox; as --sandbox none.",
+            help="Same as --sandbox none.",
         ),
         _SANDBOX_FILES,
         click.option(
@@ -184,14 +184,14 @@ def find_container_host(
     return DockerPlace(Wanted(image, variables, volumes))
 
 
-@click.command(short_help="Run a command through a proxy and record what it does.")
+@click.command(short_help="Run a command through a proxy, and record its traffic.")
 @options(
     "config", "store", "run", "ca_dir", "upstream_ca", "determinism", "json", "receipt", "quiet"
 )
 @click.option(
     "--capture",
     is_flag=True,
-    help="Run the command in a sandbox, and record what ignores the proxy too.",
+    help="Run the command in a sandbox, and record clients that ignore the proxy, too.",
 )
 @click.option(
     "--sandbox",
@@ -205,7 +205,7 @@ def find_container_host(
     "--strict",
     flag_value="true",
     default=None,
-    help="End with 2 where something was not recorded: nothing at all, or what went past or distrusts.",
+    help="Exit with 2 if the receipt says NOT RECORDED.",
 )
 @_in_docker
 @_SANDBOX_FILES
@@ -226,7 +226,7 @@ def record(
     volumes: tuple[str, ...],
     **flags: object,
 ) -> int:
-    """Run COMMAND through a proxy and record what it does."""
+    """Run COMMAND through a proxy, and record its traffic."""
     config, _ = settings(config_file, {**flags, "capture": sandbox})
     named = config.runs.default
     if replaces and named == "per-process":
@@ -279,7 +279,7 @@ def record(
 @click.option(
     "--like",
     is_flag=True,
-    help="In place of RUN: the newest recording of the same task that ended well.",
+    help="Instead of RUN: the newest recording of the same task that ended well.",
 )
 @click.argument("words", metavar="RUN -- COMMAND...", nargs=-1, type=RunName())
 def replay(
@@ -292,7 +292,7 @@ def replay(
     breaks: tuple[str, ...],
     **flags: object,
 ) -> int:
-    """Run COMMAND again, everything answered from the tape of RUN (or `latest`)."""
+    """Run COMMAND again, answered from the tape of RUN (or `latest`)."""
     named, command = words[: 0 if like else 1], words[0 if like else 1 :]
     if not like and not named:
         raise click.UsageError("Missing argument 'RUN': name a recording, or give --like")
@@ -388,29 +388,29 @@ def _restore_tape(config: Config, run: str) -> None:
 @click.option("--name", metavar="TEXT", help="Name of the server; by default made of its command.")
 @click.argument("server", metavar="-- SERVER...", nargs=-1, required=True, type=click.UNPROCESSED)
 def stdio(name: str | None, server: tuple[str, ...]) -> int:
-    """Stand in for an MCP server over standard input and output, and record or play what it says."""
+    """Record or play an MCP server on standard input and output."""
     from ..stdio.run import run_stdio
 
     return run_stdio(server, name)
 
 
-@click.command(short_help="End a run: nothing is added to it any more.")
+@click.command(short_help="End a run.")
 @options("config", "store")
 @run_argument()
 def seal(config_file: Path | None, store: str | None, run: str) -> int:
-    """End a run: nothing is added to it any more."""
+    """End a run."""
     from ..operations.end_run import seal_run
 
     click.echo(seal_run(reading(config_file, store), run))
     return 0
 
 
-@click.command(short_help="Refuse all that a run asks from now on.")
+@click.command(short_help="Refuse all further requests of a run.")
 @options("config", "store")
-@click.option("--reason", metavar="TEXT", default="", help="Why, for the log and for the agent.")
+@click.option("--reason", metavar="TEXT", default="", help="Why; for the log and the agent.")
 @run_argument()
 def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> int:
-    """Have everything that a run asks refused from now on, and break off what is under way."""
+    """Refuse all further requests of a run, and abort those in flight."""
     from ..control.client import stop_run
 
     click.echo(stop_run(reading(config_file, store), run, reason))
@@ -421,7 +421,7 @@ def stop(config_file: Path | None, store: str | None, reason: str, run: str) -> 
 @click.option("--store", type=click.Path(path_type=Path), help="Keep the tapes in this store.")
 @click.option("--keep", is_flag=True, help="Keep the temporary store.")
 def demo(store: Path | None, keep: bool) -> int:
-    """Record an agent that refunds twice, replay it with everything switched off, then its fix."""
+    """Record an agent that refunds twice, replay it offline, then replay its fix."""
     from .demo import run_demo
 
     return run_demo(store, keep=keep)

@@ -7,11 +7,11 @@ import click
 from .common import options, print_json, reading, run_argument
 
 
-@click.command(short_help="Delete the runs that were kept long enough.")
+@click.command(short_help="Delete the runs past their retention.")
 @options("config", "store", "json")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Report the deletions without making them.")
 def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool) -> int:
-    """Delete the runs that were kept long enough, and give their space back."""
+    """Delete the runs past their retention, and free their space."""
     from ...timeline.receipts.render_text import render_collected
     from ..operations.retention import collect
 
@@ -31,12 +31,12 @@ def gc(config_file: Path | None, store: str | None, as_json: bool, dry_run: bool
     return 0
 
 
-@click.command(short_help="Delete a run for good, with what plays it.")
+@click.command(short_help="Delete a run and its playbacks for good.")
 @options("config", "store", "json")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @run_argument(unless="yes")
 def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool, run: str) -> int:
-    """Delete a run for good, with what plays it: no byte of it is left in the store."""
+    """Delete a run and its playbacks for good: no byte is left in the store."""
     from ...timeline.receipts.plain_text import plain
     from ..operations.retention import erase as erase_run
     from ..operations.retention import find_erased
@@ -53,9 +53,9 @@ def erase(config_file: Path | None, store: str | None, as_json: bool, yes: bool,
     return 0
 
 
-@click.command(short_help="Give a run labels, or list them.")
+@click.command(short_help="Add labels to a run, or list them.")
 @options("config", "store", "json")
-@click.option("--remove", is_flag=True, help="Take the labels away.")
+@click.option("--remove", is_flag=True, help="Remove these labels.")
 @run_argument()
 @click.argument("labels", nargs=-1)
 def label(
@@ -66,7 +66,7 @@ def label(
     run: str,
     labels: tuple[str, ...],
 ) -> int:
-    """Give a run labels, or list those that it has."""
+    """Add labels to a run, or list them."""
     from ..operations.retention import mark
 
     config = reading(config_file, store)
@@ -80,7 +80,7 @@ def label(
 
 @click.command(short_help="Keep a run whatever its age.")
 @options("config", "store")
-@click.option("--off", is_flag=True, help="Let it go again.")
+@click.option("--off", is_flag=True, help="Unpin it.")
 @run_argument()
 def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int:
     """Keep a run whatever its age."""
@@ -93,14 +93,14 @@ def pin(config_file: Path | None, store: str | None, off: bool, run: str) -> int
 
 @click.command(short_help="Move runs to the archive.")
 @options("config", "store", "json")
-@click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing.")
+@click.option("--dry-run", is_flag=True, help="Report the moves without making them.")
 @click.option(
-    "--unencrypted", is_flag=True, help="Archive runs of an encrypted store as they are, unsealed."
+    "--unencrypted", is_flag=True, help="Archive runs of an encrypted store, unencrypted."
 )
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Take over the archive of the store that this one is a copy of, and which is not used any more.",
+    help="Take over the archive of the store of which this one is a copy, once that one is no longer used.",
 )
 @run_argument("runs", metavar="[RUN]...", nargs=-1)
 def archive(
@@ -112,7 +112,7 @@ def archive(
     adopt: bool,
     runs: tuple[str, ...],
 ) -> int:
-    """Move runs to the archive: those that are named, or all that ended long enough ago; 1 where one cannot be."""
+    """Move runs to the archive: the named ones, or all that ended long enough ago. Exits with 1 if one cannot be moved."""
     from ...timeline.receipts.render_text import render_archived
     from ..operations.archive import archive as archive_runs
 

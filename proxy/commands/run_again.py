@@ -53,15 +53,15 @@ class Usd(click.ParamType[Decimal]):
     type=int,
     required=True,
     metavar="SEQ",
-    help="The point: the exchange of RUN from which on it is another run.",
+    help="The exchange of RUN at which the branch starts.",
 )
 @click.option("--answer", type=_FILE, metavar="FILE", help="Answer that exchange with this body.")
-@click.option("--edit", is_flag=True, help="The same, with the recorded answer in your editor.")
+@click.option("--edit", is_flag=True, help="Edit the recorded answer in your editor.")
 @click.option(
     "--system",
     type=_FILE,
     metavar="FILE",
-    help="Another system prompt, there and from there on; needs --live inference.",
+    help="File with another system prompt from there on; needs --live inference.",
 )
 @click.option(
     "--request-change",
@@ -73,31 +73,31 @@ class Usd(click.ParamType[Decimal]):
     "--live",
     metavar="CLASS[=HOST,...]",
     multiple=True,
-    help="From there on, what the tape does not hold of inference or read goes live, at these hosts or those of the tape.",
+    help="CLASS or CLASS=HOST,HOST: send requests of class inference or read that the tape lacks to these hosts, or those of the tape; repeatable.",
 )
 @click.option(
     "--route",
     "routes",
     metavar="MATCH=URL",
     multiple=True,
-    help="Send what the tape does not hold of these requests to a sandbox; may be repeated.",
+    help="MATCH=URL: send these requests, if the tape lacks them, to a sandbox; repeatable.",
 )
-@click.option("--reason", metavar="TEXT", help="Why that may leave.")
+@click.option("--reason", metavar="TEXT", help="Why they may leave.")
 @click.option(
     "--answers",
     type=_FILE,
     metavar="FILE",
-    help="YAML of hypothetical answers to what the tape does not hold.",
+    help="YAML file of hypothetical answers to requests that the tape lacks.",
 )
 @click.option("--cap", type=Usd(), metavar="USD", help="Most dollars for models, over all runs.")
 @click.option(
     "--max-calls",
     type=click.IntRange(1, MOST),
     metavar="N",
-    help="Most requests that leave, over all runs; by default twice what the tape has.",
+    help="Most requests that may leave, over all runs; default: twice as many as on the tape.",
 )
 @click.option(
-    "--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Run it so often."
+    "--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Number of runs."
 )
 @click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
 @runs_again
@@ -126,7 +126,7 @@ def branch(
     breaks: tuple[str, ...],
     **flags: object,
 ) -> int:
-    """Run COMMAND against the tape of RUN up to an exchange, and from there on otherwise."""
+    """Replay RUN up to an exchange, and continue differently."""
     from ..run_again.declare import Asked
 
     asked = Asked(at, answer, edit, system, request_change, live, routes, answers, reason)
@@ -160,13 +160,15 @@ def branch(
 
 @click.command(short_help="Send one recorded model call again, without the agent.")
 @options("config", "store", "ca_dir", "upstream_ca", "json")
-@click.option("--model", metavar="NAME", help="Ask this model instead of the recorded one.")
-@click.option("--system", type=_FILE, metavar="FILE", help="Ask with this system prompt.")
-@click.option("--edit", is_flag=True, help="Ask what you make of the call in your editor.")
+@click.option("--model", metavar="NAME", help="Another model.")
+@click.option("--system", type=_FILE, metavar="FILE", help="File with another system prompt.")
+@click.option("--edit", is_flag=True, help="Edit the call in your editor.")
 @click.option("--key-env", metavar="NAME", help="Variable with the key of the provider.")
-@click.option("--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Ask so often.")
-@click.option("--cap", type=Usd(), metavar="USD", help="Most dollars, over all times.")
-@click.option("--yes", is_flag=True, help="Do not ask you before something is sent.")
+@click.option(
+    "--times", type=click.IntRange(1, 1000), default=1, metavar="K", help="Number of calls."
+)
+@click.option("--cap", type=Usd(), metavar="USD", help="Most dollars, over all calls.")
+@click.option("--yes", is_flag=True, help="Do not ask before something is sent.")
 @run_argument()
 @click.argument("seq", type=int)
 def ask(
@@ -183,7 +185,7 @@ def ask(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Send a recorded model call again, without its agent, and show how the answers spread."""
+    """Send a recorded model call again, without the agent, and show the spread of answers."""
     config, _ = settings(config_file, flags)
     from ..run_again.ask import Question
     from ..run_again.ask import ask as run_ask
@@ -193,7 +195,7 @@ def ask(
     return run_ask(config, run, question, Repeat(times, yes, Caps(cap)), as_json=as_json)
 
 
-@click.command(cls=NeedsRun, short_help="Go on with a run that crashed; effects are executed.")
+@click.command(cls=NeedsRun, short_help="Continue a crashed run; effects are executed.")
 @options(
     "config",
     "store",
@@ -219,7 +221,7 @@ def resume(
     quiet: bool,
     **flags: object,
 ) -> int:
-    """Run COMMAND on the tape of RUN, which crashed, and on from there live: effects are executed."""
+    """Replay the crashed RUN, and continue it live: effects are executed."""
     config, container_host = read_where(config_file, flags)
     from ..run.launcher import Output
     from ..run_again.resume import resume as run_resume

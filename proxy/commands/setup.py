@@ -13,7 +13,7 @@ from .common import DEFAULT_FILE, options, print_json, reading
 @click.command(short_help="Write a first configuration, and keep the store out of git.")
 @options("config", "store")
 def init(config_file: Path | None, store: str | None) -> int:
-    """Write a commented playhead.yaml, and a .gitignore inside the store; what is there is left as it is."""
+    """Write a commented playhead.yaml, and a .gitignore inside the store; existing files stay."""
     from ..command_line.first_files import write_first_files
 
     for line in write_first_files(config_file or DEFAULT_FILE, store):
@@ -24,17 +24,17 @@ def init(config_file: Path | None, store: str | None) -> int:
 @click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    """Print what a shell reads to complete commands, flags and names of runs."""
+    """Print the completion script of a shell: commands, flags and names of runs."""
     from ..command_line.shells import make_script
 
     click.echo(make_script(click.get_current_context().find_root().command, shell), nl=False)
     return 0
 
 
-@click.command(short_help="Print the JSON Schema of what a command prints with --json.")
+@click.command(short_help="Print the JSON Schema of a command's --json.")
 @click.argument("command", required=False)
 def schema(command: str | None) -> int:
-    """Print the JSON Schema of what COMMAND prints with --json, or list the commands that have one, with its version."""
+    """Print the JSON Schema of a command's --json, or list the commands with schemas."""
     from ..command_line.json_schemas import SCHEMAS, make_schema
 
     if command is None:
@@ -48,11 +48,11 @@ def schema(command: str | None) -> int:
     return 0
 
 
-@click.command(short_help="Show the CA that agents have to trust, change or remove it.")
+@click.command(short_help="Show the CA that agents have to trust, replace it, or remove it.")
 @options("config", "store", "ca_dir")
 @click.argument("action", type=click.Choice(["show", "rotate", "remove"]), default="show")
 def ca(config_file: Path | None, store: str | None, ca_dir: str | None, action: str) -> int:
-    """Show the CA that agents have to trust, made if there is none; make another one, or remove it."""
+    """Show the CA that agents have to trust, replace it, or remove it."""
     from ..trust.ca import open_ca
     from ..trust.ca_life import remove_ca, rotate_ca
 
@@ -92,7 +92,7 @@ def ca(config_file: Path | None, store: str | None, ca_dir: str | None, action: 
     "--proxy",
     "address",
     metavar="HOST:PORT",
-    help="Where the agent finds the proxy; by default where the configuration has it listen.",
+    help="Address of the proxy, as the agent sees it; default: that of the configuration.",
 )
 @click.option("--run", metavar="ID", help="Name of the run; in playback, of the tape.")
 @click.option("--token", metavar="TEXT", help="Its token, if it is not in the configuration.")
@@ -100,7 +100,7 @@ def ca(config_file: Path | None, store: str | None, ca_dir: str | None, action: 
     "--seen-at",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Where the agent finds the folder of the CA's public files; for containers.",
+    help="Folder of the CA's public files inside a container.",
 )
 def env(
     config_file: Path | None,
@@ -112,7 +112,7 @@ def env(
     token: str | None,
     seen_at: Path | None,
 ) -> int:
-    """Print the variables that lead an agent to `serve` and make it trust that."""
+    """Print the variables that lead an agent to `serve` and make it trust the CA."""
     from ..trust.ca import open_ca
     from ..trust.env_files import Form, render_env_file
     from ..trust.environment import removed, variables
@@ -172,10 +172,10 @@ def _proxy_url(config: Config, address: str | None, run: str | None, token: str 
 @click.command(short_help="Try each installed client through the proxy.")
 @options("json")
 @click.option(
-    "--all", "all_clients", is_flag=True, help="Try those that take long too; without a bound."
+    "--all", "all_clients", is_flag=True, help="Also try slow clients, without a time limit."
 )
 def doctor(as_json: bool, all_clients: bool) -> int:
-    """Try each installed client through the proxy, and say what to set."""
+    """Try each installed client through the proxy, and list the settings it needs."""
     from ..doctor.run import run_doctor
 
     return run_doctor(as_json, all_clients=all_clients)

@@ -9,17 +9,17 @@ from ...config import Config
 from .common import options, print_json, reading, run_argument
 
 
-@click.command(short_help="Check that a store holds what it held.")
+@click.command(short_help="Check that a store is undamaged.")
 @options("config", "store", "json")
-@click.option("--secrets", is_flag=True, help="Search for values that look like secrets instead.")
+@click.option("--secrets", is_flag=True, help="Look for secrets instead.")
 @click.option(
     "--receipt",
     "receipt_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Check instead that FILE, a receipt or an export in HTML, is as this store signed it.",
+    help="Check the signature of FILE, a receipt or an HTML export, instead.",
 )
-@click.option("--key", metavar="HEX", help="With --receipt: the public key of who signed it.")
+@click.option("--key", metavar="HEX", help="With --receipt: the public key of the signer.")
 @run_argument(required=False)
 def verify(
     config_file: Path | None,
@@ -30,7 +30,7 @@ def verify(
     key: str | None,
     run: str | None,
 ) -> int:
-    """Check that a store holds what it held; 1 where it does not."""
+    """Check that a store is undamaged. Exits with 1 if it is not."""
     if receipt_file is not None:
         if secrets or run is not None:
             raise click.UsageError("--receipt goes with neither --secrets nor RUN")
@@ -91,9 +91,11 @@ def _verify_receipt(config: Config, file: Path, given: str | None, *, as_json: b
     return 0
 
 
-@click.command(short_help="Write a note beside a run, or list its notes.")
+@click.command(short_help="Add a note to a run, or list its notes.")
 @options("config", "store", "json")
-@click.option("--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that it is about.")
+@click.option(
+    "--seq", metavar="SEQ", type=click.IntRange(1), help="The exchange that the note concerns."
+)
 @run_argument()
 @click.argument("text", required=False)
 def note(
@@ -104,7 +106,7 @@ def note(
     run: str,
     text: str | None,
 ) -> int:
-    """Write TEXT beside a run, or list what was written there; nothing is overwritten."""
+    """Add a note to a run, or list its notes."""
     from ...timeline.receipts.user_notes import render_notes
     from ..operations.notes import list_notes, write_note
 
@@ -125,11 +127,11 @@ def note(
 @click.option(
     "--to-key-file",
     type=click.Path(path_type=Path),
-    help="File with the key that the store is to have.",
+    help="File with the new key.",
 )
-@click.option("--decrypt", is_flag=True, help="Take the encryption away.")
+@click.option("--decrypt", is_flag=True, help="Remove the encryption.")
 @click.option(
-    "--new-key", type=click.Path(path_type=Path), help="Make a key in this new file, and no more."
+    "--new-key", type=click.Path(path_type=Path), help="Only make a key in this new file."
 )
 def rekey(
     config_file: Path | None,
@@ -138,7 +140,7 @@ def rekey(
     decrypt: bool,
     new_key: Path | None,
 ) -> int:
-    """Encrypt the store under the configured key, put it under another, or decrypt it."""
+    """Encrypt the store, change its key, or decrypt it."""
     if sum((to_key_file is not None, decrypt, new_key is not None)) > 1:
         raise click.UsageError("give one of --to-key-file, --decrypt and --new-key")
     if new_key is not None:
@@ -157,13 +159,13 @@ def rekey(
 @click.option(
     "--no-backup",
     count=True,
-    help="Make no backup of the store first; give it twice to confirm.",
+    help="Make no backup; give it twice to confirm.",
 )
 @click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 def upgrade(
     config_file: Path | None, store: str | None, no_backup: int, files: tuple[Path, ...]
 ) -> int:
-    """Bring the store, or the tapes and archive files given, to the current version."""
+    """Upgrade the store, or the given tapes and archive files, to the current version."""
     if no_backup == 1:
         raise click.UsageError(
             "without a backup there is no way back to the version of Playhead that wrote the store;"
@@ -181,11 +183,11 @@ def upgrade(
     return 0
 
 
-@click.command(short_help="Apply the redaction rules of now to stored runs.")
+@click.command(short_help="Apply the current redaction rules to stored runs.")
 @options("config", "store", "json")
-@click.option("--rewrite", is_flag=True, help="Store anew what the rules of now replace.")
+@click.option("--rewrite", is_flag=True, help="Replace what the current rules find. Required.")
 @click.option("--all", "every", is_flag=True, help="All runs of the store.")
-@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
 @run_argument("runs", metavar="[RUN]...", nargs=-1)
 def redact(
     config_file: Path | None,
@@ -196,7 +198,7 @@ def redact(
     dry_run: bool,
     runs: tuple[str, ...],
 ) -> int:
-    """Apply the rules of redaction of now to stored runs, archived copies included."""
+    """Apply the current redaction rules to stored runs, also archived ones."""
     if not rewrite:
         raise click.UsageError("say --rewrite: stored runs are changed for good")
     if every == bool(runs):

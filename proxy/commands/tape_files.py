@@ -56,14 +56,14 @@ def export(
 
 @click.command("import", short_help="Import runs: a tape file, or exchanges as JSON lines.")
 @options("config", "store", "json")
-@click.option("--jsonl", is_flag=True, help="FILE holds exchanges as JSON lines; `-` is stdin.")
-@click.option("--run", metavar="ID", help="Name of the run of lines that name none.")
+@click.option("--jsonl", is_flag=True, help="FILE contains exchanges as JSON lines; `-` is stdin.")
+@click.option("--run", metavar="ID", help="Run of lines that name none.")
 @click.option(
     "--max-gib",
     type=click.IntRange(1),
     default=64,
     show_default=True,
-    help="Most that a tape may unpack to.",
+    help="Largest unpacked size of a tape.",
 )
 @click.argument("file", type=click.Path(path_type=Path))
 def import_(

@@ -68,7 +68,7 @@ class Collected:
 
 
 def collect(config: Config, *, dry_run: bool) -> Collected:
-    """Delete the runs that were kept long enough, and give their space back.
+    """Delete the runs past their retention, and free their space.
 
     Raises: StoreError, LogCorrupt.
     """

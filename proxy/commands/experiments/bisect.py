@@ -24,7 +24,7 @@ from .flags import ANEW, CHECK, spends
     "--times",
     type=click.IntRange(1, 1000),
     metavar="K",
-    help="Run each number of answers so often; by default once, and as often as it takes where something is live.",
+    help="Runs per mix; default 1, or as many as needed if something is live.",
 )
 @ANEW
 @spends
@@ -49,7 +49,7 @@ def bisect(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Name the answer that turns RUN bad, by giving COMMAND answers of the run GOOD."""
+    """Name the answer that turns RUN bad, by mixing in answers of GOOD."""
     config, container_host = read_where(config_file, flags)
     from ...experiments.bisect import Wanted
     from ...experiments.bisect import bisect as run_bisect

@@ -25,24 +25,24 @@ _MOST = 1_000_000
     type=click.IntRange(1, _MOST),
     default=200,
     metavar="N",
-    help="Try the seeds from 1 to this one; 200 by default.",
+    help="Try the seeds 1 to N; default 200.",
 )
 @click.option(
     "--fault",
     "kinds",
     multiple=True,
     metavar="KIND",
-    help="Draw these alone: late, slow, cut, throttle, duplicate or reorder; may be repeated.",
+    help="Draw only late, slow, cut, throttle, duplicate or reorder; repeatable.",
 )
-@click.option("--late-by", default="10s", metavar="TIME", help="How late a late answer is, as 10s.")
+@click.option("--late-by", default="10s", metavar="TIME", help="Delay of a late answer, as 10s.")
 @click.option(
     "--schedule",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run the faults of this file, and draw none.",
+    help="Run the faults of this file instead.",
 )
 @click.option(
-    "--parallel", type=click.IntRange(1, 64), metavar="N", help="Run so many at the same time."
+    "--parallel", type=click.IntRange(1, 64), metavar="N", help="Number of runs at the same time."
 )
 @CHECK
 @ANEW
@@ -69,7 +69,7 @@ def explore(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Run COMMAND against RUN with faults drawn from seeds, until it does what it never is to do."""
+    """Replay RUN with faults drawn from seeds, until COMMAND breaks a rule."""
     for kind in kinds:
         if kind not in _KINDS:
             raise click.UsageError(

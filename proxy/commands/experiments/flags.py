@@ -17,17 +17,17 @@ def spends[F: Callable[..., Any]](function: F) -> F:
             "--max-calls",
             type=click.IntRange(1, MOST),
             metavar="N",
-            help="Most requests that leave, over all runs; by default twice what the tape has.",
+            help="Most requests that may leave, over all runs; default: twice as many as on the tape.",
         ),
         click.option(
             "--cap", type=Usd(), metavar="USD", help="Most dollars for models, over all runs."
         ),
-        click.option("--reason", metavar="TEXT", help="Why that may leave."),
+        click.option("--reason", metavar="TEXT", help="Why they may leave."),
         click.option(
             "--live",
             metavar="CLASS[=HOST,...]",
             multiple=True,
-            help="What the tape does not hold of inference or read goes live, at these hosts or those of the tape.",
+            help="CLASS or CLASS=HOST,HOST: send requests of class inference or read that the tape lacks to these hosts, or those of the tape; repeatable.",
         ),
     ):
         function = option(function)
@@ -35,10 +35,10 @@ def spends[F: Callable[..., Any]](function: F) -> F:
 
 
 ANEW = click.option(
-    "--anew", is_flag=True, help="Begin again, where an earlier call did not come to its end."
+    "--anew", is_flag=True, help="Start over, although an earlier call was interrupted."
 )
 CHECK = click.option(
     "--check",
     metavar="CMD",
-    help="A command that is run after each run: 0 says good, 125 nothing, 1 to 124 bad.",
+    help="Command after each run: 0 means good, 125 unknown, 1 to 124 bad.",
 )

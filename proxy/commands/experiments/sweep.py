@@ -14,7 +14,7 @@ from ..record_replay import read_where, runs_often
     *("late", "json"),
 )
 @click.option(
-    "--parallel", type=click.IntRange(1, 64), metavar="N", help="Run so many at the same time."
+    "--parallel", type=click.IntRange(1, 64), metavar="N", help="Number of runs at the same time."
 )
 @click.option("--yes", is_flag=True, help="Do not ask before something leaves.")
 @runs_often
@@ -29,7 +29,7 @@ def sweep(
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Run the variants of FILE, each several times, and count how they end; again, to do what is left."""
+    """Run the variants of FILE several times each, and count how they end; repeat it to continue."""
     config, container_host = read_where(config_file, flags)
     from ...experiments.sweep import sweep as run_sweep
 

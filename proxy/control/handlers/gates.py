@@ -21,8 +21,8 @@ _URL, _FIELDS, _VALUE = 2000, 40, 500
 """What is shown of a head: characters of its URL, fields, and bytes of each value."""
 _SHOWN = 100
 
-REASON = Text(500, "Why, for the log and for the agent.")
-DIGEST = Text(64, "Digest of the request that was looked at.")
+REASON = Text(500, "Why; for the log and the agent.")
+DIGEST = Text(64, "Approve only the request with this digest.")
 VIA = Text(20, "How the decision was made; the default is api.", ("api", "command", "page"))
 
 

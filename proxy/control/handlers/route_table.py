@@ -29,7 +29,7 @@ _ROUTES = (
         "POST",
         f"{_RUN}/seal",
         "sealRun",
-        "End a run: nothing is added to it any more.",
+        "End a run.",
         runs.seal,
         {200: "Run", 202: "Run", **_OF_AN_OPEN_RUN},
         body={"reason": runs.REASON},
