@@ -12,7 +12,7 @@ def row(number: int, one: Format) -> str:
     """Give one row of Markdown."""
     begins = " ".join(f"`{_broken(prefix)}`" for prefix in one.begins) or "(in the middle)"
     then = "`" + one.then.replace("|", "\\|") + "`"
-    names = one.name if one.family in ("", one.name) else f"{one.name} (`{one.family}`)"
+    names = f"`{one.name}`" + ("" if one.family in ("", one.name) else f" (`{one.family}`)")
     if one.near:
         then += f"; `{one.near[0]}` or the like is near"
     if one.named:
