@@ -65,7 +65,7 @@ class Control:
             if name in counts or len(counts) < _MOST_NAMES:
                 counts[name] += 1
                 body["instance"] = f"{name}/{counts[name]}"
-        answer = body if known else {"error": "unknown; GET / tells the run of this connection"}
+        answer = body if known else {"error": "unknown; GET / gives the run of this connection"}
         flow.response = _answer(200 if known else 404, answer)
 
 

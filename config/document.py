@@ -352,7 +352,7 @@ class _Bounded(yaml.SafeLoader):
         self._depth -= 1
         if isinstance(event, yaml.AliasEvent):
             if id(node) not in self._weights:
-                raise _Refused("an alias stands inside its own anchor", event)
+                raise _Refused("an alias is inside its own anchor", event)
             self._weight += self._weights[id(node)]
         else:
             self._weight += _NODE + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
@@ -365,7 +365,7 @@ class _Bounded(yaml.SafeLoader):
         if self._depth >= MAX_DEPTH:
             raise _Refused(f"nested deeper than {MAX_DEPTH}", event)
         if getattr(event, "tag", None) is not None:
-            raise _Refused("tags are not read; remove it, and quote what is meant as text", event)
+            raise _Refused("tags are not read; remove it, and quote text", event)
         if isinstance(event, yaml.ScalarEvent) and _SURROGATE.search(event.value):
             raise _Refused("half of a surrogate pair is no character", event)
 

@@ -67,7 +67,7 @@ def _require(path: Path, is_right: Callable[[int], bool], what: str) -> None:
     if stat.S_ISLNK(found.st_mode):
         raise StoreError(
             f"{str(path)!r} is a link to {os.readlink(path)!r}; expected {what} that is there itself",
-            "remove the link and move there what it leads to, or name another store with --store",
+            "replace the link by the folder it leads to, or name another store with --store",
         )
     if not is_right(found.st_mode):
         raise StoreError(

@@ -45,7 +45,9 @@ _COMPARED = 40
 _TRACED = 3
 """Differences whose values are looked for in answers."""
 _LIMIT_S = 0.5
-_REDACTION = "redaction replaced a value there{}: `redact` and `redact_off` say what is a secret"
+_REDACTION = (
+    "redaction replaced a value there{}: `redact` and `redact_off` decide which values are secrets"
+)
 _DETERMINISM = "a clock or something drawn at random differs: recorded and replayed with `--determinism full`, a command has the same again, as far as `sources` in its receipt says"
 _WORKERS = "a clock or something drawn at random differs, although both are repeated (`--determinism full`): another worker may have taken the job, as where several take jobs from one queue; draw for a job before it is queued"
 
@@ -131,7 +133,7 @@ def _load(playback: PlaybackState, seqs: Iterable[Seq]) -> list[tuple[Seq, Reque
 
 def _too_early(needs: Dependence) -> str:
     return (
-        f"asked before what it depends on: its {needs.place} has a value from the answer to seq"
+        f"sent before the answer that it depends on: its {needs.place} has a value from the answer to seq"
         f" {needs.tape_seq} ({needs.source}), which has not been asked for yet"
     )
 

@@ -132,7 +132,7 @@ class PendingApprovals:
             if approval is not None:
                 past = approval.decided.result()
             known = f"{name} is held no more: {past.text}" if past else f"nothing is held as {name}"
-            raise ApprovalError(known, "`playhead gates` lists what is held")
+            raise ApprovalError(known, "`playhead gates` lists the held requests")
         if digest is None and decided.ruling is Ruling.APPROVED:
             raise ApprovalError(
                 f"{name}: an approval names the request it is for; its digest is {approval.digest}",

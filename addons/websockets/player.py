@@ -433,7 +433,7 @@ def serve_websocket(
     if not is_upgrade(asked.headers):
         return "the tape holds a WebSocket, and none was asked for"
     if exchange.websocket is None:
-        return "the tape holds a switch of protocols, and nothing of what followed"
+        return "the tape has a switch of protocols, but nothing after it"
     made = answer_again(exchange.request, response, asked)
     if isinstance(made, str):
         return made

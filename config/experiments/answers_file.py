@@ -10,7 +10,7 @@ from ..sections.effects import Answer, AnswerKeys
 from ..sections.live import PATTERN
 from .read_file import read_given
 
-_MISSING = "missing; expected what is answered, as {status: 200, json: {status: pending}}"
+_MISSING = "missing; expected the answer, as {status: 200, json: {status: pending}}"
 
 
 def _answer() -> dict[str, Key]:

@@ -12,7 +12,7 @@ from .read_file import read_given
 _RUN = "missing; expected the recording whose answers meet faults, as `run: refund`"
 _FAULTS = "missing; expected faults, as `faults: [{seq: 4, kind: late}]`"
 _SEQ = "missing; expected the exchange whose answer meets it, as `seq: 4`"
-_KIND = "missing; expected what is done to the answer, as `kind: late`"
+_KIND = "missing; expected a fault, as `kind: late`"
 
 
 def _text(text: str) -> str:

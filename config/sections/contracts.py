@@ -71,6 +71,4 @@ class ContractRule:
         """Note a rule without a schema."""
         schemas = [given.given.get(name) for name in ("request", "response")]
         if given.value.is_mapping and all(one is None or one.empty for one in schemas):
-            given.value.fault(
-                "says nothing of what it matches; expected request or response, a JSON Schema"
-            )
+            given.value.fault("has no schema; expected request or response, a JSON Schema")

@@ -94,7 +94,7 @@ class AnswerKeys:
             )
         if bodies and bodies[0] != "base64" and "content-encoding" in self._names():
             given.given["headers"].fault(
-                f"content-encoding, but {bodies[0]} is written as it stands; remove it, or give the coded body as base64"
+                f"content-encoding, but {bodies[0]} is written as it is; remove it, or give the coded body as base64"
             )
 
     def _names(self) -> set[str]:
@@ -179,7 +179,7 @@ class EffectRule:
                 "refuse, but the rule has an answer; remove one of the two"
             )
         if given.given.keys() == {"match"}:
-            given.value.fault("says nothing but what it matches; expected answer, gate or on_miss")
+            given.value.fault("has no effect; expected answer, gate or on_miss")
 
 
 @dataclass(frozen=True, slots=True)

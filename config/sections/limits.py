@@ -78,6 +78,6 @@ class Sink:
         """Note another machine that is told without a reason."""
         if self.url and not is_loopback(url_host(self.url)) and not self.reason:
             given.given["url"].fault(
-                f"{show(url_host(self.url))} is another machine: effects are told to it in playback too, so it needs a"
+                f"{show(url_host(self.url))} is another machine: effects are sent to it in playback, too, so it needs a"
                 " reason, as a live rule does; add sink.reason, or name 127.0.0.1"
             )

@@ -102,5 +102,7 @@ class Classes:
         example="- GET https://legacy.example.com/unsubscribe*",
     )
     telemetry: tuple[Match, ...] = texts(
-        parse_pattern, "What SDKs send on their own.", example="- https://*.telemetry.example.com"
+        parse_pattern,
+        "Requests that SDKs send on their own.",
+        example="- https://*.telemetry.example.com",
     )

@@ -50,7 +50,7 @@ listen: 127.0.0.1:8080
 #:   keep: 90d
 """
 _IGNORED = """\
-# Playhead's store: keys, and what agents said. Made by `playhead init`.
+# Playhead's store: keys and recordings. Made by `playhead init`.
 *
 """
 

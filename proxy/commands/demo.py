@@ -133,7 +133,7 @@ class _Printer:
         self.line(self._style("1;33", text))
 
     def failure(self, step: int, unmet: _Unmet) -> None:
-        self.line(self._style("1;31", f"step {step} of {STEPS} did not go as told: {unmet.what}"))
+        self.line(self._style("1;31", f"step {step} of {STEPS} failed: {unmet.what}"))
         self.line(f"expected: {_plain(unmet.expected)}")
         self.line(f"found:    {_plain(unmet.found)}")
         for text in unmet.log.splitlines()[-12:]:
@@ -249,7 +249,7 @@ class _Demo:
         ended, said = self._agent("agent", "replay", self._run, *self._where)
         ended.expect(0)
         _expect("the agent's output", recorded, said, ended.log)
-        self._printer.good("exit code 0, and the agent said the same, line by line")
+        self._printer.good("exit code 0, and the agent printed the same lines")
         receipt = self._receipt(1)
         _expect("receipt: parent", self._run, receipt.get("parent"))
         _expect("receipt: faithful", True, receipt.get("faithful"))
@@ -359,7 +359,7 @@ class _Demo:
         self._printer.line(
             "says of a changed agent where it begins to do something else, and proves its fix."
         )
-        self._printer.line(f"Every step went as told, in {took_s:.1f} s.")
+        self._printer.line(f"Every step succeeded, in {took_s:.1f} s.")
         self._printer.line()
         self._printer.line("next:")
         if kept:

@@ -62,7 +62,7 @@ def ca(config_file: Path | None, store: str | None, ca_dir: str | None, action: 
         for path in removed:
             click.echo(f"removed {path}")
         click.echo(
-            "The next start makes another CA; start what runs again."
+            "The next start makes another CA; restart running proxies and agents."
             if removed
             else f"there is no CA in {config.store}"
         )

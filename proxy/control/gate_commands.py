@@ -73,7 +73,7 @@ def decide(
         else:
             return decided
     raise refused or NotAnswered(
-        f"no process of {config.store} holds anything", "`playhead runs` lists what is open"
+        f"no process of {config.store} holds anything", "`playhead runs` lists the open runs"
     )
 
 

@@ -76,7 +76,7 @@ def _require_way_out(config: Config) -> None:
         return
     if config.mode is Mode.RECORD:
         raise EngineError(
-            "a recording has to reach what it records, and this container is on network `none`",
+            "a recording needs a network, and this container is on network `none`",
             "use the profile `record` of compose.yaml",
         )
     if config.live or config.playback.inference or config.playback.reads:

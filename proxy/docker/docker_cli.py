@@ -121,7 +121,7 @@ class Sweep:
 def explain(what: str, said: str) -> EngineError:
     """Make an error of what Docker printed on stderr."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    text = lines[-1] if lines else "it said nothing"
+    text = lines[-1] if lines else "it printed nothing"
     lowered = said.lower()
     if "permission denied" in lowered and "socket" in lowered:
         return EngineError(

@@ -232,7 +232,7 @@ class DockerSandbox:
         try:
             return self._docker.run("logs", self._network).splitlines()[-1]
         except (EngineError, IndexError):
-            return "it said nothing"
+            return "it printed nothing"
 
     async def start(self) -> int | None:
         """Run the command; give the process id of what needs the terminal, where there is one.

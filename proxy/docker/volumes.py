@@ -110,7 +110,7 @@ def _lock(volume: _Volume, paths: Iterable[str]) -> list[str]:
             continue
         if Path(volume.source).is_relative_to(path):
             raise EngineError(
-                f"--volume {volume.source!r} is what Playhead runs from, or its configuration: {path!r}",
+                f"--volume {volume.source!r} is a folder of Playhead or its configuration: {path!r}",
                 "mount it read only (:ro), or the agent's own folder",
             )
         if (place := volume.find(path)) is not None:
@@ -123,7 +123,7 @@ def _mask(volume: _Volume, let_in: tuple[str, ...]) -> list[str]:
     for path in _listening_in([volume], let_in):
         if path == volume.source:
             raise EngineError(
-                f"--volume {path!r} is a socket of a program outside: what it says is on no tape",
+                f"--volume {path!r} is a socket of an outside program, whose messages are on no tape",
                 f"let it in by a live rule, with match: unix://{path}",
             )
         place = volume.find(path)

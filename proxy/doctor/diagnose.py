@@ -237,16 +237,16 @@ def _clock(probe: Probe, result: ProbeResult | None, clocks: Clocks) -> Cell:
     if result is None or result.outcome.out_of_time:
         return Cell(Answer.UNKNOWN, _NO_TIME if result else "it was not run")
     if probe.clock is None:
-        return Cell(Answer.UNKNOWN, "it tells nobody the time")
+        return Cell(Answer.UNKNOWN, "it shows no time")
     reported_s = find_time(f"{result.outcome.output}\n{result.outcome.left}", *probe.clock)
     if reported_s is None:
-        return Cell(Answer.UNKNOWN, f"{_ended(probe, result.outcome)} and did not tell the time")
+        return Cell(Answer.UNKNOWN, f"{_ended(probe, result.outcome)} and showed no time")
     if _same(reported_s, clocks.virtual_s):
         return Cell(Answer.YES)
     if _same(reported_s, clocks.real_s):
         why = f" (none for C programs: {clocks.no_library})" if clocks.no_library else ""
-        return Cell(Answer.NO, f"it tells the real time: no preload reaches it{why}")
-    return Cell(Answer.UNKNOWN, f"it tells another time: {reported_s:.0f} s since 1970")
+        return Cell(Answer.NO, f"it sees the real time: no preload reaches it{why}")
+    return Cell(Answer.UNKNOWN, f"it sees another time: {reported_s:.0f} s since 1970")
 
 
 def find_time(text: str, pattern: str, parts: str) -> float | None:

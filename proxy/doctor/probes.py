@@ -14,9 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-_SET_BY_US = (
-    "Start it through `playhead record` or `playhead replay`, or set what `playhead env` prints."
-)
+_SET_BY_US = "Start it through `playhead record` or `playhead replay`, or set the variables of `playhead env`."
 _TRUST_BY_US = "Start it through `playhead record` or `playhead replay`, or set {} to the bundle."
 _GO_LOOPBACK = "Go never sends loopback addresses to a proxy; give local servers another host name."
 PATH = "/doctor"

@@ -421,7 +421,7 @@ def _listen_error(address: Listen, error: Exception) -> EngineError:
     if number == errno.EADDRINUSE:
         return EngineError(
             f"port {address.port} on {address.host} is in use",
-            "stop what listens there, or choose another with --listen HOST:PORT (port 0: a free one)",
+            "stop the program that listens there, or choose another port with --listen HOST:PORT (port 0: a free one)",
         )
     if number in (errno.EACCES, errno.EPERM):
         return EngineError(

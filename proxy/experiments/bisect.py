@@ -178,7 +178,7 @@ def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterat
 def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:
     return EngineError(
         f"nothing differs in what {bad.id!r} and {good.id!r} were answered to the same questions",
-        f"what turns it bad is no answer; see: playhead diff {bad.id} {good.id}",
+        f"no answer turns it bad; see: playhead diff {bad.id} {good.id}",
     )
 
 
@@ -236,7 +236,7 @@ def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> It
     )
     yield from announce_live(declared.live)
     if not declared.live:
-        yield "  nothing leaves: what neither tape holds is refused, and such a run tells nothing"
+        yield "  nothing leaves: requests on neither tape are refused, and such a run is not judged"
         return
     needed = find_repeats(_HIGH, _LOW, runs)
     yield (

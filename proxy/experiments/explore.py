@@ -276,7 +276,7 @@ class _Exploration:
             raise EngineError(f"no run could be made: {self._budget.show()}", "give a higher cap")
         if tried.broken:
             raise EngineError(
-                f"{self._prepared.tape.id!r} does without any fault what it never is to do: {tried.broken[0]}",
+                f"{self._prepared.tape.id!r} breaks the rule without any fault: {tried.broken[0]}",
                 f"there is nothing to look for; see: playhead effects {tried.ran.run}",
             )
         if tried.ran.no_result:

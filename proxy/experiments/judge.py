@@ -103,7 +103,7 @@ class Judge:
         if not 0 <= code <= _LAST:
             raise EngineError(
                 f"the check {shlex.join(self.check)} ended with {code}",
-                "it ends with 0 for a good run, 1 to 124 for a bad one, and 125 for one that tells nothing",
+                "it ends with 0 for a good run, 1 to 124 for a bad one, and 125 for an unknown one",
             )
         return Judged(Standing.BAD if code else Standing.GOOD, f"the check ended with {code}")
 
@@ -155,7 +155,7 @@ def _by_label(config: Config, ran: Ran, files: Files) -> Judged:
     if outcome.by in _SAYS and outcome.verdict in _STANDINGS:
         return Judged(_STANDINGS[outcome.verdict], f"{outcome.by} {outcome.text!r}")
     if sys.stdin is None or not sys.stdin.isatty():
-        return Judged(Standing.UNKNOWN, "nobody says how it stands, and there is no terminal to ask at")  # fmt: skip
+        return Judged(Standing.UNKNOWN, "no --check and no terminal to ask at")  # fmt: skip
     click.echo(files.stdout.read_text("utf-8", "replace"), err=True)
     word = click.prompt(
         f"playhead: {ran.run!r} ended with {ran.child_exit}; how is it?",

@@ -20,7 +20,7 @@ from .workers import Done, Files
 
 _OURS: dict[int, str] = {
     ExitCode.LEAKED: "something tried to leave past the proxy",
-    ExitCode.UNTESTABLE: "it did not ask for what the tape has at its point",
+    ExitCode.UNTESTABLE: "it never sent the request of its --at",
     ExitCode.INTERRUPTED: "it was interrupted",
 }
 

@@ -47,7 +47,7 @@ def find_used(store: Store, begun: dict[str, Any], known: set[str]) -> dict[str,
         usd = max(usd, Decimal(reserved_usd))
     why = "it was stopped"
     if not is_known:
-        why += "; what it sent is not known, and counts with all that it might have"
+        why += "; its requests are unknown, and count with all that they may have cost"
     elif not priced and reserved_usd is not None:
         why += (
             " during a call whose price is not known, and counts with all that it might have cost"

@@ -220,7 +220,7 @@ def _announce(
         f"playhead: sweep of {tape.id!r} at {wanted.at}: {len(variants)} variants, each {wanted.times} times,"
         f" {whole} runs{done}; judged by {judge.text}"
     )
-    yield "  what comes before is answered from the tape, and nothing of it is sent again"
+    yield "  earlier requests are answered from the tape, and never sent again"
     live = {
         (kind, rule.match.host): (rule, kind)
         for one in variants

@@ -207,7 +207,7 @@ class Execution:
         if told.f_bavail * told.f_frsize > _LEAST_FREE and (told.f_favail or not told.f_files):
             return ""
         return (
-            f"there is no room for what the command writes ({os.path.dirname(self.room)}): it was told so (ENOSPC);"
+            f"there is no room for the command's writes ({os.path.dirname(self.room)}): it was told so (ENOSPC);"
             " your folder is untouched"
         )
 
@@ -356,7 +356,7 @@ def prepare(
     if wanted.stays and changes and seen.differs:
         raise EngineError(
             f"--keep-writes expects the folder as it was recorded, and it differs: {'; '.join(seen.differs[:3])}",
-            "`playhead files RUN --restore DIR` makes it what it was; or leave the flag out",
+            "`playhead files RUN --restore DIR` restores it; or leave the flag out",
         )
     if area.folder == "/" and wanted.mode in (AUTO, IN_PLACE):
         execution = Execution(
@@ -409,7 +409,7 @@ def _say(execution: Execution, seen: Seen) -> None:
             "it is played on the folder as it is; record with --save-files to play on it as it was"
         )
     execution.said.insert(
-        0, f"the folder differs from what it was when the recording began: {what}; {how}"
+        0, f"the folder differs from its state when the recording began: {what}; {how}"
     )
 
 
@@ -487,7 +487,7 @@ def _open_overlay(area: Area, wanted: Wanted, place: str, tried: list[Tried]) ->
     execution.room = execution._stack.enter_context(make_room(place))
     if tried and is_in_memory(place):
         execution.said.append(
-            f"what the command writes is kept in memory: no overlay elsewhere ({explain(tried)})"
+            f"writes of the command are kept in memory: no overlay elsewhere ({explain(tried)})"
         )
     return execution
 
@@ -543,7 +543,7 @@ def _put_back(
         ]
     execution.said += _name_some("not saved, and so as they are now", missing)
     redacted = [one.path for one in changes if one.entry.placeholders and one.path not in missing]
-    execution.said += _name_some("with placeholders where secrets stood", redacted)
+    execution.said += _name_some("with placeholders for secrets", redacted)
 
 
 def _name_some(what: str, paths: list[bytes]) -> list[str]:

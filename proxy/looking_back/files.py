@@ -136,7 +136,7 @@ def _show_savepoints(store: Store, info: RunInfo, start: Manifest, options: File
     for why, count in whys.items():
         click.echo(f"not saved ({why}): {count}")
     if redacted := _redacted(start):
-        click.echo(f"with placeholders where secrets stood: {len(redacted)}")
+        click.echo(f"with placeholders for secrets: {len(redacted)}")
     for row in rows:
         told_row = ", ".join(f"{row[word]} {word}" for word in ("created", "changed", "deleted"))
         click.echo(f"{row['at']:>6}  {told_row}")
@@ -183,7 +183,7 @@ def _restore(
     for path in done.skipped:
         click.echo(f"not saved, and left as it is: {show_path(path)}")
     for name in _redacted(target):
-        click.echo(f"with placeholders where secrets stood: {name}")
+        click.echo(f"with placeholders for secrets: {name}")
     return 0
 
 
@@ -221,12 +221,12 @@ def restore_folder(
         return apply_plan(plan, read)
     except NotBegun as error:
         raise StoreError(
-            f"{str(folder)!r} cannot be made what it was, and nothing was changed: {error.strerror}",
+            f"{str(folder)!r} cannot be restored, and nothing was changed: {error.strerror}",
             "free some space, or is it yours to write to?",
         ) from error
     except OSError as error:
         raise StoreError(
-            f"{str(folder)!r} cannot be made what it was: {error}", "is it yours to write to?"
+            f"{str(folder)!r} cannot be restored: {error}", "is it yours to write to?"
         ) from error
 
 

@@ -33,6 +33,6 @@ def seal_run(config: Config, name: str) -> str:
                 return f"run {now.id}: sealed, {now.exchanges} exchanges"
             time.sleep(0.05)
     raise StoreError(
-        f"run {name!r} is not sealed yet: its process has not ended what is in flight",
+        f"run {name!r} is not sealed yet: its process still has requests in flight",
         "it will be as soon as that is done; ask again, or stop the proxy",
     )

@@ -321,10 +321,10 @@ def import_lines(
         except BadLine as error:
             raise StoreError(
                 f"line {number}: {error}",
-                "nothing was imported; docs/import.md says what a line holds",
+                "nothing was imported; see docs/import.md for the keys of a line",
             ) from error
         progress(done)
     made = into.publish()
     if not made:
-        raise StoreError("no exchanges in the file", "docs/import.md says what a line holds")
+        raise StoreError("no exchanges in the file", "see docs/import.md for the keys of a line")
     return made

@@ -116,7 +116,7 @@ def write_profile(proposal: Proposal, target: Path) -> None:
     if not proposal.places:
         raise StoreError(
             f"the two recordings propose no profile, so {str(target)!r} was not written",
-            "`playhead learn` without --write lists what differs, and why no pattern fits it",
+            "`playhead learn` without --write lists the differences, and why no pattern fits them",
         )
     try:
         with target.open("x", encoding="utf-8") as file:

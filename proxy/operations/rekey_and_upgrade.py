@@ -66,7 +66,7 @@ def upgrade_store(config: Config, *, backup: bool) -> str:
     summary = f"the store at {config.store} is upgraded from format {done.before} to {done.after}"
     if done.backup is None:
         return summary
-    return f"{summary}\nWhat it was is in {done.backup}: remove it once you do not need it any more"
+    return f"{summary}\nThe old version is in {done.backup}: remove it once you do not need it any more"
 
 
 def upgrade_one(path: Path) -> str:
@@ -79,4 +79,4 @@ def upgrade_one(path: Path) -> str:
     done = upgrade_file(path)
     if done.backup is None:
         return f"{path}: {done.kind} of version {done.after}, the current one; nothing to do"
-    return f"{path}: {done.kind} upgraded from version {done.before} to {done.after}; what it was is {done.backup}"
+    return f"{path}: {done.kind} upgraded from version {done.before} to {done.after}; the old version is {done.backup}"

@@ -181,7 +181,7 @@ class Gates:
                 f"{before['ruling']} by {before['by']} before",
                 expected="a request that is held",
                 found=name[:100],
-                hint=before["reason"] or "the first ruling stands",
+                hint=before["reason"] or "the first ruling counts",
             )
         raise refused or Wrong(409, "Nothing is held by this name", found=name[:100])
 

@@ -875,7 +875,7 @@ class _Process:
             text = getattr(error, "strerror", None) or str(error)
             raise EngineError(
                 f"cannot start {self._command[0]!r}: {text}",
-                "the command stands after --, as in: playhead record -- python agent.py",
+                "put the command after --, as in: playhead record -- python agent.py",
             ) from error
 
     async def wait(self) -> int | _Stopped:

@@ -61,7 +61,7 @@ class CapturedProcess:
         except OSError as error:
             raise EngineError(
                 f"cannot start {self._command[0]!r}: {error.strerror}",
-                "the command stands after --, as in: playhead record -- python agent.py",
+                "put the command after --, as in: playhead record -- python agent.py",
             ) from error
         return starter.pid
 

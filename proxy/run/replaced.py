@@ -55,5 +55,5 @@ def require_startable(command: Sequence[str]) -> None:
     if shutil.which(command[0]) is None:
         raise EngineError(
             f"cannot start {command[0]!r}: no such command",
-            "the command stands after --, as in: playhead record -- python agent.py",
+            "put the command after --, as in: playhead record -- python agent.py",
         )

@@ -346,7 +346,7 @@ class SandboxedRun:
                     yield self._row("kernel", one, count, "refused in the sandbox")
             if leaving.lost:
                 many = Attempt("tcp or udp", "0.0.0.0", 0)
-                reason = "refused in the sandbox; they came too fast to be told apart"
+                reason = "refused in the sandbox; they came too fast to be distinguished"
                 yield {**self._row("kernel", many, leaving.lost, reason), "target": "unknown"}
         for one, count in resolver.strange.items():
             yield self._row("proxy", one, count, "no question to DNS")

@@ -202,7 +202,7 @@ class WorkFolder:
             if self._execution is not None:
                 return await asyncio.to_thread(self._finish_replay, self._execution, redact)
         except (OSError, StoreError) as error:
-            print_status(f"playhead: what the command wrote cannot be listed: {error}")
+            print_status(f"playhead: the command's writes cannot be listed: {error}")
         return {}
 
     def _finish_replay(
@@ -257,11 +257,11 @@ class WorkFolder:
 def _explain_not_kept(folder: str, error: OSError) -> EngineError:
     if isinstance(error, NotBegun):
         return EngineError(
-            f"what the command wrote was not kept ({error.strerror}): {folder} is as it was",
+            f"the command's writes were not kept ({error.strerror}): {folder} is as it was",
             "free some space there, and replay once more",
         )
     return EngineError(
-        f"what the command wrote was kept in part: {error}",
+        f"the command's writes were kept in part: {error}",
         f"compare {folder} with the files that the receipt lists",
     )
 

@@ -10,7 +10,7 @@ from ...tape.policy.branch import SandboxRoute
 
 WIDTH = 200
 """Characters of what is recorded or given that are shown."""
-NOTHING_LEAVES = "  nothing leaves: what the tape does not hold is refused, effects are stubbed"
+NOTHING_LEAVES = "  nothing leaves: requests that the tape lacks are refused, effects are stubbed"
 
 
 def announce_live(live: Iterable[tuple[LiveRule, RequestClass]]) -> Iterator[str]:

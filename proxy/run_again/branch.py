@@ -195,7 +195,7 @@ def confirm() -> None:
     if sys.stdin is None or not sys.stdin.isatty():
         raise EngineError(
             "something is going to leave, and there is no terminal to ask at",
-            "look at what is declared above, and say --yes",
+            "read the declarations above, and give --yes",
         )
     if not click.confirm("playhead: go on?", err=True):
         raise EngineError("nothing was run", "")
@@ -211,7 +211,7 @@ def find_caps(caps: Caps, declared: Branch, price: Price, times: int) -> Caps:
     if not declared.sends:
         if caps.usd is not None or caps.calls is not None:
             raise EngineError(
-                "--cap and --max-calls bound what leaves, and nothing is declared that does",
+                "--cap and --max-calls limit live requests, and none are declared",
                 "add --live or --route, or leave them out",
             )
         return caps

@@ -118,9 +118,7 @@ def announce(name: str, crash: Crash, command: Sequence[str]) -> Iterator[str]:
     yield f"playhead: resumes {run.id!r}{asked}, whose process died"
     effects = f", {crash.effects} of them effects" if crash.effects else ""
     yield f"  from the tape: {crash.answered} exchanges{effects}; nothing of them is sent again"
-    yield (
-        "  after that LIVE: what the command asks for is sent and recorded, and effects ARE EXECUTED"
-    )
+    yield ("  after that LIVE: requests are sent and recorded, and effects ARE EXECUTED")
     for one in crash.known.unknown[:_SHOWN]:
         yield f"  outcome unknown: {_show_unknown(one)}; it waits at a gate, see: playhead gates"
     if (more := len(crash.known.unknown) - _SHOWN) > 0:

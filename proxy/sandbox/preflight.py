@@ -65,7 +65,7 @@ def explain(step: str, number: int, text: str) -> EngineError:
     if step != "user namespaces" or number not in (errno.EPERM, errno.ENOSPC, errno.EACCES):
         return EngineError(
             f"the sandbox cannot be made: {text}",
-            "look for what restricts this machine or container, " + _WAYS,
+            "look for restrictions of this machine or container, " + _WAYS,
         )
     switch = find_switch()
     if switch is None:

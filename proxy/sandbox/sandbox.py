@@ -188,14 +188,14 @@ class Sandbox:
         if "ended" in data and not self._running:
             raise EngineError(
                 "the sandbox's file system cannot be made: bubblewrap ended before the command began",
-                "what it said stands above; or leave out --sandbox-files",
+                "see its output above, or run without --sandbox-files",
             )
         if "failed" in data:
             raise explain(data["failed"], data["errno"], data["text"])
         if "unknown" in data:
             raise EngineError(
                 f"cannot start {data['unknown']!r}: {data['text']}",
-                "the command stands after --, as in: playhead record -- python agent.py",
+                "put the command after --, as in: playhead record -- python agent.py",
             )
         return message
 

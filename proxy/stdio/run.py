@@ -83,7 +83,7 @@ def _become(command: Sequence[str]) -> None:
     except OSError as error:
         raise EngineError(
             f"cannot start {command[0]!r}: {error.strerror or error}",
-            "the server stands after --, as in: playhead stdio -- python server.py",
+            "put the server's command after --, as in: playhead stdio -- python server.py",
         ) from error
 
 

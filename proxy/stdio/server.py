@@ -122,7 +122,7 @@ class Server:
             await self._close()
             raise EngineError(
                 f"cannot start {self._command[0]!r}: {error.strerror or error}",
-                "the server stands after --, as in: playhead stdio -- python server.py",
+                "put the server's command after --, as in: playhead stdio -- python server.py",
             ) from error
         self._ended = asyncio.get_running_loop().create_task(self._read())
         return self

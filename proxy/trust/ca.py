@@ -113,7 +113,7 @@ def open_ca(
     private = (store / PRIVATE).resolve()
     if public_dir.resolve() == private or private in public_dir.resolve().parents:
         raise EngineError(
-            f"the CA's public files cannot stand in {str(public_dir)!r}, beside the private key",
+            f"the CA's public files cannot be in {str(public_dir)!r}, beside the private key",
             "Choose another folder with --ca-dir: it is the one that is handed to agents.",
         )
     require_own_contents(store / PRIVATE)

@@ -269,7 +269,7 @@ class Writer:
     def _fail(self, why: str) -> StoreUnwritable:
         failure = StoreUnwritable(
             f"cannot write the store {self._path}: {why}",
-            "free space or make the folder writable: writing then goes on by itself, and what is in it is whole",
+            "free space or make the folder writable: writing then resumes by itself; stored runs are intact",
         )
         if self.failed is None:
             logger.error("%s", failure)

@@ -138,5 +138,5 @@ def _digest(file: Path) -> bytes:
 
 def _different(file: Path) -> StoreError:
     return StoreError(
-        f"the backup {str(file)!r} is not what was copied", "check the disk; nothing was changed"
+        f"the backup {str(file)!r} differs from the original", "check the disk; nothing was changed"
     )

@@ -149,5 +149,5 @@ def unwritable(folder: Path, error: BaseException) -> StoreUnwritable:
     """Make the error for a body that could not be written."""
     return StoreUnwritable(
         f"cannot write a body into {folder}: {error}",
-        "free space or make the folder writable; what is in the store is whole",
+        "free space or make the folder writable; stored runs are intact",
     )

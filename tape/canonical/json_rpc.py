@@ -413,11 +413,11 @@ def _members(data: bytes, base: int) -> dict[str, tuple[int, bytes]]:
         value = bytes(raw)
         at = _end(_NAME, data, at)
         if not data.startswith(value, at):
-            raise ValueError("a key stands twice")
+            raise ValueError("a key is repeated")
         found[name] = (base + at, value)
         at += len(value)
     if not _CLOSE.fullmatch(data, at):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key is repeated")
     return found
 
 

@@ -165,7 +165,7 @@ def _is_plain(body: bytes) -> bool:
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key is repeated")
 
 
 _strict = json.JSONDecoder(object_pairs_hook=_once).decode

@@ -15,7 +15,7 @@ _MOST_IDS = 4096
 """Placeholders of ids of runs that are remembered."""
 
 _CHANGED = "has another secret than the recorded one, whose value was replaced in both"
-_RENAMED = "has another secret than the one that stands for the recorded one so far"
+_RENAMED = "has another secret than the one that represents the recorded one so far"
 
 
 class Replaced(NamedTuple):

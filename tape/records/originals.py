@@ -73,7 +73,7 @@ def restore_answer(kept: Exchange, data: bytes) -> RawAnswer:
         raw = None
         if response is not None:
             if pieces and not _fit(pieces, response.secrets):
-                raise ValueError("they do not stand where its placeholders do")
+                raise ValueError("they are not at its placeholders")
             in_file = response.spilled is not None
             body = response.body if in_file else put(response.body, pieces)
             chunks = response.chunks

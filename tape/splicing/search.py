@@ -127,8 +127,6 @@ class Search:
         elif count == self.count and standing is Standing.BAD and high < count:
             self.problem = f"it is good with {high} answers of the good run, and bad with all of them: more than one answer decides"
         elif count == self.count and standing is Standing.BAD:
-            self.problem = (
-                "it is bad with all answers of the good run: what turns it bad is none of them"
-            )
+            self.problem = "it is bad with all answers of the good run: none of them turns it bad"
         elif self._next() is None and self.high - self.low > 1:
             self.problem = f"between {self.low} and {self.high} answers of the good run nothing could be tested"

@@ -68,7 +68,7 @@ def test_servers_of_a_name_are_counted_as_they_start() -> None:
 )
 def test_anything_else_is_unknown(what: str) -> None:
     """And says nothing of the run."""
-    assert answer(what) == (404, {"error": "unknown; GET / tells the run of this connection"})
+    assert answer(what) == (404, {"error": "unknown; GET / gives the run of this connection"})
 
 
 @pytest.mark.parametrize("action", [None, Action.FORWARD, Action.REFUSE, Action.SERVE])

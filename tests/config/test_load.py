@@ -415,7 +415,7 @@ FAULTS = [
     ),
     (
         "effects: [{match: 'https://a'}]",
-        "1:11: effects[0]: says nothing but what it matches; expected answer, gate or on_miss",
+        "1:11: effects[0]: has no effect; expected answer, gate or on_miss",
     ),
     (
         "effects: [{match: 'https://a', on_miss: refuse, answer: {}}]",
@@ -463,7 +463,7 @@ FAULTS = [
     ),
     (
         "effects: [{match: 'https://a', answer: {headers: {content-encoding: gzip}, text: a}}]",
-        "1:50: effects[0].answer.headers: content-encoding, but text is written as it stands",
+        "1:50: effects[0].answer.headers: content-encoding, but text is written as it is",
     ),
     (
         "effects: [{match: 'https://a', answer: {headers: {Content-Length: 3}}}]",
@@ -596,7 +596,7 @@ FAULTS = [
     ("sink: {url: 'https://ci.example/x'}", "1:13: sink.url: 'ci.example' is another machine"),
     ("sink: {patience: soon}", "1:18: sink.patience: 'soon'"),
     ("contracts: [{request: {}}]", "1:13: contracts[0].match: missing; expected a match pattern"),
-    ("contracts: [{match: 'https://a'}]", "1:13: contracts[0]: says nothing of what it matches"),
+    ("contracts: [{match: 'https://a'}]", "1:13: contracts[0]: has no schema"),
     (
         "contracts: [{match: 'https://a', request: [a]}]",
         "1:43: contracts[0].request: expected text, found a list",

@@ -408,7 +408,7 @@ def test_the_command_says_what_leaves_and_what_it_cost(quiet: World, tmp_path: P
     )
     assert quiet.shop.requests == [f"POST {CHAT}"] * 4
     for text in (
-        "nothing of it is sent again",
+        "never sent again",
         "at 2: another answer, which is hypothetical",
         "live: inference at 127.0.0.1 (trying less)",
         "from there on the tape has of these 2 calls",

@@ -268,7 +268,7 @@ def test_no_room_for_what_is_written_is_told_to_the_command(
     assert played.stdout.decode() == "28\n", played.stderr
     receipt = json.loads((tmp_path / "receipt").read_text())
     (said,) = receipt["folder"]["said"][1:] or receipt["folder"]["said"]
-    assert "there is no room for what the command writes" in said
+    assert "there is no room for the command's writes" in said
     assert "ENOSPC" in said
     after = {path: one for path, one in snapshot(work / "..").items() if ".playhead" not in path}
     assert after.items() - before.items() == {("receipt", after["receipt"])}
@@ -318,7 +318,7 @@ ls -A
     assert played.stdout.decode().split() == ["125", "agent.py", "gone.txt"], played.stderr
     folder = json.loads((tmp_path / "receipt").read_text())["folder"]
     assert folder["kept"] == 0
-    assert "was not kept (No space left on device)" in folder["said"][-1]
+    assert "were not kept (No space left on device)" in folder["said"][-1]
     assert "is as it was" in played.stderr.decode()
 
 

@@ -158,7 +158,7 @@ async def _are_apart(browser: Browser, first: int, second: int) -> bool:
 
 
 async def test_the_second_of_two_tabs_sees_who_was_first(tmp_path: Path) -> None:
-    """It had shown a live button; the first ruling stands, and its author and time are named."""
+    """It had shown a live button; the first ruling counts, and its author and time are named."""
     need("Chromium")
     async with holding(tmp_path, "--allow-run") as held:
         cookie = await asyncio.to_thread(held.ui.open_session)

@@ -147,7 +147,7 @@ def _verify(
     # What ended after `held` was read is there.
     lost = {seq for seq in told.ended.difference(held) if not store.exchanges.holds(run, seq)}
     problems += [
-        Problem(seq, 0, "it is missing: the log tells of its outcome") for seq in sorted(lost)
+        Problem(seq, 0, "it is missing, although the log has its outcome") for seq in sorted(lost)
     ]
     # One of a run that is being recorded may have come since.
     problems += [
@@ -267,7 +267,7 @@ class _Index:
             return
         entry = self._find(exchange)
         if found is not None and found != [entry.fingerprint]:
-            yield Problem(seq, 0, "the index has it under what another request would be found by")
+            yield Problem(seq, 0, "the index has it under the key of another request")
         known = self._store.index.find_fingerprint(self._run, entry.raw)
         if known not in (None, entry.fingerprint):
             yield Problem(seq, 0, "the index leads elsewhere from its bytes")
@@ -287,12 +287,12 @@ def _check_exchange(
             yield Problem(seq, 0, "it is missing")
             return
         if exchange.seq != seq:
-            yield Problem(seq, 0, f"in its place stands exchange {exchange.seq}")
+            yield Problem(seq, 0, f"in its place is exchange {exchange.seq}")
             return
         if seq in told.hashes and content_hash(encode_exchange(exchange)) != told.hashes[seq]:
             yield Problem(seq, 0, "it does not fit the hash that the log has of it")
         elif whole and seq not in told.known:
-            yield Problem(seq, 0, "the log does not tell of it")
+            yield Problem(seq, 0, "the log does not have it")
         yield from index.check(exchange)
         if not store.file_uses.knows(run, exchange):
             yield Problem(seq, 0, "its large bodies are not among those that `gc` leaves")

@@ -213,7 +213,7 @@ def read_line(data: bytes) -> ParsedLine:
     if line.gone is not None:
         gone = Gone(line.gone.at_us, line.gone.chunks, line.gone.head)
     if response is None and fault is None and gone is None:
-        raise BadLine("expected `response`, `fault` or `gone`: what came of it; found none")
+        raise BadLine("expected `response`, `fault` or `gone`; found none")
     websocket, messages = (
         _read_websocket(line.websocket) if line.websocket is not None else (None, ())
     )
@@ -418,7 +418,7 @@ def _flat(told: dict[str, str | list[str]]) -> list[tuple[str, str]]:
 def _body(told: _Part | _Message, where: str) -> bytes:
     if isinstance(told, _Part) and told.body_file is not None:
         raise BadLine(
-            f"its body lies in a file of another store; carry the run with `export --tape` - at `{where}.body_file`"
+            f"its body is a file of another store; use `export --tape` to move the run - at `{where}.body_file`"
         )
     if told.body is not None and told.body_base64 is not None:
         raise BadLine(f"expected `body` or `body_base64`, found both - at `{where}`")

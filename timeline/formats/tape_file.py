@@ -322,7 +322,7 @@ class RecordIngest:
     def _end_run(self) -> None:
         self._end_exchange()
         if self._hashes:
-            raise BadRecord(f"exchange {min(self._hashes)} is missing, which its log tells of")
+            raise BadRecord(f"exchange {min(self._hashes)} is missing, although its log has it")
 
     def _end_exchange(self) -> None:
         if self._lacking:

@@ -24,7 +24,7 @@ def render_lesson(lesson: Lesson) -> str:
     if lesson.telemetry:
         lines += [
             "",
-            "These read like telemetry: their bodies differ mostly, and nothing depends on what they are answered. If they are, paste",
+            "These look like telemetry: their bodies differ mostly, and nothing depends on their answers. If they are, paste",
             "",
             render_telemetry(lesson.telemetry).rstrip("\n"),
         ]
@@ -33,7 +33,7 @@ def render_lesson(lesson: Lesson) -> str:
     if lesson.rules:
         lines += [
             "",
-            "Nothing was changed. Look at each place, then paste what you agree with into the configuration:",
+            "Nothing was changed. Read each rule, then paste those you agree with into the configuration:",
             "",
             render_rules(lesson.rules).rstrip("\n"),
         ]

@@ -45,8 +45,8 @@ def find_crashed(store: Store, name: str) -> RunInfo:
         last = gone_live[-1]
         if last.status is RunStatus.SEALED:
             raise StoreError(
-                f"run {info.id!r} was resumed as {last.id!r}, which has ended ({last.end}): what it sent would be sent again",
-                f"see what it did with: playhead show {last.id}; run it otherwise with: playhead branch {last.id} --at SEQ",
+                f"run {info.id!r} was resumed as {last.id!r}, which has ended ({last.end}): its requests would be sent again",
+                f"see its requests with: playhead show {last.id}; run it otherwise with: playhead branch {last.id} --at SEQ",
             )
         info = last
 

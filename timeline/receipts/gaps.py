@@ -27,7 +27,7 @@ class GapRow:
     def __str__(self) -> str:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since_ns / 1e9))
         if self.until_ns is None:
-            return f"GAP since {since}: nobody knows what is missing: {self.reason}"
+            return f"GAP since {since}: the missing part is unknown: {self.reason}"
         lasted = (self.until_ns - self.since_ns) / 1e9
         what = f"{self.exchanges} exchanges and {self.records} rows of the log are missing"
         sent = f", {self.effects} effects were sent on unlogged" if self.effects else ""
@@ -69,4 +69,4 @@ class Gaps:
     def lines_of_sinks(self) -> list[str]:
         """Say what was not reported to sinks."""
         rows = [f"{count} to the {name}" for name, count in sorted(self.sink_lost.items())]
-        return titled_rows("effects that were not told to a sink", rows)
+        return titled_rows("effects that were not sent to a sink", rows)

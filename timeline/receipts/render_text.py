@@ -421,7 +421,7 @@ def _explain_resumed(receipt: Receipt) -> str:
     """Say why a resumed run did not go on."""
     parts = receipt.parts
     if parts.limits.row is not None and parts.limits.row.reached:
-        return "a limit was reached, and what would have used more was refused"
+        return "a limit was reached, and further requests were refused"
     if parts.limits.stopped:
         return "it was stopped"
     if parts.requests.refused:
@@ -436,7 +436,7 @@ def explain_branch(receipt: Receipt) -> str:
     parts, at = receipt.parts, receipt.parts.branch.at
     refused, reached = parts.requests.refused, parts.branch.reached
     if parts.limits.row is not None and parts.limits.row.reached:
-        return "a limit was reached, and what would have used more was refused"
+        return "a limit was reached, and further requests were refused"
     if reached is None and refused:
         return f"a request before exchange {at} is not as it was recorded"
     if refused:

@@ -148,9 +148,7 @@ def render_plan(made: Plan, *, written: bool) -> str:
     lines += _groups("became apart", change.apart)
     if made.missing:
         lines.append(f"missing ({len(made.missing)}): seqs {_seqs(made.missing)}")
-        lines.append(
-            "  The log tells of them and the store does not hold them: record again, or restore it."
-        )
+        lines.append("  The log has them, but the store does not: record again, or restore it.")
     if made.collisions:
         lines.append(
             f"collisions ({len(change.collisions)}): the same key, other bytes, other answers"
@@ -162,7 +160,7 @@ def render_plan(made: Plan, *, written: bool) -> str:
                 for found in one.differences[:3]
             ]
             if not one.differences:
-                lines.append("    differ only in what the shipped rules leave out")
+                lines.append("    differ only in places that shipped rules leave out")
         if len(change.collisions) > _ROWS:
             lines.append(f"  … and {len(change.collisions) - _ROWS} more")
         lines.append(

@@ -64,7 +64,7 @@ def _between(exchanges: Exchanges, begin: int, end: int) -> Iterator[Event]:
 
 
 def _find_place(exchanges: Exchanges, seq: int) -> int | None:
-    """Find the number of the last row before that in which a request came; None where the log does not tell of it."""
+    """Find the number of the last row before that in which a request came; None where the log does not have it."""
     if _find_asked(exchanges, 0) is None:
         return None
 

@@ -310,7 +310,7 @@ class Lanes:
     def _begin(self, call: ModelCall) -> Placed:
         writer = _written_by(call, self._warm)
         if writer is not None:
-            rule = "what the answer quotes is its first message"
+            rule = "the answer quotes its first message"
             edge = Edge(writer.last.seq, call.seq, Evidence.RECORDED, rule)
             new = self._new(call, writer.lane.number, "", writer.last.seq)
             return Placed(new, [edge], None, True)

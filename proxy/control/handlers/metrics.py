@@ -109,7 +109,7 @@ METRICS = (
     Metric(
         "playhead_requests_total",
         "counter",
-        "Requests that have ended, by what was done with them.",
+        "Requests that have ended, by verdict.",
         ("mode", "class", "verdict"),
         _requests,
     ),
@@ -138,7 +138,7 @@ METRICS = (
     Metric(
         "playhead_gates_total",
         "counter",
-        "Requests that gates held, by what became of them.",
+        "Requests that gates held, by ruling.",
         ("ruling",),
         _approval_decisions,
     ),

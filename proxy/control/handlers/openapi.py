@@ -66,7 +66,7 @@ SCHEMAS: dict[str, Any] = {
         id=_TEXT,
         mode={"enum": ["record", "playback"]},
         status={"enum": ["open", "ending", "sealed", "recovered"]},
-        tape={"type": ["string", "null"], "description": "What a playback plays."},
+        tape={"type": ["string", "null"], "description": "The tape of a playback."},
         agent=_TEXT,
         created_ns=_COUNT,
         requests=_COUNT,
@@ -121,7 +121,7 @@ def document(routes: tuple[Route, ...]) -> dict[str, Any]:
         "info": {
             "title": "Playhead control API",
             "version": __version__,
-            "description": "Look at the runs of a proxy, stop them, approve or deny what its gates hold, and check its health.",
+            "description": "Look at the runs of a proxy, stop them, rule on held requests, and check its health.",
         },
         "paths": paths,
         "security": [{"token": []}],

@@ -10,7 +10,7 @@ from ....store import RunInfo, RunStatus, UnknownRun
 from ..http.error_body import ControlError
 from ..http.route import Answer, Call, ProxyState, Text
 
-REASON = Text(500, "Why, for the log and for whoever is refused.")
+REASON = Text(500, "Why; for the log and the agent.")
 _PATIENCE_S = 10.0
 """Longest wait for a run to be sealed; it goes on afterwards."""
 

@@ -30,5 +30,5 @@ async def connect_through(
     except ProxyError as error:
         raise OSError(str(error) or "it hung up before it had answered") from error
     except ValueError:  # its text may have part of them
-        raise OSError("the host, or its user or password, cannot be said in SOCKS5") from None
+        raise OSError("the host, or its user or password, cannot be expressed in SOCKS5") from None
     return await asyncio.open_connection(sock=connected)

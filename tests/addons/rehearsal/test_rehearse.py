@@ -137,7 +137,7 @@ def test_a_request_before_the_answer_that_it_needs_is_refused(put: Rehearse) -> 
     made = put(first, [first[1], first[0]])
     assert _outcome(made) == ([2], [1])
     assert made.first is not None
-    assert "asked before what it depends on" in made.first.reason
+    assert "sent before the answer that it depends on" in made.first.reason
 
 
 def _says(*words: str) -> list[Message]:

@@ -150,7 +150,7 @@ def test_a_step_that_goes_otherwise_ends_the_demo_with_1(
     out = io.StringIO()
     assert demo.run_demo(out=out, playhead=[*stand_in, fault]) == 1
     told = out.getvalue()
-    assert f"step {step} of {demo.STEPS} did not go as told" in told
+    assert f"step {step} of {demo.STEPS} failed" in told
     assert f"found:    {found}" in told.replace("\\n", "\n")
     assert list((tmp_path / "temporary").iterdir()) == []
 

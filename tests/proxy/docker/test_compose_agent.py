@@ -67,7 +67,7 @@ def test_live_rules_need_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_recording_needs_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would be recorded."""
-    with pytest.raises(EngineError, match="a recording has to reach"):
+    with pytest.raises(EngineError, match="a recording needs a network"):
         _place(monkeypatch, Config(mode=Mode.RECORD))
 
 

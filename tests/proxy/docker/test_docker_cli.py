@@ -88,7 +88,7 @@ SAID = {
         "`docker run` failed: Error response from daemon: Conflict.",
         "by hand",
     ),
-    "": ("`docker run` failed: it said nothing", "by hand"),
+    "": ("`docker run` failed: it printed nothing", "by hand"),
 }
 
 

@@ -127,7 +127,7 @@ def test_a_socket_in_a_folder_that_is_mounted_is_nothing(folder: Path) -> None:
     )
     assert guard([f"{folder}:/there"], Depended(let_in=(path,))) == []
     assert guard([f"{folder}x:/there", "name:/there", str(folder)], Depended()) == []
-    with pytest.raises(EngineError, match="is a socket of a program outside") as caught:
+    with pytest.raises(EngineError, match="is a socket of an outside program") as caught:
         guard([f"{path}:/there"], Depended())
     assert f"unix://{path}" in caught.value.hint
     assert find_reached([f"{folder}:/there"]) == [path]
@@ -158,7 +158,7 @@ def test_what_the_proxy_depends_on_is_not_the_agents_in_a_volume(tmp_path: Path)
     for volume in (store, store / "private"):
         with pytest.raises(EngineError, match="is the store, or in it"):
             guard([f"{volume}:/agent"], depended)
-    with pytest.raises(EngineError, match="is what Playhead runs from, or its configuration"):
+    with pytest.raises(EngineError, match="is a folder of Playhead or its configuration"):
         guard([f"{file}:/agent/playhead.yaml"], depended)
     assert guard([f"{file}:/agent/playhead.yaml:ro"], depended) == []
 

@@ -68,7 +68,7 @@ def test_learn_proposes_telemetry_and_tries_it(tmp_path: Path) -> None:
     )
     assert (found["would_match"], found["tried"]["asked"], found["tried"]["served"]) == (2, 1, 1)
     told = run("learn", "one", "two", "--store", tmp_path)
-    assert "These read like telemetry" in told
+    assert "These look like telemetry" in told
 
 
 @pytest.mark.parametrize(

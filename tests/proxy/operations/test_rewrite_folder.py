@@ -117,7 +117,7 @@ def test_a_rewritten_savepoint_is_restored_with_its_placeholders(store: Path) ->
     assert told["skipped"] == [".git/objects/ab/cd"]
     assert len((into / "notes").read_bytes()) == len(LATER)
     assert HIDDEN not in (into / "notes").read_bytes()
-    assert "with placeholders where secrets stood: notes" in done(store, *words)
+    assert "with placeholders for secrets: notes" in done(store, *words)
 
 
 def test_a_rule_that_finds_more_keeps_the_placeholders_of_before(store: Path) -> None:

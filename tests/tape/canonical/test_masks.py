@@ -92,7 +92,7 @@ DIFFERENT = [
     (ask("id-1", TEXT, host="other.test"), ask("id-2", TEXT, host="other.test")),
     (ask(b"id-1" + b" " * MAX_PARSED, TEXT), ask(b"id-2" + b" " * MAX_PARSED, TEXT)),
     (ask("--B\r\n\r\nid-1\r\n--B--", MULTIPART), ask("--B\r\n\r\n\r\n--B--", MULTIPART)),
-    # What GraphQL leaves out is not looked at, so it cannot hide that a key stands twice
+    # What GraphQL leaves out is not looked at, so it cannot hide that a key is repeated
     (
         ask('{"query":"{a}","variables":{"b":1,"b":2},"extensions":{"c":"at :!"}}'),
         ask('{"query":"{a}","variables":{"b":2},"extensions":{"c":"at :!"}}'),

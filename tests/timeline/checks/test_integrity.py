@@ -131,11 +131,11 @@ OTHER = make_exchange(1, body=b"another").fingerprint
         (_swap("events", pair_key(A, 4), pair_key(A, 6)), 3, "event 4 .* does not follow"),
         (_flip("events", pair_key(A, 5)), 2, "does not follow|event 5"),
         # exchanges
-        (_drop("exchanges", pair_key(A, 2)), 2, "missing: the log tells of its outcome"),
+        (_drop("exchanges", pair_key(A, 2)), 2, "missing, although the log has its outcome"),
         (
             _swap("exchanges", pair_key(A, 1), pair_key(A, 2)),
             1,
-            "in its place stands exchange 2|its delta base",
+            "in its place is exchange 2|its delta base",
         ),
         (_swap("exchanges", pair_key(A, 2), pair_key(2, 2)), 0, ""),
         (_flip("exchanges", pair_key(A, 3)), 3, "exchange 3"),
@@ -145,7 +145,7 @@ OTHER = make_exchange(1, body=b"another").fingerprint
             2,
             "does not lead to it",
         ),
-        (_put("fingerprints", fingerprint_key(A, OTHER, 2)), 2, "what another request would be"),
+        (_put("fingerprints", fingerprint_key(A, OTHER, 2)), 2, "the key of another request"),
         (_put("fingerprints", fingerprint_key(A, OTHER, 9)), 9, "the index leads to it, and it is"),
         (_put("raws", number_key(A) + RAW, OTHER), 2, "elsewhere from its bytes"),
         (_drop("files", pair_key(A, 3)), 3, "not among those that `gc` leaves"),
@@ -224,7 +224,7 @@ def test_a_refusal_that_is_gone_is_missed(tmp_path: Path) -> None:
         table = store._database.tables["exchanges"]
         store.writer.call(lambda txn: txn.delete(pair_key(run.number, 1), db=table))
     (problem, *_) = verified(tmp_path, "r").problems
-    assert (problem.seq, problem.text) == (1, "it is missing: the log tells of its outcome")
+    assert (problem.seq, problem.text) == (1, "it is missing, although the log has its outcome")
 
 
 def test_a_large_body_is_read_and_held_against_its_hash(store: Path) -> None:

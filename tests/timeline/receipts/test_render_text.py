@@ -300,5 +300,5 @@ def test_folders_that_were_empty_to_a_command_are_named() -> None:
     seen = {"files": {"empty": ["/home/u", "/tmp"]}}
     parts = Parts(surroundings=Surroundings(sandbox=seen))
     receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
-    told = "empty to the command, and what it wrote there is gone: /home/u, /tmp"
+    told = "empty to the command, and its files there are gone: /home/u, /tmp"
     assert told in render_receipt(receipt)

@@ -124,7 +124,7 @@ class Divergences:
             )
         rule = root.get("rule")
         if rule:
-            lines.append("         what would ignore it, in the configuration:")
+            lines.append("         to ignore it, in the configuration:")
             lines += [f"           {plain(line)}" for line in str(rule).split("\n")[:ROWS]]
             if root.get("note"):
                 lines.append(f"         but {plain(str(root['note']))}")

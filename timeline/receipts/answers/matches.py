@@ -172,7 +172,7 @@ class Matches:
         if self.credentials_merged:
             told = _listed(self.credentials_merged)
             lines.append(
-                f"credentials merged: {told}; one stands for several on the tape, and no answer depended on which"
+                f"credentials merged: {told}; one represents several on the tape, and no answer depended on it"
             )
         return lines
 

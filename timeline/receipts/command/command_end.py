@@ -137,7 +137,7 @@ def _compare_stdout(then: CommandEnd, now: CommandEnd) -> tuple[Difference, str]
     shown = [
         UNKNOWN if one is None else f"{one[0]}, {one[1]} bytes" for one in (then.stdout, now.stdout)
     ]
-    text = "what the command wrote to stdout differs from the recording"
+    text = "the command's stdout differs from the recording"
     if None in (then.stdout, now.stdout):
         text = "stdout cannot be compared: a terminal is not kept, nor is a device; write it to a file or a pipe, then and now"
     return Difference("stdout", *shown), text

@@ -240,7 +240,7 @@ def _remedy(one: Compared, distrusts: bool) -> str:
     match one.first.kind:
         case AttemptKind.MALFORMED_REQUEST:
             return (
-                "What it meant to ask is not on the tape. Only HTTP, WebSockets and gRPC are recorded: send other"
+                "Its requests are not on the tape. Only HTTP, WebSockets and gRPC are recorded: send other"
                 " protocols past the proxy, or mend the client"
             )
         case AttemptKind.CUT_REQUEST:

@@ -54,7 +54,7 @@ class FileEffects:
             lines.append(f"folder: git's repository at {places[0]} is as it is now")
         if mode == "in-place":
             lines.append(
-                "folder: the command worked on your folder itself, and what it wrote is there"
+                "folder: the command worked on your folder itself, and its writes are there"
             )
         lines += [
             f"folder: {text}" for text in self.folder.get("said", ()) if "differs" not in text

@@ -60,7 +60,7 @@ def distrust_remedy(processes: Iterable[str]) -> str:
     """Say what makes a client trust the proxy's CA."""
     names = list(processes)
     if is_chromium(names):
-        return f"What it meant to ask is not on the tape. {_NSS}"
+        return f"Its requests are not on the tape. {_NSS}"
     variables = [
         variable for known, variable in _TRUST if any(_is(name, known) for name in names)
     ] or ["NODE_EXTRA_CA_CERTS or SSL_CERT_FILE"]
@@ -68,7 +68,7 @@ def distrust_remedy(processes: Iterable[str]) -> str:
     if not names or any(_is(name, _PRELOADED) for name in names):
         ways.append(_PRELOAD)
     return (
-        "If it does not trust the proxy's CA, what it meant to ask is not on the tape: "
+        "If it does not trust the proxy's CA, its requests are not on the tape: "
         f"{', '.join((*ways, _CAPTURE))}. A client that pins its server's key cannot be recorded"
     )
 
@@ -84,7 +84,7 @@ def bypass_remedy(processes: Iterable[str], capture: Mapping[str, Any] | None = 
         ways.append(_PRELOAD)
     if any(_is(name, ("node", "npm", "npx")) for name in names):
         ways.append("use Node 22.21 or newer, with NODE_EXTRA_CA_CERTS and NODE_USE_ENV_PROXY=1")
-    return f"{', or '.join(ways)}; docs/clients.md says what each client needs"
+    return f"{', or '.join(ways)}; see docs/clients.md for each client"
 
 
 def _is(name: str, known: Iterable[str]) -> bool:

@@ -117,7 +117,7 @@ class Surroundings:
         lines = []
         if empty := ((self.sandbox or {}).get("files") or {}).get("empty"):
             lines.append(
-                f"empty to the command, and what it wrote there is gone: {plain(', '.join(empty))}"
+                f"empty to the command, and its files there are gone: {plain(', '.join(empty))}"
             )
         lines += titled_rows("names asked of DNS, answered with made-up addresses", asked)
         lines += titled_rows(
