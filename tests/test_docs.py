@@ -161,7 +161,7 @@ def _flags(command: click.Command) -> Iterator[str]:
             yield from parameter.opts
 
 
-SHARED_LINE = "[Shared flags](commands.md#shared-flags): "
+SHARED_LINE = "[Shared](commands.md#shared-flags): "
 SHARED = [
     set(_CODE.findall(line.split("|")[1]))
     for line in section(COMMANDS, "Shared flags").splitlines()
