@@ -233,7 +233,7 @@ def _between_keys(config: Config) -> list[tuple[str, str]]:
         if rule.match.methods and not rule.match.methods & _READS and not config.classes.read:
             text = (
                 f"entry {index}, {show(rule.match.text)}, matches no read: only GET, HEAD and OPTIONS are, and"
-                " what classes.read names; effects and model calls are never answered twice"
+                " requests that classes.read names; effects and model calls are never answered twice"
             )
             wrong.append(("reads", text))
     return wrong

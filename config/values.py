@@ -548,7 +548,7 @@ def check_regex(text: str) -> str:
     Raises: ValueError, whose text says what would be right.
     """
     expected = (
-        "expected one as 'req_[0-9a-f]+', with a group around what is volatile where that is less"
+        "expected one as 'req_[0-9a-f]+', with a group around the volatile part if that is less"
     )
     if not text or len(text) > _MAX_REGEX:
         what = "empty" if not text else f"longer than {_MAX_REGEX} characters"

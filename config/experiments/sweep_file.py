@@ -62,7 +62,7 @@ class SweepFile:
         metadata=required(Integer(0, MOST), _AT, 0, "The exchange at which the variants differ.")
     )
     variants: tuple[Variant, ...] = declare(
-        _read_variants, (), "What is run.", section=Variant, shape={"type": "array"}
+        _read_variants, (), "The command.", section=Variant, shape={"type": "array"}
     )
     command: tuple[str, ...] = texts(_text, "The command, word by word.")
     times: int = key("1", Integer(1, 1000), "How often each variant is run.")

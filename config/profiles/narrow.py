@@ -102,7 +102,7 @@ def check_narrow(text: str) -> str:
     if compiled.groups != 1:
         count = "no group" if not compiled.groups else f"{compiled.groups} groups"
         raise ValueError(
-            f"{shown(text)} has {count}; expected one, around what is new each time: the rest counts"
+            f"{shown(text)} has {count}; expected one, around the part that is new each time: the rest counts"
         )
     for prose in (*_PROSE, "\n".join(_PROSE)):
         found = compiled.search(prose.encode())

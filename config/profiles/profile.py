@@ -260,7 +260,7 @@ def _unconditional(value: Value) -> Unconditional:
 
 
 _EVIDENCE = ("reason", "client_version", "recordings")
-_NO_REGEX = "missing; expected a pattern with a group around what is new each time: the rest of the value counts"
+_NO_REGEX = "missing; expected a pattern with a group around the part that is new each time: the rest of the value counts"
 
 
 def _evidence(fields: Fields) -> Evidence:

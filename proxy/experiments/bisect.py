@@ -177,7 +177,7 @@ def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterat
 
 def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:
     return EngineError(
-        f"nothing differs in what {bad.id!r} and {good.id!r} were answered to the same questions",
+        f"{bad.id!r} and {good.id!r} have the same answers to the same requests",
         f"no answer turns it bad; see: playhead diff {bad.id} {good.id}",
     )
 
@@ -187,7 +187,9 @@ def _require_ends(store: Store, judge: Judge, bad: RunInfo, good: RunInfo) -> No
     for run, expected in ((bad, Standing.BAD), (good, Standing.GOOD)):
         found = judge.judge_recorded(store, run)
         if found.standing is Standing.UNKNOWN and not judge.check:
-            raise EngineError(f"how {run.id!r} stands is not known: {found.why}", "nothing was run")
+            raise EngineError(
+                f"it is unknown whether {run.id!r} is good or bad: {found.why}", "nothing was run"
+            )
         if found.standing not in (expected, Standing.UNKNOWN):
             why = found.why.replace("the command", f"the command of {run.id!r}")
             raise EngineError(
@@ -240,8 +242,8 @@ def _announce(prepared: _Prepared, wanted: Wanted, times: int, caps: Caps) -> It
         return
     needed = find_repeats(_HIGH, _LOW, runs)
     yield (
-        f"  power: {needed} repeats tell {_HIGH:.0%} bad runs from {_LOW:.0%} with 95 % power,"
-        f" {find_repeats(0.75, 0.25, runs)} tell 75 % from 25 %; asked for: {times}"
+        f"  power: {needed} repeats distinguish {_HIGH:.0%} bad runs from {_LOW:.0%} with 95 % power,"
+        f" {find_repeats(0.75, 0.25, runs)} distinguish 75 % from 25 %; given: {times}"
     )
     if times < needed:
         yield "  with fewer repeats than that most differences are not proved"

@@ -37,7 +37,7 @@ class Journal:
         except OSError as error:
             raise EngineError(
                 f"{self.path} cannot be written: {error.strerror}",
-                "what has been done is noted there",
+                "its progress is noted there",
             ) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -207,7 +207,7 @@ class Execution:
         if told.f_bavail * told.f_frsize > _LEAST_FREE and (told.f_favail or not told.f_files):
             return ""
         return (
-            f"there is no room for the command's writes ({os.path.dirname(self.room)}): it was told so (ENOSPC);"
+            f"there is no room for the command's writes ({os.path.dirname(self.room)}): it got ENOSPC;"
             " your folder is untouched"
         )
 
@@ -454,7 +454,7 @@ def _open(store: Store, area: Area, wanted: Wanted, seen: Seen, puts_back: bool)
         execution = _open_overlay(area, wanted, place, tried)
         if linked:
             execution.said.append(
-                f"{say_linked(linked)}: on an overlay, what is written to one name is not seen at the other;"
+                f"{say_linked(linked)}: on an overlay, writes to one name are not seen at the other;"
                 " --files copy keeps them together"
             )
         return execution

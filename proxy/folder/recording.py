@@ -132,7 +132,7 @@ class FolderRecording:
         if found.omitted:
             said.append(
                 f"the folder {self.area.folder} has more files than are listed: {found.omitted} folders are left out;"
-                " a replay does not tell whether they differ"
+                " a replay does not compare them"
             )
         if self.saves:
             whys = Counter(entry.unsaved for entry in found.entries.values() if entry.unsaved)

@@ -473,7 +473,7 @@ def _replace(store: Store, wanted: _Wanted) -> None:
     remove_replaced(store, replaced)
     if replaced:
         players = ", ".join(repr(str(run.id)) for run in replaced[1:])
-        more = f", with what plays it: {players}" if players else ""
+        more = f", with its replays: {players}" if players else ""
         print_status(f"playhead: replaced the recording {wanted.run!r}{more}")
 
 

@@ -152,7 +152,7 @@ class TaskWatch:
             name = chosen[0].run.id
             self.problem = EngineError(
                 f"its task is that of {name!r}, {told}, and it was started against {self._tape.id!r}; it was ended, and is"
-                " not started twice, for what it did on this machine it would do once more",
+                " not started twice, because it may have changed this machine",
                 f"playhead replay {name} -- {shlex.join(self._command)}",
             )
 

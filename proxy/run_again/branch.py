@@ -167,8 +167,8 @@ def announce(
     at, (command, recorded) = declared.at, commands
     often = f", {times} times" if times > 1 else ""
     yield (
-        f"playhead: branch of {tape.id!r} at {at}{often}: what comes before is answered from the tape,"
-        " and nothing of it is sent again"
+        f"playhead: branch of {tape.id!r} at {at}{often}: earlier requests are answered from the tape,"
+        " and never sent again"
     )
     change = declared.change
     if declared.answer is not None:
@@ -195,7 +195,7 @@ def confirm() -> None:
     if sys.stdin is None or not sys.stdin.isatty():
         raise EngineError(
             "something is going to leave, and there is no terminal to ask at",
-            "read the declarations above, and give --yes",
+            "read the declarations above, and say --yes",
         )
     if not click.confirm("playhead: go on?", err=True):
         raise EngineError("nothing was run", "")
@@ -211,7 +211,7 @@ def find_caps(caps: Caps, declared: Branch, price: Price, times: int) -> Caps:
     if not declared.sends:
         if caps.usd is not None or caps.calls is not None:
             raise EngineError(
-                "--cap and --max-calls limit live requests, and none are declared",
+                "--cap and --max-calls limit live requests, and nothing is declared live",
                 "add --live or --route, or leave them out",
             )
         return caps

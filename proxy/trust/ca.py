@@ -351,8 +351,8 @@ def _warn_of_system(certificate: x509.Certificate) -> None:
     place = find_system_trust(public_bytes(certificate))
     if place is not None:
         _logger.warning(
-            "the CA is trusted system-wide, by %s: whoever gets its private key can read all TLS of this machine."
-            " Take it out there; the variables that `playhead record` and `playhead env` set are enough",
+            "the CA is trusted system-wide, by %s: anyone with its private key can read all TLS of this machine."
+            " Remove it there; the variables that `playhead record` and `playhead env` set are enough",
             place,
         )
 

@@ -34,7 +34,7 @@ def find_unreadable(place: Place, batch: str, written: Iterable[Written]) -> dic
                 sound = given
             else:
                 found[run.archive_id] = (
-                    f"{batch} of the archive {place.name} does not give back what was put into it"
+                    f"{batch} of the archive {place.name} does not give back the original"
                 )
     return found
 

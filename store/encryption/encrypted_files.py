@@ -97,7 +97,7 @@ class EncryptedFile(WritableFile):
         try:
             return self._cipher.decrypt(_nonce(number, last=False), data, self._head)
         except InvalidTag as error:
-            raise OSError(errno.EIO, "what was written cannot be read back") from error
+            raise OSError(errno.EIO, "the written data cannot be read back") from error
 
 
 class EncryptedReader(ReadableFile):

@@ -259,7 +259,7 @@ def _check_key(database: Database, key: StoreKey | None, *, alone: bool) -> None
         raise wrong_key(database.path, check, key)
     if left:
         logger.warning(
-            "the store at %s was rekeyed, but what lay under the old key is still beside it: run"
+            "the store at %s was rekeyed, but its old files are still beside it: run"
             " `playhead rekey` again",
             database.path,
         )

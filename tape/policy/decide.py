@@ -623,8 +623,8 @@ def _not_live(facts: Facts, policy: Policy) -> str:
         return ""
     if facts.ways.plain:
         return (
-            f"; live rule {rule.match.text!r} does not apply to a WebSocket, over which anything may be said:"
-            " that takes a rule for ws:// or wss://, or one without a method"
+            f"; live rule {rule.match.text!r} does not apply to a WebSocket, over which anything may be sent:"
+            " use a rule for ws:// or wss://, or one without a method"
         )
     why = f"the request may be taken for more than one: {show_ways(facts.ways)}"
     return f"; live rule {rule.match.text!r} does not apply, since {why}"

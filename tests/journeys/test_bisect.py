@@ -297,7 +297,7 @@ def test_with_a_live_model_the_repeats_are_said_first(summary: Stored) -> None:
     live = ("--live", "inference", "--reason", "a test", "--times", "5", "--yes")
     done = playhead(*summary.words(*live), cwd=summary.folder, timeout_s=180)
     assert done.returncode == 0, (done.stdout, done.stderr)
-    assert "repeats tell 90% bad runs from 10% with 95 % power" in done.stderr
+    assert "repeats distinguish 90% bad runs from 10% with 95 % power" in done.stderr
     assert "price: one run 1 call" in done.stderr
     assert "exchange 2 turns 'bad' bad" in done.stdout
     assert set(summary.shop.origin.requests) == {f"POST {CHAT}"}

@@ -162,7 +162,7 @@ def restore(
             record_ingest.publish_restored(info, at_ns)
         except BadRecord as error:
             raise StoreError(
-                f"run {info.id!r} in {where.batch} of the archive {place.name} is not what was written: {error}",
+                f"run {info.id!r} in {where.batch} of the archive {place.name} differs from the original: {error}",
                 "put back a copy of its files; nothing was restored",
             ) from error
 

@@ -251,7 +251,7 @@ def _judge_moved(found: CacheCall, moved: Moved, read: int) -> CacheCall:
     elif moved.part == "images" or not found.expected or found.sent.read is None:
         pass
     elif read < _find_due(found, moved):
-        found.reason += "; what comes before it was not read either"
+        found.reason += "; the part before it was not read either"
     elif read <= within:
         found.evidence = Evidence.RECORDED
     return found

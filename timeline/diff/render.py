@@ -59,7 +59,7 @@ def render_diff(
     yield from wrap(", ".join([f"{same} the same", *told]), WIDTH)
     repeats = sum(row.converges for row in compared.rows)
     if repeats:
-        yield f"{repeats} of these differ in what was said before alone"
+        yield f"{repeats} of these differ only in earlier messages"
     if compared.reordered:
         yield f"{compared.reordered} came in another order, at one time with others"
     if compared.divergence is None:

@@ -38,7 +38,7 @@ def find_crashed(store: Store, name: str) -> RunInfo:
         if not gone_live:
             if store.runs.is_gone_on_elsewhere(info):
                 raise StoreError(
-                    f"run {info.id!r} was resumed by a run that is not in this store: what that one sent would be sent again",
+                    f"run {info.id!r} was resumed by a run that is not in this store: its requests would be sent again",
                     f"run it otherwise with: playhead branch {info.id} --at SEQ",
                 )
             return info

@@ -398,7 +398,9 @@ def _explain(receipt: Receipt, code: ExitCode) -> str:
     """Say why a playback ends with a code."""
     parts = receipt.parts
     if code is ExitCode.UNTESTABLE and parts.surroundings.changed:
-        return "what it rests on was changed, so nobody knows"
+        return (
+            "the store, the configuration or Playhead's own files changed, so the result is unknown"
+        )
     if code is ExitCode.UNTESTABLE and parts.divergences.lacks_answer:
         return "the tape has not all of an answer, so nobody knows"
     if parts.branch and code in (ExitCode.DIVERGED, ExitCode.UNTESTABLE):

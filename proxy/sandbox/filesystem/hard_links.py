@@ -233,7 +233,7 @@ def _replace(path: str) -> None:
             return
         _remove(made)
         raise EngineError(
-            f"{path} has a second name, by which a command in a sandbox could change what Playhead runs, "
+            f"{path} has a second name, by which a command in a sandbox could change Playhead's own files, "
             f"and it cannot be replaced by a copy: {error.strerror}",
             "make its folder writable, or install Playhead without hard links, as with UV_LINK_MODE=copy",
         ) from error

@@ -337,7 +337,7 @@ def test_a_verdict_is_certain_only_where_no_other_cause_is_left(store: Store, ca
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("message", "what comes before it was not read either"),
+        ("message", "the part before it was not read either"),
         ("mcp servers", "mcp_servers"),
         ("beta", "anthropic-beta"),
         ("a member that nobody knows", "brand_new"),
