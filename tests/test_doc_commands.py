@@ -51,6 +51,7 @@ NOT_RUN = {
     "docs/encryption.md": "the key would be outside of the folder: tests/journeys/test_encryption.py",
     "docs/explore.md": "it asks a real model: tests/journeys/test_explore.py",
     "docs/files.md": "the agent is the reader's own: tests/journeys/test_folder.py",
+    "docs/import.md": "the run is the reader's own: tests/proxy/operations/test_tape_files.py",
     "docs/package.md": "they are those of README.md, tried by `just package`: tests/support/package.py",
     "docs/resume.md": "it takes a crash: tests/journeys/test_resume.py",
     "docs/sandbox.md": "names stand for the reader's own: tests/journeys/test_sandbox.py",
