@@ -1,17 +1,19 @@
 """Look at single paths that a listing left out: because they are ignored by now, were too many, or are in a closed folder.
 
+And leave out of a listing what was ignored when another one was made.
+
 No link is followed.
 """
 
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ...tape.folders.manifest import Entry, Kind, Manifest
 from .layers import parents
-from .look import entry_of
+from .look import IgnoreFilter, entry_of
 
 _UNKNOWN = Entry(Kind.FILE, 0, 1)
 """Something that nobody can look at: its content is known to nobody."""
@@ -72,3 +74,31 @@ def list_all(folder: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
             yield inner, entry
             if entry.is_folder:
                 waiting.append(inner)
+
+
+def leave_out_ignored(
+    listed: Manifest,
+    target: Manifest,
+    read: Callable[[bytes], bytes],
+    tracked: frozenset[bytes] = frozenset(),
+) -> Manifest:
+    """Give a listing without what the ignore files of a manifest leave out: whether it was there then, nobody knows.
+
+    read: gives a content by its hash; empty where it is not to be had.
+    tracked: paths that count although they are ignored.
+    """
+    more = listed.entries.keys() - target.entries.keys()
+    if not more:
+        return listed
+
+    def read_rules(path: bytes) -> bytes:
+        entry = target.entries.get(path)
+        return read(entry.digest) if entry is not None and entry.kind is Kind.FILE else b""
+
+    rules = IgnoreFilter(os.fsdecode(listed.folder), tracked, read_rules)
+    entries = {
+        path: entry
+        for path, entry in listed.entries.items()
+        if path not in more or not rules.leaves_out(path, folder=entry.is_folder)
+    }
+    return replace(listed, entries=entries)

@@ -31,7 +31,7 @@ from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from ...tape.folders.secret_names import Redact, find_names
 from ..errors import EngineError
 from .area import Area
-from .closer import look_closer
+from .closer import leave_out_ignored, look_closer
 from .contents import hash_file
 from .copying import copy_folder
 from .git import find_git_state, find_tracked_ignored
@@ -314,7 +314,9 @@ def compare(
             return False
         return hash_file(now.folder + b"/" + path) != was.digest
 
-    changes = find_changes(then.entries, now.entries, differs)
+    holds, read = store.folders.holds, store.folders.read
+    listed = leave_out_ignored(now, then, lambda one: read(one) if holds(one) else b"", tracked)
+    changes = find_changes(then.entries, listed.entries, differs)
     git = find_git_state(area.folder, asked=False)
     said = list(say_differences(then, Manifest(now.folder, git=git), changes))
     if said and then.folder not in (now.folder, redact(now.folder)):

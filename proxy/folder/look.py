@@ -144,7 +144,9 @@ class _Look:
         self.left_out: dict[bytes, str] = {}
         self.left_out_count = 0
         self.omitted = 0
-        self.folders: list[tuple[bytes, Ignored | None]] = [(b"", _rules_above(folder))]
+        self.folders: list[tuple[bytes, Ignored | None]] = [
+            (b"", _rules_above(_reads_rules_in(folder)))
+        ]
         """Paths that are empty or end with a slash, with their rules; None inside of a repository's own folder."""
         self._folder = folder.rstrip(b"/")
         self._own = own
@@ -357,13 +359,18 @@ def _group_objects(known: Mapping[bytes, Entry]) -> dict[bytes, dict[bytes, Entr
     return found
 
 
-def _rules_above(folder: bytes) -> Ignored:
-    """Read the rules that are in no ignore file of the folder itself. Source: gitignore(5)."""
+def _rules_above(read: Callable[[bytes], bytes]) -> Ignored:
+    """Give the rules that are in no ignore file of the folder itself. Source: gitignore(5).
+
+    read: gives a file of the folder by its path.
+    """
     home = os.fsencode(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
-    rules = Ignored()
-    for file in (os.path.join(home, b"git", b"ignore"), os.path.join(folder, b".git/info/exclude")):
-        rules = rules.within(b"", _read_rules(file))
-    return rules
+    rules = Ignored().within(b"", _read_rules(os.path.join(home, b"git", b"ignore")))
+    return rules.within(b"", read(b".git/info/exclude"))
+
+
+def _reads_rules_in(folder: bytes) -> Callable[[bytes], bytes]:
+    return lambda path: _read_rules(folder + b"/" + path)
 
 
 def _read_rules(file: bytes) -> bytes:
@@ -371,17 +378,23 @@ def _read_rules(file: bytes) -> bytes:
 
 
 class IgnoreFilter:
-    """Says of single paths whether ignore files leave them out, as they are in a folder now."""
+    """Says of single paths whether ignore files leave them out."""
 
-    def __init__(self, folder: str, tracked: frozenset[bytes] = frozenset()) -> None:
+    def __init__(
+        self,
+        folder: str,
+        tracked: frozenset[bytes] = frozenset(),
+        read: Callable[[bytes], bytes] | None = None,
+    ) -> None:
         """Begin with a folder.
 
         tracked: paths that count although they are ignored.
+        read: gives an ignore file by its path in the folder; without it, as it is there now.
         """
-        self._folder = os.fsencode(folder).rstrip(b"/")
+        self._read_file = read or _reads_rules_in(os.fsencode(folder).rstrip(b"/"))
         self._tracked = tracked
         self._rules: dict[bytes, Ignored | None] = {
-            b"": self._read(b"", _rules_above(self._folder))
+            b"": self._read(b"", _rules_above(self._read_file))
         }
         """By folder, which is empty or ends with a slash; None where everything in it is left out."""
 
@@ -404,7 +417,7 @@ class IgnoreFilter:
         return self._rules[folder]
 
     def _read(self, folder: bytes, rules: Ignored) -> Ignored:
-        return rules.within(folder, _read_rules(self._folder + b"/" + folder + IGNORE_FILE))
+        return rules.within(folder, self._read_file(folder + IGNORE_FILE))
 
 
 def _split(path: bytes) -> tuple[bytes, bytes]:

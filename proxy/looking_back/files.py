@@ -14,6 +14,7 @@ from ...store import RunInfo, Store, StoreError
 from ...tape.folders.changes import FileEffect, find_changes
 from ...tape.folders.manifest import SECRET, Kind, Manifest, show_path
 from ...timeline.state.calls_before import Exchanges
+from ..folder.closer import leave_out_ignored
 from ..folder.contents import hash_file
 from ..folder.git import find_tracked_ignored
 from ..folder.look import Limits, look
@@ -214,6 +215,9 @@ def restore_folder(
             place, left_out=left_out, tracked=tracked, known=target.entries, limits=_LIMITS
         )
         read, has = _sources(store, target)
+        present = leave_out_ignored(
+            present, target, lambda digest: read(digest) if has(digest) else b"", tracked
+        )
         plan = make_plan(target, present, store.folders.holds, has)
         _require_outside(plan, place, left_out)
         if not force:

@@ -282,6 +282,17 @@ def test_without_contents_the_folder_is_seen_as_it_is(recorded: Recorded) -> Non
         assert "record with --save-files" in execution.said[0]
 
 
+def test_what_the_recording_ignored_is_no_difference(recorded: Recorded, tmp_path: Path) -> None:
+    """Also if nothing ignores it by now, as after a restore; the command sees it, as then."""
+    require_overlay(recorded.work, tmp_path)
+    (recorded.work / "x.log").write_text("ignored then")
+    (recorded.work / ".gitignore").unlink()
+    for mode in ("overlay", "copy"):
+        with closing(recorded.prepare(mode)) as execution:
+            assert execution.differs == ["gone .gitignore"]
+            assert run(execution, "print(open('x.log').read())") == "ignored then\n"
+
+
 def test_in_place_is_the_folder_itself(recorded: Recorded) -> None:
     """What is written is there, and listed."""
     with closing(recorded.prepare("in-place")) as execution:

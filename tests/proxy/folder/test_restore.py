@@ -10,6 +10,7 @@ import pytest
 from blake3 import blake3
 
 from playhead.proxy.folder import restore as module
+from playhead.proxy.folder.closer import leave_out_ignored
 from playhead.proxy.folder.layers import write_file
 from playhead.proxy.folder.look import look
 from playhead.proxy.folder.restore import (
@@ -46,7 +47,9 @@ class Held:
     def restore(self, target: Manifest, folder: Path, *, force: bool = False) -> Restored:
         """Restore a folder."""
         has = self.contents.__contains__
-        plan = make_plan(target, look(str(folder), known=target.entries), has, has)
+        present = look(str(folder), known=target.entries)
+        present = leave_out_ignored(present, target, self.contents.__getitem__)
+        plan = make_plan(target, present, has, has)
         if not force:
             require_harmless(plan)
         return apply_plan(plan, self.contents.__getitem__)
@@ -240,3 +243,34 @@ def test_where_there_is_no_room_nothing_is_changed(
         held.restore(start, work)
     assert written
     assert snapshot(work) == before
+
+
+FORWARD = (
+    # what an ignore file of the target says, and a path that it leaves out
+    ("*.log", "x.log"),
+    ("*.log", "sub/x.log"),
+    ("made/", "made/deep/x"),
+    ("*.txt\n!keep.txt\n!edit.txt", "more.txt"),
+)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(("rules", "path"), FORWARD)
+def test_what_the_target_ignores_stays(
+    tmp_path: Path, rules: str, path: str, *, force: bool
+) -> None:
+    """Back before the ignore file was written, and forward again."""
+    work = tmp_path / "work"
+    make_case(work)
+    held = Held()
+    start = held.manifest(work)
+    (work / ".gitignore").write_text(rules)
+    (work / path).parent.mkdir(parents=True, exist_ok=True)
+    (work / path).write_text("ignored work")
+    (work / "new.txt.md").write_text("x")
+    end, after = held.manifest(work), snapshot(work)
+    assert os.fsencode(path) not in end.entries
+    for target in (start, end):
+        held.restore(target, work, force=force)
+        assert (work / path).read_text() == "ignored work"
+    assert snapshot(work) == after
