@@ -1,11 +1,10 @@
 """Make a folder what a manifest says, writing only what differs; nothing is lost that nobody has kept, unless that is asked for.
 
 Files are written into a folder of their own first, and then renamed into their places: a file is there whole or as before, and where
-there is no room for all of them nothing is changed. Folders are gone through from the
-outside in: what is to be a folder is one, and no link, before anything is written in it.
+there is no room for all of them nothing is changed. What somebody saves meanwhile stays, and is named. Folders are gone through from
+the outside in: what is to be a folder is one, and no link, before anything is written in it.
 """
 
-import contextlib
 import errno
 import os
 import shutil
@@ -21,11 +20,9 @@ from .closer import list_all, look_closer
 from .contents import hash_file
 from .layers import parents, write_file
 from .look import entry_of
+from .putting import INDEX, TEMPORARY, Places
 
 _MOST_NAMED = 5
-_INDEX = b".git/index"
-"""Written anew by any look at a repository; what is staged is among its objects."""
-_TEMPORARY = b".playhead-restoring-"
 
 
 class NotBegun(OSError):
@@ -39,6 +36,8 @@ class Restored(NamedTuple):
     removed: int
     skipped: list[bytes]
     """Paths whose content was not saved: left as they are."""
+    left: list[bytes]
+    """Paths that somebody changed meanwhile: left as they are."""
 
 
 class Plan(NamedTuple):
@@ -54,6 +53,8 @@ class Plan(NamedTuple):
     """Files that would be gone, and that the store does not hold."""
     missing: list[bytes]
     """Files that differ, and whose content was not saved."""
+    present: Mapping[bytes, Entry] | None = None
+    """What was there when the folder was looked at, with hashes as far as they are known; None where nobody else writes to it."""
 
 
 def make_plan(
@@ -96,7 +97,7 @@ def make_plan(
         for one in changes
         if (was := present.entries.get(one.path)) is not None
         and was.kind is Kind.FILE
-        and not (b"/" + one.path).endswith(b"/" + _INDEX)
+        and not (b"/" + one.path).endswith(b"/" + INDEX)
         and was.size
         and not ((digest := was.digest or hash_once(one.path)) and holds(digest))
     ]
@@ -108,7 +109,11 @@ def make_plan(
         and not (one.entry.digest and has(one.entry.digest))
         and not _is_mode_alone(present.entries.get(one.path), one.entry, hash_once, one.path)
     ]
-    return Plan(folder, target, changes, retimed, list(dict.fromkeys(losses)), missing)
+    seen = dict(present.entries)
+    for path, digest in hashed.items():
+        if path in seen:
+            seen[path] = seen[path]._replace(digest=digest)
+    return Plan(folder, target, changes, retimed, list(dict.fromkeys(losses)), missing, seen)
 
 
 def _with_all_in_the_way(target: Manifest, present: Manifest) -> Manifest:
@@ -138,28 +143,30 @@ def require_harmless(plan: Plan) -> None:
     """Refuse a plan by which work would be lost, or that cannot be done whole. Raises: StoreError."""
     if plan.losses:
         raise StoreError(
-            f"{_count(plan.losses)} in {show_path(plan.folder)} would be lost, for no savepoint has them: {_named(plan.losses)}",
+            f"{count_files(plan.losses)} in {show_path(plan.folder)} would be lost, for no savepoint has them: {name_files(plan.losses)}",
             "keep them elsewhere, or commit and copy them; --force overwrites them",
         )
     if plan.missing:
         raise StoreError(
-            f"{_count(plan.missing)} cannot be restored, for their content was not saved: {_named(plan.missing)}",
+            f"{count_files(plan.missing)} cannot be restored, for their content was not saved: {name_files(plan.missing)}",
             "--force restores the rest and leaves these as they are",
         )
 
 
-def _count(paths: list[bytes]) -> str:
+def count_files(paths: list[bytes]) -> str:
+    """Say how many files these are."""
     return f"{len(paths)} files" if len(paths) > 1 else "a file"
 
 
-def _named(paths: Iterable[bytes]) -> str:
+def name_files(paths: Iterable[bytes]) -> str:
+    """Name the first of some files, and say how many more there are."""
     paths = list(paths)
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
     return ", ".join(map(show_path, paths[:_MOST_NAMED])) + more
 
 
 def apply_plan(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
-    """Do what a plan says. Blocks.
+    """Do what a plan says, but for what somebody changed since the folder was looked at. Blocks.
 
     read: gives a content by its hash; it raises StoreError, and LogCorrupt for one that does not fit its hash.
     Raises: NotBegun, where nothing was changed; OSError.
@@ -168,32 +175,29 @@ def apply_plan(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
     skipped = set(plan.missing)
     opened: dict[bytes, int] = {}
     removed = written = 0
-    room = folder + b"/" + _TEMPORARY + b"%d" % os.getpid()
+    room = folder + b"/" + TEMPORARY + b"%d" % os.getpid()
+    places = Places(folder, room, plan.present)
     try:
         _open_one(folder, b"", opened)
         staged = _stage(plan, room, skipped, read)
         for one in reversed(plan.changes):
             if one.change is Change.DELETED:
-                _open_up(folder, one.path, opened)
-                removed += _remove(folder + b"/" + one.path)
+                removed += _remove(folder, one.path, opened, places)
         for one in plan.changes:
             if one.change is Change.DELETED or one.path in skipped:
                 continue
-            _open_up(folder, one.path, opened)
-            _put(folder, one.path, one.entry, room, staged)
-            written += 1
+            written += _put(folder, one, opened, places, staged.get(one.path), room)
         for path, entry in plan.retimed:
-            times = entry.modified_ns, entry.modified_ns
-            os.utime(folder + b"/" + path, ns=times, follow_symlinks=False)
+            places.touch(path, entry.modified_ns)
     finally:
         shutil.rmtree(room, ignore_errors=True)
         for path, mode in reversed(opened.items()):
-            if os.path.isdir(folder + b"/" + path):
+            if _is_folder(folder + b"/" + path):
                 os.chmod(folder + b"/" + path, mode)
     for path, entry in sorted(target.entries.items(), reverse=True):
         if entry.is_folder:
             _finish_folder(folder + b"/" + path, entry)
-    return Restored(written, removed, sorted(skipped))
+    return Restored(written, removed, sorted(skipped), sorted(places.left))
 
 
 def _stage(
@@ -230,7 +234,10 @@ def _holds(folder: bytes, path: bytes, entry: Entry) -> bool:
 
 
 def _open_up(folder: bytes, path: bytes, opened: dict[bytes, int]) -> None:
-    """Make the folders above a path writable, and note what they were."""
+    """Make the folders above a path writable, and note what they were.
+
+    Raises: NotADirectoryError, where one of them is no folder any more, as a link; FileNotFoundError.
+    """
     for above in parents(path):
         _open_one(folder, above, opened)
 
@@ -238,42 +245,51 @@ def _open_up(folder: bytes, path: bytes, opened: dict[bytes, int]) -> None:
 def _open_one(folder: bytes, path: bytes, opened: dict[bytes, int]) -> None:
     where = folder + b"/" + path
     told = os.lstat(where)
-    if stat.S_ISDIR(told.st_mode) and told.st_mode & 0o300 != 0o300:
+    if not stat.S_ISDIR(told.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), where)
+    if told.st_mode & 0o300 != 0o300:
         opened.setdefault(path, stat.S_IMODE(told.st_mode))
         os.chmod(where, stat.S_IMODE(told.st_mode) | 0o700)
 
 
-def _remove(path: bytes) -> int:
+def _is_folder(path: bytes) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _remove(folder: bytes, path: bytes, opened: dict[bytes, int], places: Places) -> bool:
+    """Have nothing be at a path; say whether something went."""
     try:
-        if stat.S_ISDIR(os.lstat(path).st_mode):
-            os.rmdir(path)
-        else:
-            os.unlink(path)
+        _open_up(folder, path, opened)
+        return places.take_away(path)
     except FileNotFoundError:
-        return 0
-    except OSError:
-        # Something that is left out is in it: it stays.
-        if not os.path.isdir(path):
-            raise
-        return 0
-    return 1
+        return False
+    except NotADirectoryError:
+        return places.leave(path)
 
 
 def _put(
-    folder: bytes, path: bytes, entry: Entry, room: bytes, staged: Mapping[bytes, bytes]
-) -> None:
-    """Make a path what an entry says."""
-    where = folder + b"/" + path
-    if entry.is_folder:
-        if not os.path.isdir(where) or os.path.islink(where):
-            os.mkdir(where, 0o700)
-        return
-    if entry.kind is Kind.FILE and path not in staged:  # it has this content
-        os.chmod(where, entry.mode)
-        os.utime(where, ns=(entry.modified_ns, entry.modified_ns))
-        return
-    made = staged.get(path, room + b"/other")
+    folder: bytes,
+    one: FileEffect,
+    opened: dict[bytes, int],
+    places: Places,
+    staged: bytes | None,
+    room: bytes,
+) -> bool:
+    """Make a path what an entry says; say whether it is.
+
+    staged: where its content is; None where it has that, or is no file.
+    """
+    path, entry = one.path, one.entry
+    try:
+        _open_up(folder, path, opened)
+    except (FileNotFoundError, NotADirectoryError):
+        return places.leave(path)
+    made = staged or room + b"/other"
     match entry.kind:
+        case Kind.FOLDER:
+            return places.make_folder(path)
+        case Kind.FILE if staged is None:
+            return places.touch(path, entry.modified_ns, entry.mode)
         case Kind.FILE:
             pass
         case Kind.LINK:
@@ -281,26 +297,9 @@ def _put(
         case Kind.PIPE:
             os.mkfifo(made, entry.mode)
         case _:
-            return
+            return True
     os.utime(made, ns=(entry.modified_ns, entry.modified_ns), follow_symlinks=False)
-    try:
-        os.rename(made, where)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        _put_elsewhere(made, where)
-
-
-def _put_elsewhere(made: bytes, where: bytes) -> None:
-    """Put a file into a folder that another file system is mounted in: by way of a name beside its place."""
-    beside = os.path.dirname(where) + b"/" + _TEMPORARY + b"%d" % os.getpid()
-    try:
-        shutil.copy2(made, beside, follow_symlinks=False)
-        os.rename(beside, where)
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
+    return places.put(path, made)
 
 
 def _finish_folder(path: bytes, entry: Entry) -> None:

@@ -18,7 +18,16 @@ from ..folder.closer import leave_out_ignored
 from ..folder.contents import hash_file
 from ..folder.git import find_tracked_ignored
 from ..folder.look import Limits, look
-from ..folder.restore import NotBegun, Plan, Restored, apply_plan, make_plan, require_harmless
+from ..folder.restore import (
+    NotBegun,
+    Plan,
+    Restored,
+    apply_plan,
+    count_files,
+    make_plan,
+    name_files,
+    require_harmless,
+)
 from ..folder.savepoints import END
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
@@ -199,7 +208,7 @@ def restore_folder(
     """Make a folder what a manifest says; writes what differs alone. Blocks.
 
     force: overwrite what no savepoint has, and leave as it is what was not saved.
-    Raises: StoreError, where that is refused; LogCorrupt.
+    Raises: StoreError, where that is refused, or where somebody changed files meanwhile, which stay as they are; LogCorrupt.
     """
     place = os.path.realpath(folder)
     if os.path.lexists(place) and not os.path.isdir(place):
@@ -222,7 +231,7 @@ def restore_folder(
         _require_outside(plan, place, left_out)
         if not force:
             require_harmless(plan)
-        return apply_plan(plan, read)
+        return _require_whole(apply_plan(plan, read), folder)
     except NotBegun as error:
         raise StoreError(
             f"{str(folder)!r} cannot be restored, and nothing was changed: {error.strerror}",
@@ -232,6 +241,17 @@ def restore_folder(
         raise StoreError(
             f"{str(folder)!r} cannot be restored: {error}", "is it yours to write to?"
         ) from error
+
+
+def _require_whole(done: Restored, folder: Path) -> Restored:
+    """Say which files somebody saved while the folder was restored. Raises: StoreError."""
+    if done.left:
+        raise StoreError(
+            f"{count_files(done.left)} in {str(folder)!r} changed while it was restored, and what is there now stays:"
+            f" {name_files(done.left)}; the rest was restored ({done.written} written, {done.removed} removed)",
+            "keep them elsewhere if you need them, and restore once more while nothing else writes to the folder",
+        )
+    return done
 
 
 def _require_outside(plan: Plan, place: str, own: frozenset[str]) -> None:

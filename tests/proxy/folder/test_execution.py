@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,9 @@ from playhead.proxy.folder.area import Area
 from playhead.proxy.folder.execution import Execution, Wanted, prepare
 from playhead.proxy.folder.overlay import Trial, Tried, command_words
 from playhead.proxy.folder.recording import FolderRecording
-from playhead.store import RunInfo, Store
+from playhead.proxy.folder.restore import Plan, Restored, apply_plan
+from playhead.proxy.looking_back import files
+from playhead.store import RunInfo, Store, StoreError
 from playhead.tape.folders.changes import Change
 from playhead.tests.support.folder_cases import DIFFERENCES, Difference
 from playhead.tests.support.folders import make_case, require_overlay, snapshot
@@ -291,6 +293,27 @@ def test_what_the_recording_ignored_is_no_difference(recorded: Recorded, tmp_pat
         with closing(recorded.prepare(mode)) as execution:
             assert execution.differs == ["gone .gitignore"]
             assert run(execution, "print(open('x.log').read())") == "ignored then\n"
+
+
+def test_a_restore_goes_on_past_what_changed_meanwhile(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It restores the rest, names what stays, and is an error."""
+    for name in ("edit.txt", "keep.txt"):
+        (recorded.work / name).unlink()
+    start = recorded.store.folders.find(recorded.run)
+    assert start is not None
+
+    def late(plan: Plan, read: Callable[[bytes], bytes]) -> Restored:
+        (recorded.work / "keep.txt").write_text("mine")
+        return apply_plan(plan, read)
+
+    monkeypatch.setattr(files, "apply_plan", late)
+    config = override(Config(), {"store": str(recorded.store.path)})
+    with pytest.raises(StoreError, match=r"what is there now stays: keep.txt; .*1 written"):
+        files.restore_folder(config, recorded.store, start, recorded.work, force=False)
+    assert (recorded.work / "keep.txt").read_text() == "mine"
+    assert (recorded.work / "edit.txt").read_text() == "edit"
 
 
 def test_in_place_is_the_folder_itself(recorded: Recorded) -> None:

@@ -4,11 +4,13 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from blake3 import blake3
 
+from playhead.proxy.folder import putting
 from playhead.proxy.folder import restore as module
 from playhead.proxy.folder.closer import leave_out_ignored
 from playhead.proxy.folder.layers import write_file
@@ -44,15 +46,34 @@ class Held:
                 entries[path] = entry._replace(digest=digest)
         return Manifest(found.folder, entries, saved=True)
 
-    def restore(self, target: Manifest, folder: Path, *, force: bool = False) -> Restored:
-        """Restore a folder."""
+    def restore(
+        self,
+        target: Manifest,
+        folder: Path,
+        *,
+        force: bool = False,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> Restored:
+        """Restore a folder.
+
+        meanwhile: what somebody else does between the look at the folder and the first file that is put in its place.
+        """
         has = self.contents.__contains__
         present = look(str(folder), known=target.entries)
         present = leave_out_ignored(present, target, self.contents.__getitem__)
         plan = make_plan(target, present, has, has)
         if not force:
             require_harmless(plan)
-        return apply_plan(plan, self.contents.__getitem__)
+        done = False
+
+        def read(digest: bytes) -> bytes:
+            nonlocal done
+            if not done:
+                done = True
+                meanwhile()
+            return self.contents[digest]
+
+        return apply_plan(plan, read)
 
 
 def _run(folder: Path) -> None:
@@ -95,7 +116,7 @@ def test_nothing_is_written_where_nothing_differs(work: Path) -> None:
     start = held.manifest(work)
     inodes = {path: entry.inode for path, entry in start.entries.items()}
     (work / "c0/edit.txt").write_text("else")
-    assert held.restore(start, work, force=True) == Restored(1, 0, [])
+    assert held.restore(start, work, force=True) == Restored(1, 0, [], [])
     again = look(str(work))
     del inodes[b"c0/edit.txt"]
     assert {path: again.entries[path].inode for path in inodes} == inodes
@@ -201,7 +222,7 @@ def test_an_ignored_file_that_nobody_touched_stays_the_very_same(tmp_path: Path)
     (work / "sub/x.log").write_text("never listed")
     held.contents[blake3((work / ".gitignore").read_bytes()).digest()] = b""
     inode = (work / "edit.txt").stat().st_ino
-    assert held.restore(start, work) == Restored(0, 1, [])
+    assert held.restore(start, work) == Restored(0, 1, [], [])
     assert (work / "edit.txt").stat().st_ino == inode
     assert (work / "sub/x.log").read_text() == "never listed"
 
@@ -242,6 +263,123 @@ def test_where_there_is_no_room_nothing_is_changed(
     with pytest.raises(NotBegun, match="No space left"):
         held.restore(start, work)
     assert written
+    assert snapshot(work) == before
+
+
+MEANWHILE = (
+    # what the command did since the manifest, what somebody does meanwhile, the path that stays as somebody made it
+    ("open('edit.txt', 'w').write('else')", "open('edit.txt', 'w').write('work')", "edit.txt"),
+    ("os.unlink('edit.txt')", "open('edit.txt', 'w').write('work')", "edit.txt"),
+    ("open('new.txt', 'w').write('new')", "open('new.txt', 'w').write('work')", "new.txt"),
+    ("os.chmod('run.sh', 0o700)", "open('run.sh', 'a').write('work')", "run.sh"),
+    ("os.utime('run.sh')", "open('run.sh', 'a').write('work')", "run.sh"),
+    ("os.unlink('link')", "open('link', 'w').write('work')", "link"),
+    ("os.mkdir('d')", "os.rmdir('d'); open('d', 'w').write('work')", "d"),
+    ("shutil.rmtree('sub')", "open('sub', 'w').write('work')", "sub"),
+    (
+        "open('sub/a.txt', 'w').write('A')",
+        "shutil.rmtree('sub'); os.symlink('empty', 'sub')",
+        "sub",
+    ),
+    (
+        "open('edit.txt', 'w').write('else')",
+        "os.unlink('edit.txt'); os.mkdir('edit.txt'); open('edit.txt/x', 'w').write('work')",
+        "edit.txt/x",
+    ),
+)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "path"), MEANWHILE, ids=[row[0] for row in MEANWHILE]
+)
+def test_what_somebody_saved_meanwhile_stays(
+    tmp_path: Path, before: str, meanwhile: str, path: str, *, force: bool
+) -> None:
+    """It is named; all else is made what it was. `--force` is for what was there when the command began."""
+    work = tmp_path / "work"
+    make_case(work)
+    held = Held()
+    start = held.manifest(work)
+    program = [sys.executable, "-c", "import os, shutil, sys; exec(sys.argv[1])"]
+    subprocess.run([*program, before], cwd=work, check=True)
+    held.manifest(work)  # all of that is kept
+    (work / "keep.txt").unlink()
+    theirs: dict[str, str] = {}
+
+    def act() -> None:
+        subprocess.run([*program, meanwhile], cwd=work, check=True)
+        theirs.update(snapshot(work))
+
+    done = held.restore(start, work, force=force, meanwhile=act)
+    assert any(
+        path == one or path.startswith(f"{one}/") or one.startswith(f"{path}/")
+        for one in map(os.fsdecode, done.left)
+    )
+    assert snapshot(work)[path] == theirs[path]
+    assert (work / "keep.txt").read_text() == "keep"
+    assert not [one for one in os.listdir(work) if one.startswith(".playhead")]
+    assert not list((work / "empty").iterdir())
+
+
+@pytest.mark.parametrize("case", ["edit.txt", "new.txt"])
+def test_what_is_saved_at_the_very_moment_of_a_rename_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """What came out of a place is looked at, too."""
+    work = tmp_path / "work"
+    make_case(work)
+    held = Held()
+    start = held.manifest(work)
+    (work / case).write_text("else")
+    held.manifest(work)
+
+    for name in ("exchange", "rename_new"):
+        real = getattr(putting, name)
+
+        def late(one: bytes, other: bytes, real: Callable[..., None] = real) -> None:
+            if (work / case).exists() and (work / case).read_text() == "else":
+                (work / case).write_text("work")
+            real(one, other)
+
+        monkeypatch.setattr(putting, name, late)
+    assert held.restore(start, work).left == [os.fsencode(case)]
+    assert (work / case).read_text() == "work"
+
+
+def test_where_a_file_system_exchanges_nothing_places_are_looked_at(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right before each rename."""
+
+    def refuse(*_: bytes) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(putting, "exchange", refuse)
+    monkeypatch.setattr(putting, "rename_new", refuse)
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    _run(work)
+    end, after = held.manifest(work), snapshot(work)
+    held.restore(start, work)
+    assert snapshot(work) == before
+    edit = work / "c3/edit.txt"
+    done = held.restore(end, work, meanwhile=lambda: edit.write_text("mine"))
+    assert done.left == [b"c3/edit.txt"]
+    assert edit.read_text() == "mine"
+    assert len(snapshot(work).keys() & after.keys()) >= len(_without_sockets(after))
+
+
+def test_names_of_one_file_are_restored_together(tmp_path: Path) -> None:
+    """That one of them was put in its place is no change of the others by somebody else."""
+    work = tmp_path / "work"
+    make_case(work)
+    os.link(work / "edit.txt", work / "other")
+    held = Held()
+    start, before = held.manifest(work), snapshot(work)
+    (work / "edit.txt").write_text("else")
+    held.manifest(work)
+    assert held.restore(start, work).left == []
     assert snapshot(work) == before
 
 
