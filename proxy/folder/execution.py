@@ -13,7 +13,7 @@ and where the recording renamed a folder, which an overlay of an ordinary user r
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ from .copying import copy_folder
 from .git import find_git_state, find_tracked_ignored
 from .layers import Written, find, list_written, make_base
 from .links import find_linked, find_linked_then, join_names, say_linked
-from .look import Limits, look
+from .look import ELSEWHERE, Limits, entry_of, look
 from .overlay import (
     Trial,
     Tried,
@@ -91,6 +91,15 @@ class Wanted(NamedTuple):
     """Finds names again that were stored without their secrets."""
 
 
+class Kept(NamedTuple):
+    """What was put into the real folder."""
+
+    paths: int
+    """How many were written or removed."""
+    left: list[bytes]
+    """Paths that somebody else changed while the command ran: as they are, and not as the command has them."""
+
+
 class Seen(NamedTuple):
     """A folder beside what it was in a recording."""
 
@@ -122,6 +131,12 @@ class Execution:
     """Of a copy, and in place: what was there."""
     own: frozenset[str] = frozenset()
     """Folders that are not the command's, as the store: nothing that is written there is an effect."""
+    start: Mapping[bytes, Entry] = field(default_factory=dict)
+    """What was in the real folder before the command began; everything, if what it writes is going to be kept."""
+    stays: bool = False
+    """Whether what it writes is going to be kept."""
+    begun_ns: int = 0
+    """When all was prepared."""
     _base: dict[bytes, Entry] = field(default_factory=dict)
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _written: Written | None = None
@@ -154,7 +169,9 @@ class Execution:
     def _find_written(self) -> Written:
         if self.mode == OVERLAY:
             first = next(row for row in self.mounts if row["target"] == self.area.folder)
-            return list_written(first["upper"], first["layers"])
+            written = list_written(first["upper"], first["layers"])
+            own = (self._without_others(one) for one in written.effects)
+            return written._replace(effects=[one for one in own if one is not None])
         if self.before is None:
             return Written([], {}, 0)
         place = os.fsencode(self.place)
@@ -184,6 +201,28 @@ class Execution:
         }
         return Written(effects, touched, after.omitted + self.before.omitted)
 
+    def _without_others(self, one: FileEffect) -> FileEffect | None:
+        """Give what the command did at a path of an overlay, where others may have written below it since; None for nothing."""
+        was = self._base.get(one.path) or self.start.get(one.path)
+        if one.change is Change.DELETED:
+            there = was is not None or self._was_there(one.entry.changed_ns)
+            return one if there else None
+        below = None
+        with contextlib.suppress(OSError):
+            below = entry_of(os.lstat(os.fsencode(self.area.folder) + b"/" + one.path))
+        if one.path in self._base or (below is not None and below.changed_ns <= self.begun_ns):
+            return one
+        if was is None:
+            there = below is not None and self._was_there(below.changed_ns)
+            return one if there else one._replace(change=Change.CREATED)
+        if _looks_the_same(was, one.entry):
+            return None  # it was opened, and not written to
+        return one._replace(change=Change.CHANGED) if was.is_folder == one.entry.is_folder else one
+
+    def _was_there(self, changed_ns: int) -> bool:
+        """Say whether what was not listed before the command began was there all the same, by its last change."""
+        return not self.stays and changed_ns <= self.begun_ns
+
     def _hash_original(self, path: bytes, was: Entry) -> bytes:
         original = os.fsencode(self.area.folder) + b"/" + path
         with contextlib.suppress(OSError):
@@ -211,10 +250,13 @@ class Execution:
             " your folder is untouched"
         )
 
-    def keep(self) -> int:
-        """Put what the command has written into the real folder; give how many paths. Blocks. Raises: EngineError; OSError."""
+    def keep(self) -> Kept:
+        """Put what the command has written into the real folder, but where somebody else wrote meanwhile. Blocks.
+
+        Raises: EngineError; OSError.
+        """
         if self.mode == IN_PLACE:
-            return 0
+            return Kept(0, [])
         written = self.find_written()
         if written.omitted:
             raise EngineError(
@@ -236,12 +278,13 @@ class Execution:
 
         entries = {one.path: one.entry for one in effects if one.change is not Change.DELETED}
         target = Manifest(os.fsencode(self.area.folder), entries)
-        done = apply_plan(Plan(target.folder, target, effects, [], [], unread), read)
+        plan = Plan(target.folder, target, effects, [], [], unread, self.start)
+        done = apply_plan(plan, read)
         names = entries
         if self.mode == COPY:
             names = dict(look(self.place, everything=True, limits=_ALL).entries)
-        join_names(target.folder, find_linked(names), entries)
-        return done.written + done.removed
+        join_names(target.folder, find_linked(names), entries.keys() - set(done.left))
+        return Kept(done.written + done.removed, done.left)
 
     def _find_place(self, path: bytes) -> bytes:
         if self.mode == COPY:
@@ -268,6 +311,12 @@ class Execution:
     def close(self) -> None:
         """Discard it."""
         self._stack.close()
+
+
+def _looks_the_same(was: Entry, now: Entry) -> bool:
+    if (was.kind, was.mode, was.target, was.size) != (now.kind, now.mode, now.target, now.size):
+        return False
+    return was.kind is not Kind.FILE or was.modified_ns == now.modified_ns
 
 
 def _with_content(one: FileEffect, place: bytes) -> FileEffect:
@@ -568,6 +617,10 @@ def _finish(
     if execution.mode == IN_PLACE:
         execution.before = seen.now
         return
+    execution.stays = wanted.stays
+    execution.start = (
+        _list_everything(area.folder, wanted.left_out) if wanted.stays else seen.now.entries
+    )
     room = execution.room
     execution.hidden = [room]
     if execution.mode == OVERLAY:
@@ -598,6 +651,25 @@ def _finish(
         execution.mounts = [bind_row(area.folder, copy, kept=wanted.kept)]
     for number, folder in enumerate(area.also, 1):
         execution.mounts += _cover_also(folder, room, number, wanted, execution.mode)
+    execution.begun_ns = time.time_ns()
+
+
+def _list_everything(folder: str, left_out: frozenset[str]) -> dict[bytes, Entry]:
+    """List a folder with all that is ignored, and with what is mounted in it. Raises: EngineError, where that is too much."""
+    found = look(folder, left_out=left_out, everything=True, limits=_ALL)
+    if found.omitted:
+        raise EngineError(
+            f"--keep-writes expects a folder of up to {_ALL.entries} files, and {folder} has more than can be listed",
+            "replay with --in-place to have writes go to the folder itself",
+        )
+    entries = dict(found.entries)
+    for path, why in found.left_out.items():
+        if why == ELSEWHERE:
+            place = os.path.join(folder, os.fsdecode(path))
+            entries[path] = entry_of(os.lstat(place))
+            inner = _list_everything(place, left_out)
+            entries.update((path + b"/" + name, entry) for name, entry in inner.items())
+    return entries
 
 
 def _cover_also(

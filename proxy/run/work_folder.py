@@ -17,12 +17,12 @@ from ...tape.folders.manifest import show_path
 from ..determinism import PreloadBundle
 from ..errors import EngineError
 from ..folder.area import Area, find_area
-from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Wanted, prepare
+from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted, prepare
 from ..folder.git import find_tracked_ignored
 from ..folder.look import IgnoreFilter
 from ..folder.overlay import Trial, command_words, find_overlay
 from ..folder.recording import MOST_ROWS, FolderRecording, effect_rows
-from ..folder.restore import NotBegun
+from ..folder.restore import NotBegun, count_files, name_files
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
 from ..standard_streams import print_status
@@ -222,10 +222,11 @@ class WorkFolder:
         said = [text for text in [execution.find_full()] if text]
         for text in said:
             print_status(f"playhead: {text}")
-        kept = 0
+        kept = Kept(0, [])
         if self._config.files.keep_writes:
             try:
                 kept = execution.keep()
+                self.problem = _explain_left(folder, kept)
             except EngineError as error:
                 self.problem = error
             except OSError as error:
@@ -241,7 +242,7 @@ class WorkFolder:
                 "restored": execution.restored,
                 "elsewhere": [plain(path) for path in execution.area.also],
                 "said": [plain(text) for text in (*execution.said, *said)],
-                "kept": kept,
+                "kept": kept.paths,
                 "ignored": len(written.effects) - len(effects),
             },
             "file_effects": effect_rows(effects, redact),
@@ -252,6 +253,16 @@ class WorkFolder:
         """Discard what a replay worked on."""
         if self._execution is not None:
             self._execution.close()
+
+
+def _explain_left(folder: str, kept: Kept) -> EngineError | None:
+    if not kept.left:
+        return None
+    return EngineError(
+        f"{count_files(kept.left)} in {folder} changed while the command ran, and what is there now stays:"
+        f" {name_files(kept.left)}; all else that the command wrote was kept",
+        "replay once more while nothing else writes to the folder, if you want what the command wrote there",
+    )
 
 
 def _explain_not_kept(folder: str, error: OSError) -> EngineError:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -320,6 +321,45 @@ ls -A
     assert folder["kept"] == 0
     assert "were not kept (No space left on device)" in folder["said"][-1]
     assert "is as it was" in played.stderr.decode()
+
+
+WRITING = """
+import os, sys, urllib.request
+urllib.request.urlopen(sys.argv[1], data=b"{}").close()
+for name in ("a.txt", "new.txt"):
+    with open(name, "w") as file:
+        file.write("agent")
+for place in sys.argv[2:]:
+    open(place, "w").close()  # waits for a reader
+"""
+
+
+def test_what_you_change_while_a_command_runs_is_not_overwritten(
+    project: Project, tmp_path: Path
+) -> None:
+    """It is named, in the receipt too, and the command ends with 125."""
+    work, written = tmp_path / "work", tmp_path / "written"
+    work.mkdir()
+    (work / "agent.py").write_text(WRITING)
+    (work / "a.txt").write_text("orig")
+    os.mkfifo(written)
+    agent = ["--", sys.executable, "-B", "agent.py", project.url]
+    store = ["--store", str(tmp_path / "store"), "-q"]
+    assert playhead("record", *store, "--run", "r", *agent, cwd=work).returncode == 0
+    (work / "new.txt").unlink()
+    flags = ["--sandbox", "none", "--keep-writes", "--receipt", str(tmp_path / "receipt")]
+    with ThreadPoolExecutor() as threads:
+        played = threads.submit(playhead, "replay", "r", *store, *flags, *agent, written, cwd=work)
+        written.read_text()
+        (work / "a.txt").write_text("yours")
+        done = played.result()
+    assert done.returncode == 125, done.stderr
+    assert "changed while the command ran, and what is there now stays: a.txt;" in done.stderr
+    folder = json.loads((tmp_path / "receipt").read_text())["folder"]
+    assert "stays: a.txt" in folder["said"][-1]
+    assert folder["kept"] == 1
+    assert (work / "a.txt").read_text() == "yours"
+    assert (work / "new.txt").read_text() == "agent"
 
 
 def test_a_repository_elsewhere_is_said_to_be_as_it_is_now(tmp_path: Path) -> None:

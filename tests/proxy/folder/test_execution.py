@@ -116,7 +116,7 @@ def test_what_is_written_can_be_kept(recorded: Recorded, tmp_path: Path, mode: s
     subprocess.run([sys.executable, "-c", f"import os, shutil\n{program}"], cwd=other, check=True)
     with closing(recorded.prepare(mode, stays=True)) as execution:
         run(execution, program)
-        assert execution.keep() == len(execution.find_written().effects)
+        assert execution.keep() == (len(execution.find_written().effects), [])
     assert snapshot(recorded.work) == snapshot(other)
 
 
@@ -152,6 +152,64 @@ def test_all_writes_are_kept_and_nothing_else_is_changed(
         assert (place / "closed").stat().st_mode & 0o777 == 0
         (place / "closed").chmod(0o700)
     assert snapshot(recorded.work) == snapshot(other)
+
+
+REPLACING = (
+    "shutil.rmtree('build'); os.mkdir('build'); open('build/new', 'w').write('new'); shutil.rmtree('sub');"
+    " open('edit.txt', 'w').write('else'); os.unlink('keep.txt'); open('made', 'w').write('agent');"
+    " open('run.sh', 'r+').close(); open('old.log', 'w').write('agent')"
+)
+OF_OTHERS = {
+    name: f"work of the user: {name}"
+    for name in ("build/users", "sub/users", "edit.txt", "keep.txt", "made", "run.sh", "old.log")
+}
+
+
+@pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path, mode: str) -> None:
+    """Files in folders that the command removed, and files that it changed, too: these are named."""
+    require_overlay(recorded.work, tmp_path)
+    (recorded.work / "build").mkdir()
+    (recorded.work / "build/old").write_text("old")
+    (recorded.work / "old.log").write_text("ignored")
+    with closing(recorded.prepare(mode, stays=True)) as execution:
+        run(execution, REPLACING)
+        for name, text in OF_OTHERS.items():
+            (recorded.work / name).write_text(text)
+        written = [one for one in told(execution) if not one.endswith(".log")]
+        kept = execution.keep()
+    assert kept.left == [b"edit.txt", b"keep.txt", b"made", b"old.log"]
+    for name, text in OF_OTHERS.items():
+        assert (recorded.work / name).read_text() == text
+    assert (recorded.work / "build/new").read_text() == "new"
+    assert not (recorded.work / "build/old").exists()
+    assert not (recorded.work / "sub/a.txt").exists()
+    assert sorted(written) == [
+        *("changed edit.txt", "created build/new", "created made", "deleted build/old"),
+        *("deleted keep.txt", "deleted sub/", "deleted sub/a.txt", "deleted sub/b.txt"),
+    ]
+
+
+@pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
+def test_what_others_wrote_meanwhile_is_not_listed(recorded: Recorded, tmp_path: Path) -> None:
+    """Under an overlay the folder can change, and the command did not do that."""
+    require_overlay(recorded.work, tmp_path)
+    with closing(recorded.prepare("overlay")) as execution:
+        run(
+            execution,
+            "shutil.rmtree('sub'); open('run.sh', 'r+').close(); open('made', 'w').close();"
+            " open('edit.txt', 'w').close(); os.unlink('link'); os.symlink('run.sh', 'link')",
+        )
+        for name in ("sub/users", "run.sh", "made"):
+            (recorded.work / name).write_text("work of the user")
+        (recorded.work / "edit.txt").unlink()
+        (recorded.work / "link").unlink()
+        (recorded.work / "link").symlink_to("sub")
+        assert sorted(told(execution)) == [
+            *("changed edit.txt", "changed link", "created made"),
+            *("deleted sub/", "deleted sub/a.txt", "deleted sub/b.txt"),
+        ]
 
 
 @pytest.mark.parametrize("mode", ["overlay", "copy", "in-place"])
