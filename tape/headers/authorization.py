@@ -1,13 +1,16 @@
 """Read an `authorization` field by its parts: which of them count, and which stand for a credential.
 
 A signature is made anew for each request, with its date and nonce; whose it is, for which service and over which fields is
-not. So a signed value counts by its scheme and those parts, and its key is linked (`linked_values.py`). Any other
-value is a credential as a whole, beside its scheme.
+not. So a signed value counts by its scheme and those parts, and its key is linked (`linked_values.py`). A JSON Web Token that a client
+signs anew for each call says who signs, and until when: it counts by its signer. Any other value is a credential as a whole,
+beside its scheme.
 
 Source: AWS Signature Version 4; RFC 5849 section 3.5.1; RFC 7616 section 3.4; Azure Storage "Authorize with Shared Key"; Cosmos DB "Access control";
-Service Bus "Shared access signatures".
+Service Bus "Shared access signatures"; RFC 7519 (JWT).
 """
 
+import base64
+import json
 import re
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,6 +26,8 @@ _OAUTH_KEYS = frozenset((b"oauth_consumer_key", b"oauth_token", b"oauth_verifier
 _DIGEST = (b"algorithm", b"qop", b"realm")
 _SAS_NOISE = frozenset((b"sig", b"se"))
 _COSMOS = re.compile(rb"type(?:=|%3d)[a-z]+(?:&|%26)ver", re.IGNORECASE)
+_TIMES = frozenset(("iat", "exp", "nbf"))
+_SIGNED = _TIMES | {"iss"}
 _PAIR = re.compile(rb'\s*([A-Za-z0-9_.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]*)')
 MARK = b"\x00"
 """Stands for a credential."""
@@ -90,9 +95,36 @@ def _read(value: bytes) -> Authorization:
         return Authorization(word + b" " + b"&".join(sorted(kept)), ())
     if word == b"digest":
         return _read_digest(word, rest)
+    if word == b"bearer" and (signer := _read_signer(rest)) is not None:
+        return Authorization(word + b" " + MARK, (signer,))
     if word == b"basic" and _COLON.fullmatch(rest):
         rest = b""
     return Authorization(word + b" " + MARK, (rest,))
+
+
+def _read_signer(token: bytes) -> bytes | None:
+    """Give who signed a token that says nothing else, with how; None for any other token.
+
+    A placeholder keeps both. One with a subject is somebody's, who is told by the token alone.
+    """
+    parts = token.split(b".")
+    if len(parts) != 3 or not token.startswith(b"eyJ") or not parts[2]:
+        return None
+    head, claims = (_read_json(one) for one in parts[:2])
+    if not head or not claims or not claims.keys() <= _SIGNED or not claims.keys() & _TIMES:
+        return None
+    issuer = claims.get("iss")
+    if not isinstance(issuer, str) or not issuer:
+        return None
+    return json.dumps([head, issuer], sort_keys=True).encode()
+
+
+def _read_json(part: bytes) -> dict[str, object] | None:
+    try:
+        found = json.loads(base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _read_sigv4(word: bytes, rest: bytes) -> Authorization:

@@ -1,5 +1,8 @@
 """An `authorization` field by its parts."""
 
+import base64
+import hashlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -119,3 +122,39 @@ def test_an_empty_credential_is_none(value: bytes, empty: bytes, redacted: bool)
     assert found[0].form != found[1].form
     assert found[1] == found[2]
     assert b"" not in found[1].credentials
+
+
+def _jwt(head: dict[str, object], **claims: object) -> bytes:
+    parts = [json.dumps(one, separators=(",", ":")).encode() for one in (head, claims)]
+    signature = hashlib.sha256(b".".join(parts)).digest()
+    coded = [base64.urlsafe_b64encode(one).rstrip(b"=") for one in (*parts, signature)]
+    return b"Bearer " + b".".join(coded)
+
+
+_HEAD: dict[str, object] = {"alg": "RS256", "kid": "k1"}
+_SIGNED = _jwt(_HEAD, iss="12345", iat=1795500000, exp=1795500600)
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        (_jwt(_HEAD, iss="12345", iat=1795500001, exp=1795500601), True),
+        (_jwt(_HEAD, iss="54321", iat=1795500000, exp=1795500600), False),
+        (_jwt({"alg": "RS256", "kid": "k2"}, iss="12345", iat=1795500001), False),
+        # One with a subject is somebody's.
+        (_jwt(_HEAD, iss="12345", sub="a", iat=1795500000), False),
+        (_jwt(_HEAD, iss="12345"), False),
+        (_jwt(_HEAD, iat=1795500000), False),
+        (_SIGNED.rpartition(b".")[0] + b".", False),
+        (b"Bearer eyJ.eyJ.a", False),
+    ],
+)
+def test_a_token_that_is_signed_for_each_call_is_its_signer(other: bytes, same: bool) -> None:
+    """As with GitHub Apps: only the second differs in which it was signed; a placeholder has the same signer."""
+    one, two = read_authorization(_SIGNED), read_authorization(other)
+    assert one.form == two.form == b"bearer \x00"
+    assert (one.credentials == two.credentials) is same
+    hidden = Redactor(b"k" * 32).text(b"authorization: " + other).partition(b": ")[2]
+    if same:
+        assert hidden != other
+        assert read_authorization(hidden) == two
