@@ -302,6 +302,7 @@ def _step(
 def _side(side: Side, shared: _Shared, *, is_call: bool = False) -> dict[str, Any]:
     told: dict[str, Any] = {
         "head": shared.short(side.head),
+        "told": shared.deep(side.told),
         "fields": shared.deep(side.fields),
         "bytes": side.body_bytes,
         "note": shared.short(side.note),

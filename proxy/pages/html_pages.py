@@ -1,5 +1,6 @@
 """The pages: each is rendered whole, so that it can be read before any of its script has run, and its parts can be asked for again."""
 
+from itertools import islice
 from typing import Any
 
 from ...store import RunInfo, StoreError
@@ -15,7 +16,14 @@ from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
 from ...web.views.run_facts import is_quick, run_row
 from ...web.views.run_index import Mark, first_effects
-from ...web.views.run_parts import view_cache, view_effects, view_files, view_receipt
+from ...web.views.run_parts import (
+    find_role_of,
+    view_cache,
+    view_divergence,
+    view_effects,
+    view_files,
+    view_receipt,
+)
 from ...web.views.texts import safe_block, safe_short
 from ..looking_back.arguments import StepName
 from .asked import Asked, Reply, Wrong, read_number, read_word
@@ -38,6 +46,8 @@ from .sessions import Rights
 _WINDOW = 60
 """Lines of a list that are in a page as it comes."""
 _EFFECTS = 50
+_TOLD = 8
+"""Notes of one step."""
 _RAW = 16_384
 PARTS = ("step", "cause", "lines", "effects", "receipt", "cache", "files", "summary", "raw")
 
@@ -153,11 +163,12 @@ class Pages:
                 (one.kind.value, safe_short(one.name, 100), first)
                 for one, first in index.reader.versions.all[:40]
             ]
+        row = run_row(store, info, facts, max(info.sealed_ns, index.ended_ns, info.created_ns))
+        row["role"] = find_role_of(store, info)
         return {
-            "row": run_row(
-                store, info, facts, max(info.sealed_ns, index.ended_ns, info.created_ns)
-            ),
+            "row": row,
             "facts": facts,
+            "told": [safe_short(one, 300) for one in index.told.get(-1, ())[:_TOLD]],
             "effects": [
                 {
                     "seq": seq,
@@ -183,37 +194,27 @@ class Pages:
     def _at_step(self, asked: Asked, run: OpenRun, name: StepName) -> dict[str, Any]:
         """Read what a page shows of a step."""
         library, index = self._library, run.index
-        whose, stored, exchange = find_exchange(library, run, name)
-        messages = None
-        if exchange.websocket is not None:
-            from itertools import islice
-
-            messages = list(islice(library.store.messages.all(whose, stored.seq), 301))
-        view = view_exchange(exchange, messages)
         with index.lock:
             position = index.position_of(name.seq)
-            steps = index.pages.get(position) if position is not None else []
-            marks = index.marks[position] if position is not None else 0
-            kind = index.kind_of(position) if position is not None else ""
-            window = window_of_rows(run, position, 1) if position is not None else {"rows": []}
-        row = window["rows"][0] if window["rows"] else None
+            is_known = position is not None and not name.part
+        try:
+            whose, stored, exchange = find_exchange(library, run, name)
+        except Wrong:
+            if not is_known:
+                raise
+            # The log alone has it: it was answered from nowhere, or is under way.
+            return self._step_of_log(run, name)
+        messages = None
+        if exchange.websocket is not None:
+            messages = list(islice(library.store.messages.all(whose, stored.seq), 301))
+        view = view_exchange(exchange, messages)
+        shared = self._step_values(run, name, exchange.started_ns)
         parts = len(run.exchanges.asked(stored)) if stored.websocket is not None else 0
+        shared["parts"] = range(1, parts + 1)
         context, why = self._context(asked, run, name, is_call=_is_call(view.exchange))
         shown = read_word(asked.query, "view", ("readable", "raw"))
         return {
-            "step": {
-                "seq": name.seq,
-                "name": _step_name(name),
-                "kind": kind,
-                "row": row,
-                "parts": range(1, parts + 1),
-                "effect": bool(marks & Mark.EFFECT),
-                "before": self._before_effect(run, name.seq) if marks & Mark.EFFECT else None,
-                "edges": _edges(steps),
-                "followers": self._followers(run, name.seq),
-                "duplicate": bool(marks & Mark.DUPLICATE),
-                "started_ns": exchange.started_ns,
-            },
+            "step": shared,
             "view": view,
             "again": self._edits(run, exchange, name),
             "may_run": bool(self._again.command),
@@ -223,6 +224,40 @@ class Pages:
             "no_context": why,
             "cause": self._cause(asked, run, name) if "path" in asked.query else None,
             "step_command": f"playhead show {shell_word(index.info.id)} {_step_name(name)}",
+        }
+
+    def _step_of_log(self, run: OpenRun, name: StepName) -> dict[str, Any]:
+        """Read what a page shows of a step that has no exchange."""
+        command = f"playhead show {shell_word(run.index.info.id)}"
+        shared = self._step_values(run, name, 0)
+        return {"step": shared, "view": None, "again": [], "cause": None, "step_command": command}
+
+    def _step_values(self, run: OpenRun, name: StepName, started_ns: int) -> dict[str, Any]:
+        """Read what the index of a run has of a step."""
+        index = run.index
+        with index.lock:
+            position = index.position_of(name.seq)
+            steps = index.pages.get(position) if position is not None else []
+            marks = index.marks[position] if position is not None else 0
+            kind = index.kind_of(position) if position is not None else ""
+            window = window_of_rows(run, position, 1) if position is not None else {"rows": []}
+            told = index.told.get(position, [])[:_TOLD] if position is not None else []
+            diverged = index.divergences.get(position, []) if position is not None else []
+        return {
+            "seq": name.seq,
+            "run": index.info.id,
+            "name": _step_name(name),
+            "kind": kind,
+            "row": window["rows"][0] if window["rows"] else None,
+            "parts": range(0),
+            "effect": bool(marks & Mark.EFFECT),
+            "before": self._before_effect(run, name.seq) if marks & Mark.EFFECT else None,
+            "edges": _edges(steps),
+            "followers": self._followers(run, name.seq),
+            "duplicate": bool(marks & Mark.DUPLICATE),
+            "started_ns": started_ns,
+            "told": [safe_short(one, 300) for one in told],
+            "divergences": [view_divergence(one) for one in diverged[:_TOLD]],
         }
 
     def _context(

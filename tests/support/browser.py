@@ -1,12 +1,18 @@
-"""A real browser, driven over its own protocol: Chromium without a window."""
+"""A real browser, driven over its own protocol: Chromium without a window.
+
+`Chromium.running` starts one; each of its pages has cookies, storage and a cache of its own, so that tests share the process and
+nothing else. `Browser.open` starts one for a single page.
+"""
 
 import asyncio
 import contextlib
 import itertools
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +31,10 @@ _FLAGS = (
     "--no-proxy-server",
     "--disable-background-networking",
     "--disable-component-update",
+    # A page that is not in front is to be as awake as the one that is.
+    "--disable-backgrounding-occluded-windows",
+    "--disable-background-timer-throttling",
+    "--disable-renderer-backgrounding",
     "--remote-debugging-port=0",
     "--window-size=900,900",
 )
@@ -64,6 +74,65 @@ class Node:
     """Of the DOM node."""
 
 
+class Chromium:
+    """A browser that runs."""
+
+    def __init__(self, port: int, path: str) -> None:
+        self._port = port
+        self._path = path
+        """Of the address under which the browser itself is driven."""
+
+    @classmethod
+    @contextmanager
+    def running(cls, profile: Path) -> "Iterator[Chromium]":
+        """Start a browser with a profile of its own, and end it."""
+        process = subprocess.Popen(
+            [need("Chromium"), *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield cls(*_read_port(profile / "DevToolsActivePort"))
+        finally:
+            process.terminate()
+            process.wait()
+
+    @asynccontextmanager
+    async def page(self) -> "AsyncIterator[Browser]":
+        """Open a page of its own, and close it: nothing of another page is in it."""
+        async with (
+            aiohttp.ClientSession(trust_env=False) as session,
+            self._drive(session, self._path) as browser,
+        ):
+            context = (await browser.call("Target.createBrowserContext"))["browserContextId"]
+            target = await browser.call(
+                "Target.createTarget",
+                url="about:blank",
+                browserContextId=context,
+                newWindow=True,
+            )
+            try:
+                async with self._drive(session, f"/devtools/page/{target['targetId']}") as page:
+                    for what in ("Page", "Runtime", "Log", "Network"):
+                        await page.call(f"{what}.enable")
+                    await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
+                    yield page
+            finally:
+                await browser.call("Target.disposeBrowserContext", browserContextId=context)
+
+    @asynccontextmanager
+    async def _drive(self, session: aiohttp.ClientSession, path: str) -> "AsyncIterator[Browser]":
+        socket = await session.ws_connect(f"ws://127.0.0.1:{self._port}{path}", max_msg_size=0)
+        browser = Browser(socket)
+        reading = asyncio.create_task(browser.read())
+        try:
+            yield browser
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await socket.close()
+
+
 class Browser:
     """One page of a browser."""
 
@@ -81,38 +150,10 @@ class Browser:
     @classmethod
     @asynccontextmanager
     async def open(cls, profile: Path) -> "AsyncIterator[Browser]":
-        """Start a browser with a profile of its own, and end it."""
-        process = await asyncio.create_subprocess_exec(
-            need("Chromium"),
-            *_FLAGS,
-            f"--user-data-dir={profile}",
-            "about:blank",
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        try:
-            port = await _port(profile / "DevToolsActivePort")
-            async with aiohttp.ClientSession(trust_env=False) as session:
-                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                    pages = await answer.json()
-                address = next(one for one in pages if one["type"] == "page")
-                socket = await session.ws_connect(address["webSocketDebuggerUrl"], max_msg_size=0)
-                browser = cls(socket)
-                reading = asyncio.create_task(browser._read())
-                try:
-                    await browser.call("Page.enable")
-                    await browser.call("Runtime.enable")
-                    await browser.call("Log.enable")
-                    await browser.call("Network.enable")
-                    yield browser
-                finally:
-                    reading.cancel()
-                    await asyncio.gather(reading, return_exceptions=True)
-                    await socket.close()
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+        """Start a browser with a profile of its own for one page, and end it."""
+        with Chromium.running(profile) as chromium:
+            async with chromium.page() as page:
+                yield page
 
     async def call(self, method: str, **parameters: Any) -> Any:
         """Send a command and give its result."""
@@ -138,6 +179,20 @@ class Browser:
         async with asyncio.timeout(_LONG_S):
             while await self.run(script) is not True:  # noqa: ASYNC110  # the page tells nobody
                 await asyncio.sleep(0.02)
+
+    async def shows(self, *words: str) -> str:
+        """Wait until the page shows all of these; give the text that it shows."""
+        text = ""
+        missing = list(words)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LONG_S):
+                while missing := [
+                    word for word in words if word not in text
+                ]:  # the page tells nobody
+                    text = await self.text()
+                    await asyncio.sleep(0.05)
+        assert missing == [], text
+        return text
 
     async def nodes(self, role: str = "", name: str = "") -> list[Node]:
         """Give what the page has of a role, in its order; `name` is a regular expression that is searched for."""
@@ -221,7 +276,7 @@ class Browser:
 
     async def text(self) -> str:
         """Give the text that is shown."""
-        return str(await self.run("document.body.innerText"))
+        return str(await self.run("document.body?.innerText ?? ''"))
 
     async def heap_bytes(self) -> int:
         """Give what the page's scripts hold, garbage aside."""
@@ -245,7 +300,8 @@ class Browser:
         """Give a picture of the page: a PNG, in base64."""
         return str((await self.call("Page.captureScreenshot"))["data"])
 
-    async def _read(self) -> None:
+    async def read(self) -> None:
+        """Hear what the browser says, until it says no more."""
         async for message in self._socket:
             told = json.loads(message.data)
             if "id" in told:
@@ -278,9 +334,12 @@ def _node(told: dict[str, Any]) -> Node:
     )
 
 
-async def _port(file: Path) -> int:
-    async with asyncio.timeout(_LONG_S):
-        while True:
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                return int((await asyncio.to_thread(file.read_text)).splitlines()[0])
-            await asyncio.sleep(0.02)
+def _read_port(file: Path) -> tuple[int, str]:
+    """Wait until the browser has written on which port and at which path it listens."""
+    until = time.monotonic() + _LONG_S
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError, ValueError):
+            port, path = file.read_text().splitlines()
+            return int(port), path
+        time.sleep(0.02)  # the browser tells nobody
+    raise AssertionError(f"Chromium did not write {file}")

@@ -1,28 +1,68 @@
-"""Cases of the page that are open: each is listed with its reason, and is taken off the list once it passes."""
+"""What tests of the page share: stores that no test changes, a page of each, and one browser with a page of its own for each test."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
-OPEN = {
-    "test_each_kind_is_shown[effect]": "the idempotency key stands among the header fields, which are folded",
-    "test_each_kind_is_shown[grpc]": "trailers stand among the header fields, which are folded",
-    "test_each_kind_is_shown[read]": "words of the plan that the page says otherwise",
-    "test_each_kind_is_shown[stream]": "words of the plan that the page says otherwise",
-    "test_each_kind_is_shown[websocket]": "words of the plan that the page says otherwise",
-    "test_each_sort_of_run_is_shown[every@1]": "it opens at a step that a playback does not hold",
-    "test_each_sort_of_run_is_shown[every@2]": "a branch is named in its receipt alone, which is folded",
-    "test_the_list_shows_the_tree": "it looks for the table before the page is there",
-    "test_an_idle_gap_is_folded": "the length of a gap is drawn, and is no text",
-    "test_a_browser_holds_no_more_of_a_longer_run": "to be measured on a quiet machine",
-    "test_nothing_is_wider_than_the_window[light-400]": "failed once on a busy machine",
-    "test_nothing_is_wider_than_the_window[dark-400]": "failed once on a busy machine",
-    "test_a_server_that_ended_or_hangs_is_noticed": "failed once on a busy machine",
-    "test_steps_of_an_open_run_arrive": "steps arrive once somebody moves",
-}
+from playhead.tests.support.browser import Browser, Chromium
+from playhead.tests.support.needs import need
+from playhead.tests.web.cases.hostile_store import write_hostile_store
+from playhead.tests.web.cases.kinds_store import write_kinds_store
+from playhead.tests.web.cases.page_process import Ui
+from playhead.tests.web.cases.refund_store import write_refund_store
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect no success of what is open."""
-    for item in items:
-        reason = OPEN.get(item.name)
-        if reason is not None and "tests/web/" in item.nodeid:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """A browser that runs until the last test has ended."""
+    need("Chromium")
+    with Chromium.running(tmp_path_factory.mktemp("chromium")) as chromium:
+        yield chromium
+
+
+@pytest.fixture
+async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
+    """A page without cookies, storage or cache of another test, 1280 pixels wide."""
+    async with chromium.page() as page:
+        await page.resize(1280)
+        yield page
+
+
+@pytest.fixture(scope="session")
+def refund_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The double refund, to be read."""
+    return write_refund_store(tmp_path_factory.mktemp("refund") / "store")
+
+
+@pytest.fixture(scope="session")
+def kinds_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One exchange of every kind, to be read."""
+    return write_kinds_store(tmp_path_factory.mktemp("kinds") / "store")
+
+
+@pytest.fixture(scope="session")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hostile text wherever text can stand, to be read."""
+    return write_hostile_store(tmp_path_factory.mktemp("hostile") / "store")
+
+
+@pytest.fixture(scope="session")
+def refund_ui(refund_store: Path) -> Iterator[Ui]:
+    """The page of the double refund, which only reads."""
+    with Ui(refund_store) as ui:
+        yield ui
+
+
+@pytest.fixture(scope="session")
+def kinds_ui(kinds_store: Path) -> Iterator[Ui]:
+    """The page of every kind, which only reads."""
+    with Ui(kinds_store) as ui:
+        yield ui
+
+
+@pytest.fixture(scope="session")
+def hostile_ui(hostile_store: Path) -> Iterator[Ui]:
+    """The page of hostile text, which only reads."""
+    with Ui(hostile_store) as ui:
+        yield ui

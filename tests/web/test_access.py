@@ -58,10 +58,9 @@ def _token(ui: Ui) -> str:
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    store = write_refund_store(tmp_path_factory.mktemp("access") / "store")
+def servers(refund_store: Path) -> Iterator[Servers]:
     with ExitStack() as stack:
-        yield Servers(stack, store)
+        yield Servers(stack, refund_store)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.name)

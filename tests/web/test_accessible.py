@@ -1,8 +1,7 @@
 """Everybody can use the page: no violation that axe-core finds, a visible focus at each stop, names for all that is pressed."""
 
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ import pytest
 from playhead.tests.support.browser import Browser
 from playhead.tests.support.needs import need
 from playhead.tests.web.cases.kinds_store import RUN as EVERY
-from playhead.tests.web.cases.kinds_store import write_kinds_store
 from playhead.tests.web.cases.page_process import Ui, path_of
-from playhead.tests.web.cases.refund_store import DUPLICATE, RUN, write_refund_store
+from playhead.tests.web.cases.refund_store import DUPLICATE, RUN
 
 PAGES = {
     "runs": "/runs",
@@ -47,16 +45,11 @@ def load_axe() -> str:
     return Path(place.stdout.strip()).read_text("utf-8")
 
 
-@asynccontextmanager
-async def opened(store: Path, tmp_path: Path) -> AsyncIterator[tuple[Ui, Browser]]:
-    """Open the page of a store."""
-    need("Chromium")
-    with Ui(store, "--allow-run") as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.resize(1280)
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            yield ui, browser
+@pytest.fixture(scope="module")
+def ui(refund_store: Path) -> Iterator[Ui]:
+    """A page with which something can be changed: it has the most controls."""
+    with Ui(refund_store, "--allow-run") as ui:
+        yield ui
 
 
 async def _violations(browser: Browser) -> list[Any]:
@@ -66,111 +59,106 @@ async def _violations(browser: Browser) -> list[Any]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_axe_finds_nothing(tmp_path: Path, dark: bool) -> None:
+async def test_axe_finds_nothing(ui: Ui, browser: Browser, dark: bool) -> None:
     """On any page, in either scheme, at 1280 and 400 pixels."""
     load_axe()
-    async with opened(write_refund_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        for width in (1280, 400):
-            await browser.resize(width, dark=dark)
-            for name, path in PAGES.items():
-                await browser.go(ui.address(path))
-                await browser.until("document.querySelector('h1') !== null")
-                assert await _violations(browser) == [], (name, width)
+    for width in (1280, 400):
+        await browser.resize(width, dark=dark)
+        for name, path in PAGES.items():
+            await ui.show(browser, path)
+            await browser.until("document.querySelector('h1') !== null")
+            assert await _violations(browser) == [], (name, width)
 
 
-async def test_axe_finds_nothing_at_any_kind_of_step(tmp_path: Path) -> None:
+async def test_axe_finds_nothing_at_any_kind_of_step(kinds_ui: Ui, browser: Browser) -> None:
     """Pictures, bytes, streams, WebSockets, faults."""
     load_axe()
-    async with opened(write_kinds_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        for seq in range(1, 100, 7):
-            await browser.go(ui.address(path_of(EVERY, seq)))
-            await browser.find("heading", rf"^{seq}\b")
-            assert await _violations(browser) == [], seq
+    for seq in range(1, 100, 7):
+        await kinds_ui.show(browser, path_of(EVERY, seq))
+        await browser.find("heading", rf"^{seq}\b")
+        assert await _violations(browser) == [], seq
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_each_stop_of_the_focus_is_seen_and_named(tmp_path: Path, name: str) -> None:
+async def test_each_stop_of_the_focus_is_seen_and_named(
+    ui: Ui, browser: Browser, name: str
+) -> None:
     """From the first link round to it again: each has a role, a name, a visible focus, and is in view."""
-    async with opened(write_refund_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        await browser.go(ui.address(PAGES[name]))
-        await browser.until("document.querySelector('h1') !== null")
-        stops = []
-        for _ in range(150):
-            await browser.press("Tab")
-            if await browser.run("document.activeElement === document.body"):
-                break
-            here = await browser.focused()
-            stops.append((here.role, here.name))
-            assert here.name.strip(), here
-            seen = await browser.run(
-                "(() => { const s = getComputedStyle(document.activeElement), r = document.activeElement.getBoundingClientRect();"
-                " return [s.outlineStyle !== 'none' || s.boxShadow !== 'none', r.bottom > 0 && r.top < innerHeight && r.width > 0]; })()"
-            )
-            assert seen == [True, True], here
-        assert stops[0] == ("link", "Skip to content")
-        assert {("link", "Runs"), ("link", "Gates"), ("link", "Destinations")} <= {
-            (role, label.partition(" (")[0]) for role, label in stops
-        }
+    await ui.show(browser, PAGES[name])
+    await browser.until("document.querySelector('h1') !== null")
+    stops = []
+    for _ in range(150):
+        await browser.press("Tab")
+        if await browser.run("document.activeElement === document.body"):
+            break
+        here = await browser.focused()
+        stops.append((here.role, here.name))
+        assert here.name.strip(), here
+        seen = await browser.run(
+            "(() => { const s = getComputedStyle(document.activeElement), r = document.activeElement.getBoundingClientRect();"
+            " return [s.outlineStyle !== 'none' || s.boxShadow !== 'none', r.bottom > 0 && r.top < innerHeight && r.width > 0]; })()"
+        )
+        assert seen == [True, True], here
+    assert stops[0] == ("link", "Skip to content")
+    assert {("link", "Runs"), ("link", "Gates"), ("link", "Destinations")} <= {
+        (role, label.partition(" (")[0]) for role, label in stops
+    }
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_each_page_has_its_landmarks(tmp_path: Path, name: str) -> None:
+async def test_each_page_has_its_landmarks(ui: Ui, browser: Browser, name: str) -> None:
     """One of each, one heading of level 1, and a title that begins like it."""
-    async with opened(write_refund_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        await browser.go(ui.address(PAGES[name]))
-        await browser.find("main", "")
-        await browser.find("banner", "")
-        await browser.find("navigation", "^Main$")
-        assert await browser.run("document.querySelectorAll('h1').length") == 1
-        heading = await browser.run("document.querySelector('h1').innerText.trim()")
-        title = await browser.run("document.title")
-        assert title == f"{heading} - Playhead"
-        assert await browser.run("document.documentElement.lang") == "en"
+    await ui.show(browser, PAGES[name])
+    await browser.find("main", "")
+    await browser.find("banner", "")
+    await browser.find("navigation", "^Main$")
+    assert await browser.run("document.querySelectorAll('h1').length") == 1
+    heading = await browser.run("document.querySelector('h1').innerText.trim()")
+    title = await browser.run("document.title")
+    assert title == f"{heading} - Playhead"
+    assert await browser.run("document.documentElement.lang") == "en"
 
 
-async def test_the_regions_of_a_run_have_their_names(tmp_path: Path) -> None:
+async def test_the_regions_of_a_run_have_their_names(ui: Ui, browser: Browser) -> None:
     """As docs/ui.md lists them."""
-    async with opened(write_refund_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        await browser.go(ui.address(path_of(RUN, DUPLICATE)))
-        await browser.find("heading", rf"^{DUPLICATE}\b")
-        names = {one.name for one in await browser.nodes("region")}
-        wanted = {
-            "Summary",
-            "Timeline",
-            "Scrubbers",
-            "Effects",
-            "Steps",
-            "Step",
-            "Request",
-            "Answer",
-            "Context",
-            "Edges",
-        }
-        assert wanted - names == set()
-        assert {one.name for one in await browser.nodes("slider")} == {
-            "Time",
-            "Same kind",
-            "Same lane",
-            "Effects",
-        }
-        assert {one.name for one in await browser.nodes("tab")} == {"Readable", "Raw"}
+    await ui.show(browser, path_of(RUN, DUPLICATE))
+    await browser.find("heading", rf"^{DUPLICATE}\b")
+    names = {one.name for one in await browser.nodes("region")}
+    wanted = {
+        "Summary",
+        "Timeline",
+        "Scrubbers",
+        "Effects",
+        "Steps",
+        "Step",
+        "Request",
+        "Answer",
+        "Context",
+        "Edges",
+    }
+    assert wanted - names == set()
+    assert {one.name for one in await browser.nodes("slider")} == {
+        "Time",
+        "Same kind",
+        "Same lane",
+        "Effects",
+    }
+    assert {one.name for one in await browser.nodes("tab")} == {"Readable", "Raw"}
 
 
-async def test_less_motion_is_less_motion(tmp_path: Path) -> None:
+async def test_less_motion_is_less_motion(ui: Ui, browser: Browser) -> None:
     """Where somebody asks for that, nothing moves by itself."""
-    async with opened(write_refund_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        await browser.call(
-            "Emulation.setEmulatedMedia",
-            features=[{"name": "prefers-reduced-motion", "value": "reduce"}],
-        )
-        await browser.go(ui.address(path_of(RUN)))
-        await browser.find("heading", f"^{RUN}$")
-        assert await browser.run("document.getAnimations().length") == 0
+    await browser.call(
+        "Emulation.setEmulatedMedia",
+        features=[{"name": "prefers-reduced-motion", "value": "reduce"}],
+    )
+    await ui.show(browser, path_of(RUN))
+    await browser.find("heading", f"^{RUN}$")
+    assert await browser.run("document.getAnimations().length") == 0
 
 
-async def test_a_gate_is_told_to_those_who_do_not_see_it(tmp_path: Path) -> None:
+async def test_a_gate_is_told_to_those_who_do_not_see_it(ui: Ui, browser: Browser) -> None:
     """There is a live region on every page, in which news are written."""
-    async with opened(write_refund_store(tmp_path / "store"), tmp_path) as (ui, browser):
-        for path in ("/runs", path_of(RUN), "/gates"):
-            await browser.go(ui.address(path))
-            await browser.until("document.querySelector('[aria-live], [role=status]') !== null")
+    for path in ("/runs", path_of(RUN), "/gates"):
+        await ui.show(browser, path)
+        await browser.until("document.querySelector('[aria-live], [role=status]') !== null")

@@ -1,7 +1,6 @@
 """The page's data: the same as the commands print, in windows."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from playhead.tests.support.looking_back import output
 from playhead.tests.web.cases.page_process import Ui
-from playhead.tests.web.cases.refund_store import RUN, STEPS, write_refund_store
+from playhead.tests.web.cases.refund_store import RUN, STEPS
 
 _BASE = f"/data/runs/{RUN}"
 
@@ -18,7 +17,7 @@ class Asked:
     """A page's process, and the store that it serves."""
 
     def __init__(self, ui: Ui, store: Path) -> None:
-        self.ui, self.store, self.cookie = ui, store, ui.open_session()
+        self.ui, self.store, self.cookie = ui, store, ui.cookie
 
     def data(self, path: str) -> Any:
         """Give the JSON of an address."""
@@ -32,10 +31,8 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
-    store = write_refund_store(tmp_path_factory.mktemp("data") / "store")
-    with Ui(store) as ui:
-        yield Asked(ui, store)
+def asked(refund_ui: Ui, refund_store: Path) -> Asked:
+    return Asked(refund_ui, refund_store)
 
 
 def _has(told: dict[str, Any], printed: dict[str, Any]) -> bool:

@@ -15,9 +15,9 @@ from playhead.tests.support.looking_back import write_store
 from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead
 from playhead.tests.web.cases.checks import check_harmless, check_quiet
-from playhead.tests.web.cases.hostile_store import LIGHT, write_hostile_store
+from playhead.tests.web.cases.hostile_store import LIGHT
 from playhead.tests.web.cases.hostile_store import RUN as HOSTILE
-from playhead.tests.web.cases.kinds_store import PLAN, write_kinds_store
+from playhead.tests.web.cases.kinds_store import PLAN
 from playhead.tests.web.cases.kinds_store import RUN as EVERY
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, write_refund_store
 
@@ -35,38 +35,38 @@ def export(store: Path, run: str, file: Path) -> str:
     return done.stdout
 
 
-async def test_the_cause_is_found_in_the_file(tmp_path: Path) -> None:
+async def test_the_cause_is_found_in_the_file(
+    refund_store: Path, tmp_path: Path, browser: Browser
+) -> None:
     """By the same clicks as on the page, from disk: every claim leads to its exchange, and nothing is asked."""
-    need("Chromium")
     file = tmp_path / "refund.html"
-    export(write_refund_store(tmp_path / "store"), RUN, file)
-    async with Browser.open(tmp_path / "profile") as browser:
-        await browser.call(
-            "Network.emulateNetworkConditions",
-            offline=True,
-            latency=0,
-            downloadThroughput=0,
-            uploadThroughput=0,
-        )
-        await browser.go(file.as_uri())
-        await browser.find("heading", f"^{RUN}$")
-        await browser.click("link", rf"^{DUPLICATE} POST .*possible duplicate of {CAUSE}")
-        await browser.find("heading", rf"^{DUPLICATE}\b")
-        await browser.click("button", r"^Origin of (form )?amount: 4900$")
-        await browser.click("link", rf"^{CAUSE} answer \$\.amount")
-        await browser.find("heading", rf"^{CAUSE}\b")
-        shown = await browser.text()
-        assert "client left after 1.0 s" in shown
-        await check_harmless(browser, is_file=True)
-        check_quiet(browser)
-        for name in ("Approve", "Deny", "Run again"):
-            assert await browser.nodes("button", f"^{name}") == []
+    export(refund_store, RUN, file)
+    await browser.call(
+        "Network.emulateNetworkConditions",
+        offline=True,
+        latency=0,
+        downloadThroughput=0,
+        uploadThroughput=0,
+    )
+    await browser.go(file.as_uri())
+    await browser.find("heading", f"^{RUN}$")
+    await browser.click("link", rf"^{DUPLICATE} POST .*possible duplicate of {CAUSE}")
+    await browser.find("heading", rf"^{DUPLICATE}\b")
+    await browser.click("button", r"^Origin of (form )?amount: 4900$")
+    await browser.click("link", rf"^{CAUSE} answer \$\.amount")
+    await browser.find("heading", rf"^{CAUSE}\b")
+    shown = await browser.text()
+    assert "client left after 1.0 s" in shown
+    await check_harmless(browser, is_file=True)
+    check_quiet(browser)
+    for name in ("Approve", "Deny", "Run again"):
+        assert await browser.nodes("button", f"^{name}") == []
 
 
-def test_the_file_asks_for_nothing(tmp_path: Path) -> None:
+def test_the_file_asks_for_nothing(refund_store: Path, tmp_path: Path) -> None:
     """It has a policy of its own, and no address that a browser would fetch."""
     file = tmp_path / "refund.html"
-    export(write_refund_store(tmp_path / "store"), RUN, file)
+    export(refund_store, RUN, file)
     text = file.read_text("utf-8")
     policy = re.search(
         r"<meta http-equiv=\"?content-security-policy\"? content=\"([^\"]+)\"", text, re.IGNORECASE
@@ -84,9 +84,9 @@ def test_the_file_asks_for_nothing(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
 
 
-def test_the_file_is_verified_by_its_receiver(tmp_path: Path) -> None:
+def test_the_file_is_verified_by_its_receiver(refund_store: Path, tmp_path: Path) -> None:
     """With the key that the export prints; not once a digit is another, by another key, or without any."""
-    store, file = write_refund_store(tmp_path / "store"), tmp_path / "refund.html"
+    store, file = refund_store, tmp_path / "refund.html"
     key = _KEY.search(export(store, RUN, file))
     assert key is not None
     text = file.read_text("utf-8")
@@ -111,9 +111,9 @@ def test_the_file_is_verified_by_its_receiver(tmp_path: Path) -> None:
     assert verify(file, "--key", "abc", *elsewhere) == 2
 
 
-def test_the_file_has_the_chain_of_the_run(tmp_path: Path) -> None:
+def test_the_file_has_the_chain_of_the_run(refund_store: Path, tmp_path: Path) -> None:
     """The hash that `verify` knows the log by: a change of the run is another one."""
-    store, file = write_refund_store(tmp_path / "store"), tmp_path / "refund.html"
+    store, file = refund_store, tmp_path / "refund.html"
     told = json.loads(playhead("export", RUN, "--html", file, "--store", store, "--json").stdout)
     assert told["file"] == str(file)
     assert told["bytes"] == file.stat().st_size
@@ -147,38 +147,38 @@ def test_shared_text_is_there_once(tmp_path: Path) -> None:
     assert text.count("Be careful with files. " * 100) <= 3
 
 
-async def test_hostile_text_does_nothing_in_the_file(tmp_path: Path) -> None:
+async def test_hostile_text_does_nothing_in_the_file(
+    hostile_store: Path, tmp_path: Path, browser: Browser
+) -> None:
     """Each payload stands in it, and none runs, at any step."""
-    need("Chromium")
     file = tmp_path / "hostile.html"
-    export(write_hostile_store(tmp_path / "store"), HOSTILE, file)
-    async with Browser.open(tmp_path / "profile") as browser:
-        await browser.go(file.as_uri())
-        await browser.find("heading", f"^{HOSTILE}$")
-        await browser.tab_to("slider", "^Time$")
-        await browser.press("Home")
-        for seq in range(1, 2 * len(LIGHT), 5):
-            await browser.find("heading", rf"^{seq}\b")
-            await check_harmless(browser, is_file=True)
-            await browser.press("ArrowRight", 5)
-        check_quiet(browser)
+    export(hostile_store, HOSTILE, file)
+    await browser.go(file.as_uri())
+    await browser.find("heading", f"^{HOSTILE}$")
+    await browser.tab_to("slider", "^Time$")
+    await browser.press("Home")
+    for seq in range(1, 2 * len(LIGHT), 5):
+        await browser.find("heading", rf"^{seq}\b")
+        await check_harmless(browser, is_file=True)
+        await browser.press("ArrowRight", 5)
+    check_quiet(browser)
 
 
-async def test_every_kind_is_in_the_file(tmp_path: Path) -> None:
+async def test_every_kind_is_in_the_file(
+    kinds_store: Path, tmp_path: Path, browser: Browser
+) -> None:
     """And large bodies are there by their size alone."""
-    need("Chromium")
     file = tmp_path / "every.html"
-    export(write_kinds_store(tmp_path / "store"), EVERY, file)
+    export(kinds_store, EVERY, file)
     assert file.stat().st_size <= MOST_BYTES
-    async with Browser.open(tmp_path / "profile") as browser:
-        await browser.go(file.as_uri())
-        await browser.find("heading", f"^{EVERY}$")
-        await browser.tab_to("slider", "^Time$")
-        await browser.press("Home")
-        for seq in range(1, len(PLAN)):
-            await browser.find("heading", rf"^{seq}\b")
-            await browser.press("ArrowRight")
-        check_quiet(browser)
+    await browser.go(file.as_uri())
+    await browser.find("heading", f"^{EVERY}$")
+    await browser.tab_to("slider", "^Time$")
+    await browser.press("Home")
+    for seq in range(1, len(PLAN)):
+        await browser.find("heading", rf"^{seq}\b")
+        await browser.press("ArrowRight")
+    check_quiet(browser)
 
 
 def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
     assert secret.encode() not in file.read_bytes()
 
 
-def test_an_export_that_cannot_be_is_explained(tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_is_explained(refund_store: Path, tmp_path: Path) -> None:
     """Nothing is overwritten, and half a file is not left."""
-    store, file = write_refund_store(tmp_path / "store"), tmp_path / "refund.html"
+    store, file = refund_store, tmp_path / "refund.html"
     export(store, RUN, file)
     before = file.read_bytes()
     wrong = {
@@ -215,13 +215,13 @@ def test_an_export_that_cannot_be_is_explained(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("*.html")) == ["refund.html"]
 
 
-async def test_the_file_opens_in_firefox(tmp_path: Path) -> None:
+async def test_the_file_opens_in_firefox(refund_store: Path, tmp_path: Path) -> None:
     """Debian's: a picture of it is made without a window."""
     import asyncio
 
     firefox = need("firefox-esr")
     file, picture = tmp_path / "refund.html", tmp_path / "refund.png"
-    export(write_refund_store(tmp_path / "store"), RUN, file)
+    export(refund_store, RUN, file)
     command = (
         firefox,
         "--headless",

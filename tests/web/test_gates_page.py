@@ -10,9 +10,8 @@ from urllib.parse import quote
 
 from playhead.config import Config, EffectRule, Gate, parse_match
 from playhead.tape.records.events import EventKind
-from playhead.tests.support.browser import Browser
+from playhead.tests.support.browser import Browser, Chromium
 from playhead.tests.support.control import Controlled, controlled
-from playhead.tests.support.needs import need
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.web.cases.checks import check_harmless, check_quiet
 from playhead.tests.web.cases.page_process import Ui
@@ -80,29 +79,18 @@ async def holding(tmp_path: Path, *flags: str, deadline_s: float = 600.0) -> Asy
 
 
 @asynccontextmanager
-async def tab(held: Held, folder: Path, cookie: str) -> AsyncIterator[Browser]:
-    """Open the page of gates in a browser of its own, within a session."""
-    async with Browser.open(folder) as browser:
-        name, _, value = cookie.partition("=")
-        await browser.call(
-            "Network.setCookie",
-            name=name,
-            value=value,
-            url=held.ui.origin,
-            httpOnly=True,
-            sameSite="Strict",
-        )
-        await browser.go(held.ui.address("/gates"))
+async def tab(held: Held, chromium: Chromium) -> AsyncIterator[Browser]:
+    """Open the page of gates in a tab of its own."""
+    async with chromium.page() as browser:
+        await held.ui.show(browser, "/gates")
         await browser.find("heading", "^Gates$")
         yield browser
 
 
-async def test_a_request_is_approved_after_a_look(tmp_path: Path) -> None:
+async def test_a_request_is_approved_after_a_look(tmp_path: Path, chromium: Chromium) -> None:
     """Heads and a decoded form are there, how long is left, and a count in the title; Approve names what it approves."""
-    need("Chromium")
     async with holding(tmp_path, "--allow-run") as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
-        async with tab(held, tmp_path / "profile", cookie) as browser:
+        async with tab(held, chromium) as browser:
             assert await browser.run("document.title") == "Gates - Playhead"
             assert "gate" in await browser.text()
             assert await browser.nodes("button", "^Approve") == []
@@ -157,16 +145,16 @@ async def _are_apart(browser: Browser, first: int, second: int) -> bool:
     return bool(gap >= 16) and colours[0] != colours[1]
 
 
-async def test_the_second_of_two_tabs_sees_who_was_first(tmp_path: Path) -> None:
+async def test_the_second_of_two_tabs_sees_who_was_first(
+    tmp_path: Path, chromium: Chromium
+) -> None:
     """It had shown a live button; the first ruling counts, and its author and time are named."""
-    need("Chromium")
     async with holding(tmp_path, "--allow-run") as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
         asking = held.post(json={"amount": 7})
         row = await held.row()
         async with (
-            tab(held, tmp_path / "one", cookie) as first,
-            tab(held, tmp_path / "two", cookie) as second,
+            tab(held, chromium) as first,
+            tab(held, chromium) as second,
         ):
             approve = f"^Approve {row['id']}$"
             await second.find("button", approve)
@@ -174,7 +162,9 @@ async def test_the_second_of_two_tabs_sees_who_was_first(tmp_path: Path) -> None
             assert (await asking).status_code == 424
             await second.until("!document.body.innerText.includes('Refused in')")
             path = f"/data/gates/{quote(row['id'], safe='')}/approve"
-            late = await asyncio.to_thread(held.ui.post, path, cookie, {"digest": row["digest"]})
+            late = await asyncio.to_thread(
+                held.ui.post, path, held.ui.cookie, {"digest": row["digest"]}
+            )
             assert late.status == 409
             assert "denied" in late.json["error"]
             by = held.rulings()[0]["by"]
@@ -185,14 +175,12 @@ async def test_the_second_of_two_tabs_sees_who_was_first(tmp_path: Path) -> None
             assert await second.nodes("button", approve) == []
 
 
-async def test_a_page_to_read_has_no_buttons(tmp_path: Path) -> None:
+async def test_a_page_to_read_has_no_buttons(tmp_path: Path, chromium: Chromium) -> None:
     """Without --allow-run the request is shown, and how it can be ruled on."""
-    need("Chromium")
     async with holding(tmp_path) as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
         asking = held.post(json={"amount": 7})
         row = await held.row()
-        async with tab(held, tmp_path / "profile", cookie) as browser:
+        async with tab(held, chromium) as browser:
             await browser.find("article", row["id"])
             live = [
                 one
@@ -203,7 +191,7 @@ async def test_a_page_to_read_has_no_buttons(tmp_path: Path) -> None:
             assert "playhead gates approve" in await browser.text()
         body = {"digest": row["digest"]}
         path = f"/data/gates/{quote(row['id'], safe='')}/approve"
-        assert (await asyncio.to_thread(held.ui.post, path, cookie, body)).status == 403
+        assert (await asyncio.to_thread(held.ui.post, path, held.ui.cookie, body)).status == 403
         assert held.rulings() == []
         assert (
             await held.api.ask("POST", f"/v1/gates/{quote(row['id'], safe='')}/deny", b"{}")
@@ -211,46 +199,45 @@ async def test_a_page_to_read_has_no_buttons(tmp_path: Path) -> None:
         await asking
 
 
-async def test_a_deadline_is_seen_to_come_and_to_pass(tmp_path: Path) -> None:
+async def test_a_deadline_is_seen_to_come_and_to_pass(tmp_path: Path, chromium: Chromium) -> None:
     """The timer goes down, and what has expired is among the past rulings."""
-    need("Chromium")
-    async with holding(tmp_path, "--allow-run", deadline_s=4.0) as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
-        async with tab(held, tmp_path / "profile", cookie) as browser:
-            asking = held.post(json={"amount": 7})
-            await browser.find("timer", "")
-            assert (await asking).status_code == 424
-            await browser.until("document.body.innerText.toLowerCase().includes('expired')")
-            assert await browser.nodes("button", "^Approve") == []
+    async with (
+        holding(tmp_path, "--allow-run", deadline_s=4.0) as held,
+        tab(held, chromium) as browser,
+    ):
+        asking = held.post(json={"amount": 7})
+        await browser.find("timer", "")
+        assert (await asking).status_code == 424
+        await browser.until("document.body.innerText.toLowerCase().includes('expired')")
+        assert await browser.nodes("button", "^Approve") == []
 
 
 async def test_another_digest_is_not_approved(tmp_path: Path) -> None:
     """Approved is what was looked at."""
     async with holding(tmp_path, "--allow-run") as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
         asking = held.post(json={"amount": 7})
         row = await held.row()
         path = f"/data/gates/{quote(row['id'], safe='')}"
         for body, status in (({"digest": "0" * 32}, 409), ({}, 409), ({"digest": 7}, 422)):
-            told = await asyncio.to_thread(held.ui.post, f"{path}/approve", cookie, body)
+            told = await asyncio.to_thread(held.ui.post, f"{path}/approve", held.ui.cookie, body)
             assert told.status == status, body
-        assert (await asyncio.to_thread(held.ui.post, f"{path}/deny", cookie, {})).status == 200
+        assert (
+            await asyncio.to_thread(held.ui.post, f"{path}/deny", held.ui.cookie, {})
+        ).status == 200
         assert (await asking).status_code == 424
 
 
-async def test_held_hostile_text_does_nothing(tmp_path: Path) -> None:
+async def test_held_hostile_text_does_nothing(tmp_path: Path, chromium: Chromium) -> None:
     """In bodies, heads and targets of a request that waits: nothing is approved, whatever it looks like."""
-    need("Chromium")
     texts = [one for one in PAYLOADS if one.kind in ("html", "css", "terminal", "scheme")]
     async with holding(tmp_path, "--allow-run") as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
         asking = held.post(
             json={one.name: one.text.encode("utf-8", "replace").decode() for one in texts},
             params={"q": [one.text.encode("utf-8", "replace").decode() for one in texts[:20]]},
             headers={"x-hostile": texts[5].text},
         )
         row = await held.row()
-        async with tab(held, tmp_path / "profile", cookie) as browser:
+        async with tab(held, chromium) as browser:
             await browser.find("article", row["id"])
             assert texts[0].marker in await check_harmless(browser)
             assert len(await browser.nodes("button", "^Approve")) == 1
@@ -259,14 +246,12 @@ async def test_held_hostile_text_does_nothing(tmp_path: Path) -> None:
             assert (await asking).status_code == 424
 
 
-async def test_a_proxy_that_ended_takes_its_gates_along(tmp_path: Path) -> None:
+async def test_a_proxy_that_ended_takes_its_gates_along(tmp_path: Path, chromium: Chromium) -> None:
     """The page, which has a process of its own, shows no live button for what nobody holds."""
-    need("Chromium")
     async with holding(tmp_path, "--allow-run") as held:
-        cookie = await asyncio.to_thread(held.ui.open_session)
         asking = held.post(json={"amount": 7})
         await held.row()
-        async with tab(held, tmp_path / "profile", cookie) as browser:
+        async with tab(held, chromium) as browser:
             await browser.find("button", "^Approve")
             await held.api.server.close()
             await held.api.running.end("shop")

@@ -5,14 +5,12 @@ import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from playhead.tests.support.browser import Browser
 from playhead.tests.support.counts import FULL, some
-from playhead.tests.support.needs import need
 from playhead.tests.web.cases.checks import check_harmless, check_quiet, check_shown
 from playhead.tests.web.cases.hostile_store import (
     HEAVY,
@@ -22,7 +20,6 @@ from playhead.tests.web.cases.hostile_store import (
     NAMES,
     RUN,
     SEQS,
-    write_hostile_store,
 )
 from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.payloads import Payload
@@ -30,37 +27,29 @@ from playhead.tests.web.cases.payloads import Payload
 STEPS = some(LIGHT, lambda one: one.kind)
 """What is put on the page by a reduced run: it takes half a second a step."""
 PARTS = 4 if FULL else 2
-"""The steps are walked in so many tests, each with a browser of its own."""
+"""The steps are walked in so many tests."""
 MOST_SENT = 300_000
 MOST_HEAP = 80_000_000
 """Bytes. Source: the issue's bars."""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_hostile_store(tmp_path_factory.mktemp("hostile") / "store")
-
-
 @asynccontextmanager
-async def opened(store: Path, tmp_path: Path) -> AsyncIterator[tuple[Ui, Browser]]:
-    """Run the page and open its link in a browser."""
-    need("Chromium")
-    with Ui(store) as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            yield ui, browser
-            check_quiet(browser, ui.origin)
+async def opened(ui: Ui, browser: Browser) -> AsyncIterator[None]:
+    """Have a session, and hear no complaint until the end."""
+    await ui.show(browser)
+    await browser.find("heading", "^Runs$")
+    yield
+    check_quiet(browser, ui.origin)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-async def test_no_step_does_anything(store: Path, tmp_path: Path, part: int) -> None:
+async def test_no_step_does_anything(hostile_ui: Ui, browser: Browser, part: int) -> None:
     """Scrubbed by the keyboard from step to step, each payload in heads, bodies, names and words of people."""
     mine = STEPS[part::PARTS]
-    async with opened(store, tmp_path) as (ui, browser):
+    async with opened(hostile_ui, browser):
         for payload in mine:
             call, effect = SEQS[payload.name]
-            await browser.go(ui.address(path_of(RUN, call)))
+            await browser.go(hostile_ui.address(path_of(RUN, call)))
             await browser.find("heading", rf"^{call}\b")
             check_shown(payload, await check_harmless(browser))
             await browser.tab_to("slider", "^Time$")
@@ -69,34 +58,34 @@ async def test_no_step_does_anything(store: Path, tmp_path: Path, part: int) -> 
             check_shown(payload, await check_harmless(browser))
 
 
-async def test_raw_bytes_do_nothing(store: Path, tmp_path: Path) -> None:
+async def test_raw_bytes_do_nothing(hostile_ui: Ui, browser: Browser) -> None:
     """What is no text is there as escapes or in hexadecimal."""
     kinds = {"bytes", "terminal", "unicode", "svg", "json"}
-    async with opened(store, tmp_path) as (ui, browser):
+    async with opened(hostile_ui, browser):
         for payload in (one for one in STEPS if one.kind in kinds):
             _, seq = SEQS[payload.name]
-            await browser.go(ui.address(f"{path_of(RUN, seq)}&view=raw"))
+            await browser.go(hostile_ui.address(f"{path_of(RUN, seq)}&view=raw"))
             await browser.find("heading", rf"^{seq}\b")
             assert payload.marker in await check_harmless(browser), payload.name
 
 
-async def test_names_of_runs_do_nothing(store: Path, tmp_path: Path) -> None:
+async def test_names_of_runs_do_nothing(hostile_ui: Ui, browser: Browser) -> None:
     """In the list, in the title, in addresses, and in the command that the page shows for a shell."""
-    async with opened(store, tmp_path) as (ui, browser):
+    async with opened(hostile_ui, browser):
         await check_harmless(browser)
         for name in NAMES if FULL else NAMES[::6]:
-            await browser.go(ui.address(path_of(name, 1)))
+            await browser.go(hostile_ui.address(path_of(name, 1)))
             await browser.find("heading", "^" + re.escape(name) + "$")
             shown = await check_harmless(browser)
             assert shlex.quote(name) in re.sub(r"\s+", " ", shown)
 
 
-async def test_labels_and_searches_do_nothing(store: Path, tmp_path: Path) -> None:
+async def test_labels_and_searches_do_nothing(hostile_ui: Ui, browser: Browser) -> None:
     """What is searched for stands in the address and on the page."""
-    async with opened(store, tmp_path) as (ui, browser):
+    async with opened(hostile_ui, browser):
         for payload, place in itertools.product(STEPS[::7], ("url", "text", "label")):
             query = f"/runs?q={_quoted(payload.text)}&in={place}"
-            await browser.go(ui.address(query))
+            await browser.go(hostile_ui.address(query))
             await browser.find("heading", "^Runs$")
             await check_harmless(browser)
 
@@ -105,22 +94,24 @@ def _quoted(text: str) -> str:
     return quote(text.encode("utf-8", "replace"), safe="")
 
 
-async def test_messages_of_a_websocket_do_nothing(store: Path, tmp_path: Path) -> None:
+async def test_messages_of_a_websocket_do_nothing(hostile_ui: Ui, browser: Browser) -> None:
     """All of them are reached, window by window."""
-    async with opened(store, tmp_path) as (ui, browser):
-        await browser.go(ui.address(path_of("socket", 1)))
+    async with opened(hostile_ui, browser):
+        await browser.go(hostile_ui.address(path_of("socket", 1)))
         await browser.find("heading", r"^1\b")
         assert LIGHT[0].marker in await check_harmless(browser)
 
 
 @pytest.mark.parametrize("payload", LARGE if FULL else LARGE[::4], ids=lambda one: one.name)
-async def test_large_bodies_come_in_windows(store: Path, tmp_path: Path, payload: Payload) -> None:
+async def test_large_bodies_come_in_windows(
+    hostile_ui: Ui, browser: Browser, payload: Payload
+) -> None:
     """A body of 10 MB, or what unfolds to more, neither comes whole nor is held whole; what is left out is said."""
     seq = HEAVY_SEQS[payload.name]
-    async with opened(store, tmp_path) as (ui, browser):
+    async with opened(hostile_ui, browser):
         before = browser.bytes_received
         for view in ("", "&view=raw"):
-            await browser.go(ui.address(f"{path_of(HEAVY, seq)}{view}"))
+            await browser.go(hostile_ui.address(f"{path_of(HEAVY, seq)}{view}"))
             await browser.find("heading", rf"^{seq}\b")
             await browser.find("region", "^Request$")
             shown = await check_harmless(browser)
@@ -130,20 +121,18 @@ async def test_large_bodies_come_in_windows(store: Path, tmp_path: Path, payload
         assert await browser.heap_bytes() <= MOST_HEAP
 
 
-def test_no_window_is_larger_than_it_may_be(store: Path) -> None:
+def test_no_window_is_larger_than_it_may_be(hostile_ui: Ui) -> None:
     """Of any step of hostile text, whatever is asked."""
-    with Ui(store) as ui:
-        cookie = ui.open_session()
-        for run, seqs in ((RUN, SEQS.values()), (HEAVY, [[one] for one in HEAVY_SEQS.values()])):
-            base = path_of(run).replace("/runs/", "/data/runs/")
-            for seq in itertools.chain.from_iterable(seqs):
-                step = f"{base}/steps/{seq}"
-                for path in (
-                    step,
-                    f"{step}/body?side=request&from=0&limit=65536",
-                    f"{step}/context?from=0&limit=200",
-                ):
-                    answer = ui.ask(path, cookie)
-                    assert answer.status in (200, 404), path
-                    assert len(answer.body) <= 256 * 1024, path
-                    assert answer.field("content-type").startswith("application/json")
+    for run, seqs in ((RUN, SEQS.values()), (HEAVY, [[one] for one in HEAVY_SEQS.values()])):
+        base = path_of(run).replace("/runs/", "/data/runs/")
+        for seq in itertools.chain.from_iterable(seqs):
+            step = f"{base}/steps/{seq}"
+            for path in (
+                step,
+                f"{step}/body?side=request&from=0&limit=65536",
+                f"{step}/context?from=0&limit=200",
+            ):
+                answer = hostile_ui.ask(path, hostile_ui.cookie)
+                assert answer.status in (200, 404), path
+                assert len(answer.body) <= 256 * 1024, path
+                assert answer.field("content-type").startswith("application/json")

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from playhead.config import Config
 from playhead.tests.support import prepared
-from playhead.tests.support.browser import Browser
+from playhead.tests.support.browser import Chromium
 from playhead.tests.support.control import controlled
-from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -23,9 +22,8 @@ async def _say_ok(conversation: Conversation) -> None:
     await conversation.say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
 
 
-async def test_steps_of_an_open_run_arrive(tmp_path: Path) -> None:
-    """Without a reload; the step that is looked at stays."""
-    need("Chromium")
+async def test_steps_of_an_open_run_arrive(tmp_path: Path, chromium: Chromium) -> None:
+    """Without a reload: where a step is asked for it stays, and where none is the page goes on with the run."""
     with RawOrigin(_say_ok) as origin:
         async with controlled(Config(store=tmp_path / "store")) as api:
 
@@ -39,20 +37,38 @@ async def test_steps_of_an_open_run_arrive(tmp_path: Path) -> None:
             ui = Ui(tmp_path / "store", "--allow-run")
             await asyncio.to_thread(ui.__enter__)
             try:
-                async with Browser.open(tmp_path / "profile") as browser:
-                    await browser.go(ui.link)
-                    await browser.find("link", "^shop$")
-                    await browser.go(ui.address(path_of("shop", 1)))
-                    await browser.find("heading", r"^1\b")
+                async with chromium.page() as looking, chromium.page() as following:
+                    await ui.show(looking, path_of("shop", 1))
+                    await ui.show(following, path_of("shop"))
+                    for page in (looking, following):
+                        await page.find("heading", r"^1\b")
                     for count in (2, 3):
                         assert await asyncio.to_thread(ask) == 200
-                        await browser.until(
-                            "[...document.querySelectorAll('[role=slider], input[type=range]')]"
-                            f".some((one) => (one.getAttribute('aria-valuetext') || '').startsWith('step 1 of {count}:'))"
-                        )
-                    check_quiet(browser, ui.origin)
+                        await looking.until(_is_at(1, count))
+                        await following.until(_is_at(count, count))
+                        await following.find("heading", rf"^{count}\b")
+                    assert await looking.run("document.getElementById('step').dataset.seq") == "1"
+                    await following.tab_to("slider", "^Time$")
+                    await following.press("Home")
+                    await following.find("heading", r"^1\b")
+                    assert await asyncio.to_thread(ask) == 200
+                    await following.until(_is_at(1, 4))
+                    await following.press("End")
+                    await following.find("heading", r"^4\b")
+                    assert await asyncio.to_thread(ask) == 200
+                    await following.find("heading", r"^5\b")
+                    for page in (looking, following):
+                        check_quiet(page, ui.origin)
             finally:
                 await asyncio.to_thread(ui.stop)
+
+
+def _is_at(seq: int, total: int) -> str:
+    """Give a script that says whether the sliders are at a step of so many."""
+    return (
+        "[...document.querySelectorAll('[role=slider], input[type=range]')].some("
+        f"(one) => (one.getAttribute('aria-valuetext') || '').startsWith('step {seq} of {total}:'))"
+    )
 
 
 async def test_an_open_run_is_stopped(tmp_path: Path) -> None:

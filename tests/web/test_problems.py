@@ -5,7 +5,6 @@ import html
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
@@ -13,7 +12,6 @@ import pytest
 
 from playhead.store import make_key_file
 from playhead.tests.support.browser import Browser
-from playhead.tests.support.needs import need
 from playhead.tests.support.process import playhead, wait_until
 from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, write_refund_store
@@ -55,18 +53,11 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ui, str]]:
-    with Ui(write_refund_store(tmp_path_factory.mktemp("wrong") / "store")) as ui:
-        yield ui, ui.open_session()
-
-
 @pytest.mark.parametrize("path", WRONG)
-def test_a_wrong_address_is_explained(asked: tuple[Ui, str], path: str) -> None:
+def test_a_wrong_address_is_explained(refund_ui: Ui, path: str) -> None:
     """Pages have one heading of level 1; data has the four texts of an error."""
-    ui, cookie = asked
     status, words = WRONG[path]
-    answer = ui.ask(path, cookie)
+    answer = refund_ui.ask(path, refund_ui.cookie)
     assert answer.status == status
     said = _plain(answer.text)
     assert [one for one in words if one not in said] == []
@@ -133,36 +124,43 @@ def _wait_for(ui: Ui, cookie: str, path: str, words: str) -> None:
     wait_until(lambda: words in ui.ask(path, cookie).text, timeout_s=30)
 
 
-async def test_a_server_that_ended_or_hangs_is_noticed(tmp_path: Path) -> None:
+async def test_a_server_that_ended_or_hangs_is_noticed(
+    refund_store: Path, browser: Browser
+) -> None:
     """By an alert, on each page; the controls that change something are disabled, and enabled once it answers again."""
-    need("Chromium")
-    store = write_refund_store(tmp_path / "store")
-    with Ui(store, "--allow-run") as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            for path in ("/gates", path_of(RUN, 6)):
-                await browser.go(ui.address(path))
-                await browser.until("document.querySelector('h1') !== null")
-                ui.hang()
-                await browser.find("alert", "")
-                await browser.until("document.body.innerText.includes('Playhead does not answer')")
-                ui.go_on()
-                await browser.until("!document.body.innerText.includes('Playhead does not answer')")
-            ui.stop()
-            await browser.until("document.body.innerText.includes('Playhead does not answer')")
-            shown = await browser.text()
-            assert "playhead ui" in shown
-            assert await browser.run("document.body.innerText.includes('ended with')") in (
-                True,
-                False,
-            )
+    with Ui(refund_store, "--allow-run") as ui:
+        await ui.show(browser)
+        for path in ("/gates", path_of(RUN, 6)):
+            await browser.go(ui.address(path))
+            await browser.until("document.body?.dataset.watched === 'yes'")
+            ui.hang()
+            await browser.find("alert", "")
+            await browser.shows("Playhead does not answer")
+            ui.go_on()
+            await browser.until("!document.body.innerText.includes('Playhead does not answer')")
+        ui.stop()
+        await browser.shows("Playhead does not answer", "playhead ui")
 
 
-async def test_many_tabs_are_served(tmp_path: Path) -> None:
+async def test_a_tab_that_nobody_sees_has_no_stream(refund_ui: Ui, browser: Browser) -> None:
+    """A browser has six connections to one server: the seventh tab would wait for ever."""
+    await refund_ui.show(browser)
+    await browser.until("document.body?.dataset.watched === 'yes'")
+    hide = "Object.defineProperty(document, 'hidden', {value: VALUE, configurable: true});"
+    hide += "document.dispatchEvent(new Event('visibilitychange')); delete document.body.dataset.watched"
+    streams = sum("/data/events" in one for one in browser.asked)
+    await browser.run(hide.replace("VALUE", "true"))
+    await browser.until(
+        "performance.getEntriesByType('resource').some((one) => one.name.includes('/data/events'))"
+    )
+    await browser.run(hide.replace("VALUE", "false"))
+    await browser.until("document.body.dataset.watched === 'yes'")
+    assert sum("/data/events" in one for one in browser.asked) == streams + 1
+
+
+async def test_many_tabs_are_served(refund_store: Path) -> None:
     """Of twenty open streams of events none keeps a page from being answered."""
-    store = write_refund_store(tmp_path / "store")
-    with Ui(store) as ui:
+    with Ui(refund_store) as ui:
         cookie = ui.open_session()
         head = f"GET /data/events HTTP/1.1\r\nHost: {ui.host}\r\nCookie: {cookie}\r\n\r\n".encode()
         opened = []
@@ -177,10 +175,9 @@ async def test_many_tabs_are_served(tmp_path: Path) -> None:
             writer.close()
 
 
-def test_the_command_ends_by_a_signal_at_once(tmp_path: Path) -> None:
+def test_the_command_ends_by_a_signal_at_once(refund_store: Path) -> None:
     """Also with a stream of events open: Ctrl-C is no error, and leaves no traceback."""
-    store = write_refund_store(tmp_path / "store")
-    with Ui(store) as ui:
+    with Ui(refund_store) as ui:
         cookie = ui.open_session()
         with socket.create_connection(("127.0.0.1", ui.port), 30) as sock:
             sock.sendall(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from playhead.tests.support.browser import Browser
-from playhead.tests.support.needs import need
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead, read_json, wait_until
 from playhead.tests.support.refund_service import AGENT, serve
@@ -94,38 +93,30 @@ def test_without_the_flag_nothing_runs(world: World) -> None:
     assert world.branches() == []
 
 
-async def test_an_answer_is_edited_on_the_page(world: World, tmp_path: Path) -> None:
+async def test_an_answer_is_edited_on_the_page(world: World, browser: Browser) -> None:
     """The exact command is shown before; the result opens beside its parent."""
-    need("Chromium")
     with Ui(world.store, "--allow-run", "--", *world.agent) as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            await browser.go(ui.address(path_of("tape", 2)))
-            await browser.find("heading", r"^2\b")
-            await browser.tab_to("textbox", "^Answer$")
-            await browser.run("document.activeElement.select()")
-            await browser.write(EDITED)
-            shown = await browser.text()
-            assert "playhead branch tape --at 2" in shown
-            assert world.shop.url in shown
-            await browser.click("button", "^Run again$")
-            await browser.find("heading", r"^tape and tape@")
-            assert browser.complaints == []
+        await ui.show(browser, path_of("tape", 2))
+        await browser.find("heading", r"^2\b")
+        await browser.tab_to("textbox", "^Answer$")
+        await browser.run("document.activeElement.select()")
+        await browser.write(EDITED)
+        shown = await browser.text()
+        assert "playhead branch tape --at 2" in shown
+        assert world.shop.url in shown
+        await browser.click("button", "^Run again$")
+        await browser.find("heading", r"^tape and tape@")
+        assert browser.complaints == []
 
 
-async def test_a_page_to_read_shows_the_command_alone(world: World, tmp_path: Path) -> None:
+async def test_a_page_to_read_shows_the_command_alone(world: World, browser: Browser) -> None:
     """It can be copied; there is no button."""
-    need("Chromium")
     with Ui(world.store) as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            await browser.go(ui.address(path_of("tape", 2)))
-            await browser.find("heading", r"^2\b")
-            buttons = await browser.nodes("button", "^Run again$")
-            assert all(one.properties.get("disabled") for one in buttons)
-            assert "playhead branch tape --at 2" in await browser.text()
+        await ui.show(browser, path_of("tape", 2))
+        await browser.find("heading", r"^2\b")
+        buttons = await browser.nodes("button", "^Run again$")
+        assert all(one.properties.get("disabled") for one in buttons)
+        assert "playhead branch tape --at 2" in await browser.text()
 
 
 def test_a_command_of_a_tape_is_never_run(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from playhead.tests.support.agent_tapes import claude_code
 from playhead.tests.support.browser import Browser, Node
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.looking_back import write_store
-from playhead.tests.support.needs import need
 from playhead.tests.web.cases.checks import check_quiet
 from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import (
@@ -21,31 +20,31 @@ from playhead.tests.web.cases.refund_store import (
     DUPLICATE,
     RUN,
     STEPS,
-    write_refund_store,
 )
 
 MOST_CLICKS = 5
 DUPLICATE_LINK = rf"^{DUPLICATE} POST .*/v1/refunds.*possible duplicate of {CAUSE}"
 ORIGIN_BUTTON = r"^Origin of (form )?amount: 4900$"
+_WATCH_WIDTH = """
+(function look() {
+  const by = (document.documentElement?.scrollWidth ?? 0) - innerWidth;
+  if (by > 0) (window.wide ??= []).push([by, document.readyState]);
+  requestAnimationFrame(look);
+})();
+"""
+"""Notes at each frame by how much a page is wider than the window, also while it is still coming."""
 UNSEEN_LINK = rf"^{CAUSE} answer \$\.amount"
 _PICTURES = "PLAYHEAD_PICTURES"
 """Folder that pictures of the story are written to, for the documents; none without it."""
 
 
 @asynccontextmanager
-async def opened(tmp_path: Path, path: str = "") -> AsyncIterator[tuple[Ui, Browser]]:
-    """Open the page of the double refund's store."""
-    need("Chromium")
-    store = write_refund_store(tmp_path / "store")
-    with Ui(store) as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.resize(1280)
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            if path:
-                await browser.go(ui.address(path))
-            yield ui, browser
-            check_quiet(browser, ui.origin)
+async def opened(ui: Ui, browser: Browser, path: str = "/runs") -> AsyncIterator[None]:
+    """Open a page of the double refund's store; it complains of nothing until the end."""
+    await ui.show(browser, path)
+    await browser.find("heading", "^Runs$" if path == "/runs" else f"^{RUN}$")
+    yield
+    check_quiet(browser, ui.origin)
 
 
 class Clicking:
@@ -79,9 +78,9 @@ async def _check_cause(browser: Browser) -> None:
     assert await browser.run("location.pathname + location.search") == path_of(RUN, CAUSE)
 
 
-async def test_the_cause_is_five_clicks_away(tmp_path: Path) -> None:
+async def test_the_cause_is_five_clicks_away(refund_ui: Ui, browser: Browser) -> None:
     """The run, its second refund, where that amount came from, and the answer that the agent never saw."""
-    async with opened(tmp_path) as (_, browser):
+    async with opened(refund_ui, browser):
         click = Clicking(browser)
         await _keep_picture(browser, "1-runs")
         await click("link", f"^{RUN}$")
@@ -101,9 +100,9 @@ async def test_the_cause_is_five_clicks_away(tmp_path: Path) -> None:
         assert click.count <= MOST_CLICKS
 
 
-async def test_the_cause_is_found_by_the_keyboard_alone(tmp_path: Path) -> None:
+async def test_the_cause_is_found_by_the_keyboard_alone(refund_ui: Ui, browser: Browser) -> None:
     """With Tab, arrows, End and Enter; the focus goes where the reader looks next."""
-    async with opened(tmp_path) as (_, browser):
+    async with opened(refund_ui, browser):
         await browser.press("Tab")
         assert (await browser.focused()).name == "Skip to content"
         await browser.tab_to("link", f"^{RUN}$")
@@ -125,9 +124,9 @@ async def test_the_cause_is_found_by_the_keyboard_alone(tmp_path: Path) -> None:
         assert (here.role, here.name.split()[0]) == ("heading", str(CAUSE))
 
 
-async def test_escape_closes_an_origin(tmp_path: Path) -> None:
+async def test_escape_closes_an_origin(refund_ui: Ui, browser: Browser) -> None:
     """The focus is back on the button that opened it."""
-    async with opened(tmp_path, path_of(RUN, DUPLICATE)) as (_, browser):
+    async with opened(refund_ui, browser, path_of(RUN, DUPLICATE)):
         await browser.tab_to("button", ORIGIN_BUTTON)
         await browser.press("Enter")
         await browser.find("link", UNSEEN_LINK)
@@ -154,10 +153,10 @@ KEYS = (
 
 @pytest.mark.parametrize(("role", "name", "start", "keys"), KEYS)
 async def test_a_key_leads_to_a_step(
-    tmp_path: Path, role: str, name: str, start: int, keys: list[tuple[str, int]]
+    refund_ui: Ui, browser: Browser, role: str, name: str, start: int, keys: list[tuple[str, int]]
 ) -> None:
     """The address names it, so that it can be passed on; every slider says where it is."""
-    async with opened(tmp_path, path_of(RUN, start)) as (_, browser):
+    async with opened(refund_ui, browser, path_of(RUN, start)):
         await browser.find("heading", rf"^{start}\b")
         if role == "listbox":
             await _focus_steps(browser)
@@ -165,8 +164,6 @@ async def test_a_key_leads_to_a_step(
             await browser.tab_to(role, f"^{name}$")
         for key, seq in keys:
             await browser.press(key)
-            if role == "listbox" and not key.isalpha():
-                await browser.press("Enter")
             await browser.find("heading", rf"^{seq}\b")
             await browser.until(f"new URLSearchParams(location.search).get('seq') === '{seq}'")
             slider = await browser.find("slider", "^Time$")
@@ -182,9 +179,9 @@ async def _focus_steps(browser: Browser) -> Node:
     raise AssertionError("Tab does not lead to the list of steps")
 
 
-async def test_letters_do_nothing_elsewhere(tmp_path: Path) -> None:
+async def test_letters_do_nothing_elsewhere(refund_ui: Ui, browser: Browser) -> None:
     """On a link or in a text they are what they are for everybody (WCAG 2.1.4)."""
-    async with opened(tmp_path, path_of(RUN, 1)) as (_, browser):
+    async with opened(refund_ui, browser, path_of(RUN, 1)):
         await browser.find("heading", r"^1\b")
         await browser.tab_to("link", "^Runs$")
         for key in "eEkKlLb":
@@ -192,9 +189,9 @@ async def test_letters_do_nothing_elsewhere(tmp_path: Path) -> None:
         assert await browser.run("new URLSearchParams(location.search).get('seq')") == "1"
 
 
-async def test_buttons_lead_like_keys(tmp_path: Path) -> None:
+async def test_buttons_lead_like_keys(refund_ui: Ui, browser: Browser) -> None:
     """Next, previous, and the step before the effect; where there is none, the button is disabled."""
-    async with opened(tmp_path, path_of(RUN, 1)) as (_, browser):
+    async with opened(refund_ui, browser, path_of(RUN, 1)):
         await browser.find("heading", r"^1\b")
         assert (await browser.find("button", "^Previous step$")).properties.get("disabled") is True
         assert (await browser.find("button", "^Before this effect$")).properties["disabled"] is True
@@ -208,26 +205,36 @@ async def test_buttons_lead_like_keys(tmp_path: Path) -> None:
         await browser.find("heading", rf"^{DUPLICATE}\b")
 
 
-async def test_a_lane_is_scrubbed_by_itself(tmp_path: Path) -> None:
+async def test_enter_leads_from_the_list_to_the_step(refund_ui: Ui, browser: Browser) -> None:
+    """The focus is on its heading, from where Escape leads back to the list."""
+    async with opened(refund_ui, browser, path_of(RUN, 1)):
+        await _focus_steps(browser)
+        await browser.press("ArrowDown", 3)
+        await browser.press("Enter")
+        await browser.until(f"document.activeElement.innerText?.startsWith('{CAUSE} ')")
+        here = await browser.focused()
+        assert (here.role, here.name.split()[0]) == ("heading", str(CAUSE))
+        await browser.press("Escape")
+        here = await browser.focused()
+        assert (here.role, here.name) == ("listbox", "Steps")
+
+
+async def test_a_lane_is_scrubbed_by_itself(tmp_path: Path, browser: Browser) -> None:
     """A sub-agent's steps are 6 and 7."""
-    need("Chromium")
     tape = claude_code()
     store = write_store(tmp_path / "store", lambda store: write_run(store, "code", tape.exchanges))
     with Ui(store) as ui:
-        async with Browser.open(tmp_path / "profile") as browser:
-            await browser.go(ui.link)
-            await browser.find("heading", "^Runs$")
-            await browser.go(ui.address(path_of("code", 6)))
-            await browser.find("heading", r"^6\b")
-            await browser.tab_to("slider", "^Same lane$")
-            for key, seq in (("End", 7), ("ArrowRight", 7), ("Home", 6), ("ArrowLeft", 6)):
-                await browser.press(key)
-                await browser.find("heading", rf"^{seq}\b")
+        await ui.show(browser, path_of("code", 6))
+        await browser.find("heading", r"^6\b")
+        await browser.tab_to("slider", "^Same lane$")
+        for key, seq in (("End", 7), ("ArrowRight", 7), ("Home", 6), ("ArrowLeft", 6)):
+            await browser.press(key)
+            await browser.find("heading", rf"^{seq}\b")
 
 
-async def test_tabs_show_bytes(tmp_path: Path) -> None:
+async def test_tabs_show_bytes(refund_ui: Ui, browser: Browser) -> None:
     """By arrows, as tabs do; the body of the request is there as it was sent."""
-    async with opened(tmp_path, path_of(RUN, DUPLICATE)) as (_, browser):
+    async with opened(refund_ui, browser, path_of(RUN, DUPLICATE)):
         here = await browser.tab_to("tab", "^Readable$")
         assert here.properties.get("selected") is True
         await browser.press("ArrowRight")
@@ -236,9 +243,9 @@ async def test_tabs_show_bytes(tmp_path: Path) -> None:
         await browser.until("document.body.innerText.includes('charge=ch_1007&amount=4900')")
 
 
-async def test_the_context_says_what_entered(tmp_path: Path) -> None:
+async def test_the_context_says_what_entered(refund_ui: Ui, browser: Browser) -> None:
     """At step 5 the timeout that the agent told the model of."""
-    async with opened(tmp_path, path_of(RUN, ASKED_FOR_IT)) as (_, browser):
+    async with opened(refund_ui, browser, path_of(RUN, ASKED_FOR_IT)):
         await browser.find("region", "^Context$")
         shown = await browser.run(
             "[...document.querySelectorAll('section, [role=region]')].find((one) => one.innerText.includes('the request timed out')).innerText"
@@ -246,9 +253,9 @@ async def test_the_context_says_what_entered(tmp_path: Path) -> None:
         assert "entered" in shown
 
 
-async def test_two_runs_are_compared(tmp_path: Path) -> None:
+async def test_two_runs_are_compared(refund_ui: Ui, browser: Browser) -> None:
     """Chosen in the list; the first divergence comes first, and leads to the step of either run."""
-    async with opened(tmp_path) as (_, browser):
+    async with opened(refund_ui, browser):
         assert (await browser.find("button", "^Compare$")).properties.get("disabled") is True
         await browser.click("checkbox", "^Compare refund-fixed$")
         await browser.click("checkbox", f"^Compare {RUN}$")
@@ -264,13 +271,16 @@ async def test_two_runs_are_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int, dark: bool) -> None:
+async def test_nothing_is_wider_than_the_window(
+    refund_ui: Ui, browser: Browser, width: int, dark: bool
+) -> None:
     """At both widths and in both schemes; what is wide scrolls within itself."""
-    async with opened(tmp_path) as (ui, browser):
+    async with opened(refund_ui, browser):
         await browser.resize(width, dark=dark)
+        await browser.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH_WIDTH)
         for path in ("/runs", path_of(RUN, DUPLICATE), f"/diff/refund-fixed/{RUN}", "/gates"):
-            await browser.go(ui.address(path))
-            await browser.until("document.querySelector('h1') !== null")
-            assert await browser.run("document.documentElement.scrollWidth - innerWidth") <= 0, path
+            await browser.go(refund_ui.address(path))
+            await browser.until("document.body?.dataset.watched === 'yes'")
+            assert await browser.run("window.wide ?? []") == [], path
             name = path.strip("/").replace("/", "-").partition("?")[0]
             await _keep_picture(browser, f"{name}-{width}-{'dark' if dark else 'light'}")

@@ -52,6 +52,7 @@ function go(to, focus = false) {
     slider.max = String(Math.max(all.length, 1));
     slider.value = String(Math.max(1, all.filter((one) => one <= at).length));
     slider.disabled = !all.length;
+    if (of !== "time") $(`of-${of}`).textContent = all.length ? `${all.includes(at) ? all.indexOf(at) + 1 : "–"} of ${all.length}` : "none";
     slider.setAttribute("aria-valuetext", `step ${step.seq} of ${STEPS.length}: ${step.title || step.kind}`);
   }
   $("previous").disabled = at === 0;
@@ -73,7 +74,7 @@ function rows() {
   $("lines").replaceChildren(...STEPS.slice(first, last).map((step, number) => make("div", {
     role: "option", id: `line-${first + number}`, "aria-selected": String(first + number === at), "data-seq": String(step.seq),
     className: `line${step.effect ? " effect" : ""}${step.failed ? " failed" : ""}${step.twice ? " duplicate" : ""}`,
-  }, make("span", { className: "seq" }, String(step.seq)), make("i", { className: `dot ${step.kind.replace(" ", "-")}` }), make("span", { className: "title" }, step.title || step.kind), make("span", { className: "right" }, took(step.took)))));
+  }, make("span", { className: "seq" }, String(step.seq)), make("i", { className: `dot ${step.kind.replace(" ", "-")}${step.effect ? " is-effect" : ""}` }), make("span", { className: "title" }, step.title || step.kind), make("span", { className: "right" }, took(step.took)))));
   list.setAttribute("aria-activedescendant", `line-${at}`);
 }
 
@@ -91,6 +92,7 @@ function message(step, label, side) {
   if (!side) return make("section", { className: "message", "aria-label": label }, make("h3", {}, label), make("p", { className: "soft" }, `None: ${step.outcome}.`));
   return make("section", { className: "message", "aria-label": label },
     make("h3", {}, label, " ", soft(`${label === "Answer" ? `${side.head}, ` : ""}${bytesOf(side.bytes)}`)),
+    side.told.length ? fields(side.told, "told") : null,
     side.note ? make("p", { className: "soft" }, side.note) : null,
     side.lines ? values(step, side) : null,
     side.text ? text(side.text, `${label} body`) : null,
@@ -100,7 +102,7 @@ function message(step, label, side) {
     side.fields.length ? make("details", {}, make("summary", {}, `${side.fields.length} header fields`), fields(side.fields)) : null);
 }
 
-const fields = (pairs) => make("dl", { className: "fields" }, ...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+const fields = (pairs, more = "") => make("dl", { className: `fields ${more}` }, ...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
 
 function whole(step) {
   const context = step.context;

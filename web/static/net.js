@@ -34,34 +34,51 @@ export async function change(path, body) {
   return (await told(answer)).json();
 }
 
-// Watch what changes; say so where the server has gone or hangs, and keep anybody from changing anything meanwhile.
+// Watch what changes; say so where the server has gone or hangs, and keep anybody from changing anything meanwhile. A tab that
+// nobody sees has no stream, for a browser has six connections to one server: it asks now and then what is held.
 export function watch(query, handlers) {
-  let heard = performance.now(), gone = 0;
-  const banner = document.getElementById("gone");
-  const source = new EventSource("/data/events" + query);
-  const hear = () => {
+  let heard = performance.now(), gone = 0, source = null, asking = false;
+  const banner = document.getElementById("gone"), held = document.getElementById("held");
+  const shown = document.title.replace(/^\(\d+\) /, "");
+
+  function hear() {
     heard = performance.now();
+    document.body.dataset.watched = "yes";
     if (!gone) return;
     gone = 0;
     banner.hidden = true;
     banner.textContent = "";
     delete document.body.dataset.gone;
     for (const one of document.querySelectorAll("[data-gone-off]")) { one.disabled = false; delete one.dataset.goneOff; }
-  };
-  source.addEventListener("open", hear);
-  source.addEventListener("alive", hear);
-  for (const [name, handler] of Object.entries(handlers))
-    source.addEventListener(name, (event) => { hear(); handler(JSON.parse(event.data)); });
-  const held = document.getElementById("held");
-  const shown = document.title.replace(/^\(\d+\) /, "");
-  source.addEventListener("gate", (event) => {
-    hear();
-    const count = JSON.parse(event.data).held;
-    held.textContent = String(count);
-    held.hidden = !count;
-    document.title = count ? `(${count}) ${shown}` : shown;
-  });
-  setInterval(() => {
+  }
+
+  function count(number) {
+    held.textContent = String(number);
+    held.hidden = !number;
+    document.title = number ? `(${number}) ${shown}` : shown;
+  }
+
+  function open() {
+    source?.close();
+    source = new EventSource("/data/events" + query);
+    source.addEventListener("open", hear);
+    source.addEventListener("alive", hear);
+    for (const [name, handler] of Object.entries(handlers))
+      source.addEventListener(name, (event) => { hear(); handler(JSON.parse(event.data)); });
+    source.addEventListener("gate", (event) => { hear(); count(JSON.parse(event.data).held); });
+  }
+
+  async function ask() {
+    if (asking) return;
+    asking = true;
+    try { count((await data("/data/gates", AbortSignal.timeout(PATIENCE_MS))).held); hear(); } catch (error) { /* the next one may be answered */ }
+    asking = false;
+  }
+
+  function tick() {
+    if (document.hidden) return;
+    // A stream that was refused is opened again by nobody else.
+    if (source?.readyState === EventSource.CLOSED) open();
     const silent = performance.now() - heard;
     if (silent < PATIENCE_MS) return;
     if (!gone) gone = Date.now() - silent;
@@ -72,11 +89,19 @@ export function watch(query, handlers) {
     if (banner.textContent !== text) banner.textContent = text;
     for (const one of document.querySelectorAll("[data-act], [data-changes]"))
       if (!one.disabled) { one.disabled = true; one.dataset.goneOff = "yes"; }
-  }, 500);
-  return source;
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { source?.close(); source = null; } else { heard = performance.now(); open(); }
+  });
+  if (!document.hidden) open();
+  setInterval(tick, 500);
+  setInterval(() => { if (document.hidden) ask(); }, 10_000);
 }
 
 export const quoted = encodeURIComponent;
+
+export function number(count) { return count.toLocaleString("en"); }
 
 export function took(us) {
   if (us < 0) return "";

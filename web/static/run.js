@@ -1,6 +1,6 @@
 // A run: one place in it, which the strip, the scrubbers, the list and what is shown of a step have in common.
 
-import { change, data, part, quoted, took, watch } from "./net.js";
+import { change, data, number, part, quoted, took, watch } from "./net.js";
 import { Strip } from "./strip.js";
 import { size } from "./styles.js";
 import { Windows } from "./windows.js";
@@ -10,6 +10,8 @@ const root = $("run"), run = root.dataset.run, path = root.dataset.path, parts =
 const HEIGHT = 24, OF = ["kind", "lane", "effects"];
 let total = Number(root.dataset.total), position = Math.min(Number(root.dataset.position), total), seq = 0, name = "";
 let loading = null, later = 0, back = null;
+// Whether the page goes on with a run that is being recorded: where no step is asked for, until somebody looks at another one.
+let following = root.dataset.status === "open" && !new URLSearchParams(location.search).has("seq");
 
 const windows = new Windows(run, (told) => { grow(told.total); render(); if (windows.row(position)) mark(); });
 windows.total = total;
@@ -17,8 +19,9 @@ const strip = new Strip(run, $("canvas"), $("gaps"), $("lane-names"), (place) =>
 
 // ---- the place -------------------------------------------------------------------------------
 
-export function go(to, { now = false } = {}) {
+function go(to, { now = false, follow = false } = {}) {
   position = Math.min(Math.max(1, to), Math.max(1, total));
+  following = follow && root.dataset.status === "open";
   const row = windows.row(position);
   if (row) { seq = row.seq; name = String(row.seq); }
   mark();
@@ -36,6 +39,7 @@ async function goSeq(text, focus = true, keep = true) {
     try { at = (await data(`${facts}/moves?of=time&seq=${wanted}&go=${"same"}`)).at; } catch (error) { return say(error.message); }
   }
   position = at; seq = wanted; name = String(text);
+  following = false;
   mark(); reveal(); render(); windows.around(position);
   await show(true, focus);
 }
@@ -45,7 +49,7 @@ function mark() {
   $("place").replaceChildren();
   const strong = document.createElement("b");
   strong.textContent = row ? String(row.seq) : "…";
-  $("place").append(strong, ` of ${total.toLocaleString("en")}`);
+  $("place").append(strong, ` of ${number(total)}`);
   const time = $("scrub-time");
   if (Number(time.max) !== Math.max(total, 1)) time.max = String(Math.max(total, 1));
   if (Number(time.value) !== position) time.value = String(position);
@@ -58,6 +62,7 @@ function mark() {
     slider.max = String(Math.max(told.of_total, 1));
     slider.value = String(told.position ?? Math.max(1, told.before));
     slider.setAttribute("aria-valuetext", text);
+    $(`of-${of}`).textContent = told.of_total ? `${told.position ?? "–"} of ${number(told.of_total)}` : "none";
   }
   $("before-effect").disabled = !row.effect;
   $("previous").disabled = position <= 1;
@@ -68,10 +73,9 @@ function mark() {
 
 function grow(to) {
   if (to === total) return;
-  const wasLast = position >= total && root.dataset.status === "open";
   total = to;
   windows.total = to;
-  if (wasLast && total) go(total);
+  if (following && total) go(total, { follow: true }); else mark();
 }
 
 async function move(of, where) {
@@ -138,7 +142,7 @@ function render() {
   size("#pad-bottom", "height", `${Math.max(0, total - last) * HEIGHT}px`);
   const count = Math.max(0, last - first + 1);
   while (pool.length < count) pool.push(line());
-  for (let number = 0; number < count; number++) fill(pool[number], first + number);
+  for (let at = 0; at < count; at++) fill(pool[at], first + at);
   if (lines.children.length !== count || lines.firstElementChild !== pool[0]) lines.replaceChildren(...pool.slice(0, count));
   list.setAttribute("aria-activedescendant", `line-${position}`);
 }
@@ -153,16 +157,16 @@ function fill(item, at) {
   item.setAttribute("aria-posinset", String(at));
   item.setAttribute("aria-setsize", String(total));
   item.dataset.position = String(at);
-  const [number, dot, title, right] = item.pieces;
+  const [seqs, dot, title, right] = item.pieces;
   if (!row) {
-    item.className = "line"; number.textContent = ""; dot.className = "dot"; title.textContent = "…"; right.textContent = "";
+    item.className = "line"; seqs.textContent = ""; dot.className = "dot"; title.textContent = "…"; right.textContent = "";
     return;
   }
   item.dataset.seq = String(row.seq);
   item.className = "line" + (row.effect ? " effect" : "") + (row.failed ? " failed" : "") + (row.duplicate ? " duplicate" : "");
-  number.textContent = String(row.seq);
-  dot.className = `dot ${row.kind.replace(" ", "-")}`;
-  title.textContent = (row.title || row.kind) + (row.more ? ` (+${row.more})` : "") + (row.error ? ` ! ${row.error}` : row.marks.length ? ` [${row.marks[0]}]` : "");
+  seqs.textContent = String(row.seq);
+  dot.className = `dot ${row.kind.replace(" ", "-")}${row.effect ? " is-effect" : ""}`;
+  title.textContent = (row.title || row.kind) + (row.more ? ` (+${row.more})` : "") + (row.said ? ` ${row.said}` : "");
   right.textContent = (row.lane ? `${row.lane} · ` : "") + took(row.took_us);
 }
 
@@ -314,8 +318,8 @@ list.addEventListener("keydown", (event) => {
   let done = true;
   if (event.key in STEPS) go(position + STEPS[event.key]);
   else if (event.key === "Home") go(1);
-  else if (event.key === "End") go(total);
-  else if (event.key === "Enter") show(true);
+  else if (event.key === "End") go(total, { follow: true });
+  else if (event.key === "Enter") show(true, true);
   else done = letter(event);
   if (done) event.preventDefault();
 });
@@ -328,7 +332,7 @@ scrubbers.addEventListener("keydown", (event) => {
     const by = SLIDES[event.key];
     const ends = { Home: "first", End: "last" }[event.key];
     done = Boolean(by || ends);
-    if (of === "time") { if (by) go(position + by); else if (ends) go(ends === "first" ? 1 : total); }
+    if (of === "time") { if (by) go(position + by); else if (ends) go(ends === "first" ? 1 : total, { follow: ends === "last" }); }
     else if (ends) move(of, ends);
     else if (by === 1 || by === -1) move(of, by > 0 ? "next" : "previous");
     else if (by) move(of, Math.max(1, Number(event.target.value) + by));
@@ -345,6 +349,7 @@ $("before-effect").addEventListener("click", beforeEffect);
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("cause").hidden) { closeCause(); event.preventDefault(); }
+  else if (event.key === "Escape" && event.target.id === "step-title") list.focus();
   const tabbed = event.target.closest?.("[role=tab]");
   if (tabbed && ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) {
     tab(tabbed.id === "tab-raw" ? "readable" : "raw");
@@ -418,7 +423,7 @@ watch(`?run=${quoted(run)}`, {
   run: (told) => { root.dataset.status = told.status; summary(); },
   step: (told) => {
     grow(told.total);
-    $("reading").textContent = told.complete || told.read >= told.total ? (root.dataset.status === "open" ? "live" : "") : `reading ${told.read.toLocaleString("en")} of ${told.total.toLocaleString("en")}`;
+    $("reading").textContent = told.complete || told.read >= told.total ? (root.dataset.status === "open" ? "live" : "") : `reading ${number(told.read)} of ${number(told.total)}`;
     if (!complete) redraw();
     if (told.complete && !complete) { complete = true; summary(); }
   },

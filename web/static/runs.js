@@ -35,17 +35,38 @@ older?.addEventListener("click", async () => {
   first?.focus();
 });
 
+// What has changed is put into the rows that are there: a row that somebody is about to click on stays the same one.
+function adopt(fresh) {
+  const of = (row) => row.querySelector("input").value;
+  const known = new Map([...rows.children].map((row) => [of(row), row]));
+  const wanted = [...fresh.querySelectorAll("tr")].map((row) => {
+    const old = known.get(of(row));
+    if (!old) return row;
+    for (const [number, cell] of [...row.children].entries()) {
+      const before = old.children[number];
+      before.className = cell.className;
+      // The first one says whether it is chosen.
+      if (number && before.innerHTML !== cell.innerHTML) before.replaceChildren(...cell.childNodes);
+    }
+    return old;
+  });
+  let at = rows.firstElementChild;
+  for (const row of wanted) {
+    while (at && at !== row && !wanted.includes(at)) { const gone = at; at = at.nextElementSibling; gone.remove(); }
+    if (at === row) at = at.nextElementSibling; else rows.insertBefore(row, at);
+  }
+  while (at) { const gone = at; at = at.nextElementSibling; gone.remove(); }
+}
+
 let waiting = false;
 async function refresh() {
   if (waiting || !rows || older?.dataset.from > 50) return;
   waiting = true;
   setTimeout(async () => {
     waiting = false;
-    const fresh = await part(query());
-    const focused = document.activeElement?.getAttribute?.("href");
-    for (const one of fresh.querySelectorAll("input")) one.checked = chosen.includes(one.value);
-    rows.replaceChildren(fresh);
-    if (focused && rows.querySelector(`a[href="${CSS.escape(focused)}"]`)) rows.querySelector(`a[href="${CSS.escape(focused)}"]`).focus();
+    let fresh;
+    try { fresh = await part(query()); } catch (error) { return; }
+    adopt(fresh);
   }, 400);
 }
 if (!rows) watch("", { run: () => location.reload() });

@@ -7,7 +7,7 @@ const ORDER = ["telemetry", "http", "retrieval", "mcp", "model call", "tool call
 const NAMES = { "telemetry": "--telemetry", "http": "--http", "retrieval": "--retrieval", "mcp": "--mcp", "model call": "--model",
   "tool call": "--tool", "effect": "--effect", "error": "--bad", "duplicate": "--bad" };
 const MODELS = new Set(["model call", "tool call", "retrieval"]);
-const TOP = 14, BOTTOM = 18, LEAST = 64;
+const TOP = 14, BOTTOM = 18, LEAST = 56;
 
 export class Strip {
   constructor(run, canvas, gaps, names, moved) {
@@ -64,8 +64,8 @@ export class Strip {
     for (const [name, property] of Object.entries(NAMES)) colour[name] = style.getPropertyValue(property).trim();
     this.colours = { ink: style.getPropertyValue("--ink").trim(), line: style.getPropertyValue("--line").trim(), faint: style.getPropertyValue("--faint").trim() };
     const count = Math.max(1, told.lanes.length);
-    const each = count <= 4 ? 22 : count <= 12 ? 12 : 6, room = count <= 4 ? 6 : 2;
-    const height = Math.max(LEAST, TOP + BOTTOM + count * (each + room));
+    const each = count === 1 ? 30 : count <= 4 ? 22 : count <= 12 ? 12 : 6, room = count <= 4 ? 6 : 2;
+    const height = Math.max(LEAST, TOP + (told.gaps.length ? BOTTOM : 4) + count * (each + room));
     const width = this.canvas.clientWidth, scale = devicePixelRatio || 1;
     size("#canvas", "height", `${height}px`);
     for (const one of [this.canvas, this.picture]) { one.width = Math.round(width * scale); one.height = Math.round(height * scale); }
@@ -110,12 +110,17 @@ export class Strip {
       return item;
     }));
     const shown = told.gaps.map((gap) => [(gap.begin + gap.end) / 2, gap]).filter(([place]) => place >= told.begin && place <= told.end)
-      .map(([place, gap]) => [(place - told.begin) / span * width, gap]).sort((one, other) => other[1].length_us - one[1].length_us);
+      .map(([place, gap]) => [(place - told.begin) / span * width, gap]).sort((one, other) => other[1].length_us - one[1].length_us).slice(0, 40);
     const taken = [];
-    this.gaps.replaceChildren(...shown.filter(([at]) => { const free = taken.every((one) => Math.abs(one - at) > 74); if (free) taken.push(at); return free; }).slice(0, 40).map(([at, gap], number) => {
-      const label = document.createElement("span");
+    this.gaps.replaceChildren(...shown.map(([at, gap], number) => {
+      const free = taken.every((one) => Math.abs(one - at) > 74), label = document.createElement("li"), where = document.createElement("span");
+      if (free) taken.push(at);
       size(`#gaps > :nth-child(${number + 1})`, "left", `${Math.round(Math.min(Math.max(at, 52), width - 52))}px`);
-      label.textContent = gap.text;
+      // What finds no room is still there for those who hear it.
+      label.className = free ? "" : "sr";
+      where.className = "sr";
+      where.textContent = ` before ${gap.before}`;
+      label.append(gap.text, where);
       return label;
     }));
     this.paint();

@@ -1,11 +1,14 @@
 """One exchange, readable: what was asked and answered, a stream as it came, and what was decided on it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from ...tape.canonical.canonical_request import BodyKind, open_body
 from ...tape.dialects.common.untrusted_json import find_json
-from ...tape.exchange import Exchange, HttpRequest, HttpResponse, Message
+from ...tape.exchange import Exchange, HttpRequest, HttpResponse, Message, Secret
+from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
 from ...tape.matching.values import answer_body
 from ...timeline.blame.places import answered_leaves, asked_leaves, describe_body
 from ...timeline.receipts.effects import describe_outcome
@@ -20,6 +23,9 @@ _VALUE = 500
 _READ = 4 * 1024 * 1024
 """Bytes of a body that are parsed for a page."""
 _PIECE = 400
+_TOLD = KEYS_OF_EFFECTS | {b"content-type", b"content-encoding", b"location", b"retry-after"}
+"""Header fields that say what a body is, where to, when again, and whether a second effect is a retry."""
+_TRAILERS = 20
 
 
 @dataclass(slots=True)
@@ -41,6 +47,8 @@ class Side:
     head: str
     fields: list[tuple[str, str]]
     more_fields: int = 0
+    told: list[tuple[str, str]] = field(default_factory=list)
+    """What is shown without a look at all fields: those of `_TOLD`, the protocol, and trailers."""
     lines: list[Line] = field(default_factory=list)
     """Of a body with values."""
     text: Shown | None = None
@@ -50,8 +58,13 @@ class Side:
     pieces: list[Piece] = field(default_factory=list)
     more_pieces: int = 0
     body_bytes: int = 0
-    replaced: int = 0
-    """Placeholders in it."""
+    replaced: str = ""
+    """Kinds of the placeholders in it, each with how many there are."""
+
+    @property
+    def pauses_us(self) -> list[int]:
+        """Lengths of the pauses between its pieces, the longest first."""
+        return sorted((one.pause_us for one in self.pieces if one.pause_us), reverse=True)
 
 
 @dataclass(slots=True)
@@ -87,6 +100,10 @@ def view_exchange(exchange: Exchange, messages: list[Message] | None = None) -> 
     if response is not None:
         reason = response.reason.decode("latin-1")
         answer = _side(response, f"{response.status} {reason}".strip())
+        answer.told[:0] = [
+            ("before it", safe_short(f"{one.status} {one.reason.decode('latin-1')}", 100))
+            for one in exchange.interim[:_TRAILERS]
+        ]
         _fill_answer(answer, exchange)
     if messages is not None:
         answer = answer or Side("", [])
@@ -110,10 +127,33 @@ def _side(message: HttpRequest | HttpResponse, head: str) -> Side:
         )
         for name, value in message.headers[:_FIELDS]
     ]
-    more = max(0, len(message.headers) - _FIELDS)
-    replaced = len(message.secrets)
     return Side(
-        safe_short(head, 2000), fields, more, body_bytes=message.body_bytes, replaced=replaced
+        safe_short(head, 2000),
+        fields,
+        max(0, len(message.headers) - _FIELDS),
+        _told(message),
+        body_bytes=message.body_bytes,
+        replaced=_kinds(message.secrets),
+    )
+
+
+def _told(message: HttpRequest | HttpResponse) -> list[tuple[str, str]]:
+    protocol = [] if message.http_version == "HTTP/1.1" else [("protocol", message.http_version)]
+    fields = [pair for pair in message.headers[:_FIELDS] if pair[0].lower() in _TOLD]
+    told = [(name.decode("latin-1").lower(), value) for name, value in fields]
+    told += [
+        (f"trailer {name.decode('latin-1')}", value) for name, value in message.trailers[:_TRAILERS]
+    ]
+    return protocol + [
+        (safe_short(name, 100), safe_short(value.decode("utf-8", "replace"), _VALUE))
+        for name, value in told
+    ]
+
+
+def _kinds(secrets: Sequence[Secret]) -> str:
+    counts = Counter(one.kind for one in secrets)
+    return safe_short(
+        ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
     )
 
 
@@ -236,6 +276,9 @@ def _notes(exchange: Exchange) -> list[str]:
                 f"{exchange.fault.kind.value} in {exchange.fault.phase.value}: {exchange.fault.text}"
             )
         )
+    close = exchange.websocket.close if exchange.websocket is not None else None
+    if close is not None and any(close.reasons):
+        notes.append(safe_short(f"closing frame: {' / '.join(filter(None, close.reasons))}"))
     if exchange.withheld:
         notes.append(safe_short(f"withheld from the client: {exchange.withheld}"))
     if exchange.redactions:

@@ -45,7 +45,16 @@ def fold_steps(seq: int, steps: Sequence[dict[str, Any]]) -> Row:
         _take(row, step, said)
     if said:
         row["title"], row["more"] = said[0], len(said) - 1
+    row["said"] = _say(row)
     return row
+
+
+def _say(row: Row) -> str:
+    """Give what a line says behind its title: what went wrong, is marked or was decided, the first of it."""
+    if row["error"]:
+        return f"! {row['error']}"
+    marked = row["marks"] or row["notes"]
+    return f"[{safe_short(marked[0])}]" if marked else ""
 
 
 def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
@@ -82,7 +91,9 @@ def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
         row["failed"] = True
         row["error"] = safe_short(text)
     elif kind in _NOTES and len(row["notes"]) < _MOST_NOTES:
-        row["notes"].append(safe_short(f"{kind}: {text}"))
+        # What a policy or a person decided says so itself.
+        told = f"{kind}: {text}" if kind == StepKind.SNAPSHOT.value else text
+        row["notes"].append(safe_short(told))
         row["failed"] |= step["failed"] and kind == StepKind.POLICY.value
 
 

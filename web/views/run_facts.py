@@ -36,6 +36,8 @@ class RunFacts:
     outcome: str
     told: str
     """Who says so, and in which words."""
+    counts: dict[str, int]
+    """Requests by what became of them: `recorded`, `served`, `refused` … and recorded ones that are `unused`, as in the receipt."""
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
@@ -84,6 +86,7 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         tokens.read,
         spent.requests,
         *_read_outcome(store, info),
+        receipt.to_json()["counts"],
     )
 
 

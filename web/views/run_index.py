@@ -31,7 +31,9 @@ KINDS = ("http", "model call", "mcp", "retrieval", "telemetry", "tool call")
 _BY_CLASS = {"inference": 1, "telemetry": 4}
 _EXCHANGE = (StepKind.MODEL_CALL, StepKind.RETRIEVAL, StepKind.HTTP, StepKind.MCP)
 _TEXT = 300
-"""Characters of the name of an effect that are kept."""
+"""Characters of the name of an effect, and of a note, that are kept."""
+_TOLD, _DIVERGED = 2000, 2000
+"""Most that is kept of notes, and of divergences."""
 
 
 class Mark(IntFlag):
@@ -80,6 +82,10 @@ class RunIndex:
     gaps: list[Gap] = field(default_factory=list)
     effects: dict[int, str] = field(default_factory=dict)
     """Method and URL of each effect, by position."""
+    told: dict[int, list[str]] = field(default_factory=dict)
+    """What people noted and what is missing, by position; at -1 what is about the whole run."""
+    divergences: dict[int, list[Any]] = field(default_factory=dict)
+    """Divergences as the log has them, by position: the first ones."""
     pages: StepPages = field(default_factory=StepPages)
     step_count: int = 0
     """Of the steps that have been read."""
@@ -212,6 +218,13 @@ class _LogReader:
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
             self._arrive(event.seq, event.at_ns, data)
             return
+        if event.kind is EventKind.ANNOTATED:
+            at = index.position_of(event.seq) if event.seq else -1
+            self._tell(at, f"note by {data['by']}: {data['text']}")
+            return
+        if event.kind is EventKind.GAP and data["until_ns"]:  # its begin is a step
+            self._tell(len(index) - 1, f"not recorded until then: {data['reason']}")
+            return
         if not event.seq:
             return
         position = index.position_of(event.seq)
@@ -227,6 +240,13 @@ class _LogReader:
             index.marks[position] |= Mark.HELD
         elif event.kind is EventKind.DIVERGED:
             index.marks[position] |= Mark.DIVERGED
+            if len(index.divergences) < _DIVERGED:
+                index.divergences.setdefault(position, []).append(data["divergence"])
+
+    def _tell(self, position: int | None, text: str) -> None:
+        told = self._index.told
+        if position is not None and len(told) < _TOLD:
+            told.setdefault(position, []).append(text[:_TEXT])
 
     def _arrive(self, seq: int, at_ns: int, data: Any) -> None:
         index = self._index

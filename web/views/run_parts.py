@@ -48,28 +48,30 @@ def view_receipt(store: Store, info: RunInfo) -> dict[str, Any]:
     """Give the receipt as its command prints it, and its divergences."""
     receipt = build(store, info)
     document = receipt.to_json()
-    rows = [
-        {
-            "kind": one["kind"],
-            "seq": one["seq"],
-            "nearest": one["nearest_seq"],
-            "what": safe_short(f"{one['method']} {one['url']}", 300),
-            "text": safe_short(one["text"], 400),
-            "differences": [
-                {
-                    "place": safe_short(said["place"], 200),
-                    "split": split_values(said["recorded"], said["asked"]),
-                }
-                for said in one["differences"][:20]
-            ],
-        }
-        for one in document["divergences"][:ROWS]
-    ]
+    rows = [view_divergence(one) for one in document["divergences"][:ROWS]]
     return {
         "text": safe_block(render_receipt(receipt)),
         "divergences": rows,
         "count": receipt.divergence_count,
         "document": document,
+    }
+
+
+def view_divergence(one: Any) -> dict[str, Any]:
+    """Give a divergence, as a receipt or the log has it, with what differs marked."""
+    return {
+        "kind": one["kind"],
+        "seq": one["seq"],
+        "nearest": one["nearest_seq"],
+        "what": safe_short(f"{one['method']} {one['url']}", 300),
+        "text": safe_short(one["text"], 400),
+        "differences": [
+            {
+                "place": safe_short(said["place"], 200),
+                "split": split_values(said["recorded"], said["asked"]),
+            }
+            for said in one["differences"][:20]
+        ],
     }
 
 

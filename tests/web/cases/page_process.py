@@ -8,11 +8,13 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 from playhead.tests.support import prepared
+from playhead.tests.support.browser import Browser
 
 _LINK = re.compile(rb"http://\S+")
 _LONG_S = 30.0
@@ -106,6 +108,24 @@ class Ui:
         assert answer.status == 303, answer
         assert "token" not in answer.field("location")
         return answer.field("set-cookie").partition(";")[0]
+
+    @cached_property
+    def cookie(self) -> str:
+        """That of one session, which its link has begun."""
+        return self.open_session()
+
+    async def show(self, browser: Browser, path: str = "/runs") -> None:
+        """Open a path in a browser, within the session."""
+        name, _, value = self.cookie.partition("=")
+        await browser.call(
+            "Network.setCookie",
+            name=name,
+            value=value,
+            url=self.origin,
+            httpOnly=True,
+            sameSite="Strict",
+        )
+        await browser.go(self.address(path))
 
     def ask(self, path: str, cookie: str, method: str = "GET", **fields: str) -> Answer:
         """Ask within a session; fields with `_` for `-`."""
