@@ -33,9 +33,10 @@ reference:
 docs *OPTIONS:
     NO_MKDOCS_2_WARNING=1 uv run --quiet --isolated --only-group docs mkdocs build --strict --site-dir build/site {{OPTIONS}}
 
-# The picture of the demo in README.md, drawn from its real output.
+# The picture of the demo in README.md, drawn from its real output, and those of the page in docs/ui.md.
 picture:
     uv run python -m playhead.tests.support.demo_picture
+    PLAYHEAD_PICTURES="{{justfile_directory()}}/docs/pictures" uv run pytest -q -n 0 tests/web/test_story.py -k five_clicks
 
 # Real clients, as new as can be had, in an environment of their own: beside mitmproxy they would be older.
 sdks:

@@ -24,7 +24,7 @@ from ..control.http.route import match_path
 from ..control.http.serving import read_json
 from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
-from .asked import HTML, Asked, Reply, Wrong, read_query, reply_json
+from .asked import HTML, Asked, Reply, read_query, reply_json
 from .events import stream_events
 from .fetching import Fetches
 from .gates import Gates
@@ -78,13 +78,13 @@ class Application:
         path, _, query = target.partition("?")
         try:
             reply = await self._answer(request, path, query)
-        except (Wrong, ControlError, PlayheadError) as error:
+        except (ControlError, PlayheadError) as error:
             reply = _as_reply(error, path, self._is_let_in(request))
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:
             logger.exception("pages: %s %s failed", request.method, path[:200])
-            wrong = Wrong(500, "An error of Playhead itself", hint="its log says more")
+            wrong = ControlError(500, "An error of Playhead itself", hint="its log says more")
             reply = _as_reply(wrong, path, self._is_let_in(request))
         if isinstance(reply, web.StreamResponse):
             return reply
@@ -113,9 +113,11 @@ class Application:
             self._check_change(fields, rights, needed)
             given = await read_json(request)
             if not path.endswith("/answer") and len(await request.read()) > _BODY_BYTES:
-                raise Wrong(413, "The body is too long", expected=f"at most {_BODY_BYTES} bytes")
+                raise ControlError(
+                    413, "The body is too long", expected=f"at most {_BODY_BYTES} bytes"
+                )
             if given is not None and not isinstance(given, dict):
-                raise Wrong(422, "The body says something else", expected="an object")
+                raise ControlError(422, "The body says something else", expected="an object")
             body = given or {}
         made = Asked(method, path, parameters, asked, rights, body)
         if handler is stream_events:
@@ -146,7 +148,7 @@ class Application:
     def _is_let_in(self, request: web.BaseRequest) -> bool:
         try:
             self._find_rights(list(request.headers.items()))
-        except Wrong:
+        except ControlError:
             return False
         return True
 
@@ -155,7 +157,7 @@ class Application:
             try:
                 self._guard.check_token(fields)
             except ControlError as error:
-                raise _not_let_in("The token is wrong", dict(error.headers)) from None
+                raise _not_let_in("The token is wrong", error.headers) from None
             return self._routes.script_rights
         cookie = "; ".join(value for name, value in fields if name.lower() == "cookie")
         rights = self.sessions.find(cookie) if cookie else None
@@ -166,11 +168,11 @@ class Application:
     def _check_change(self, fields: list[tuple[str, str]], rights: Rights, needed: Rights) -> None:
         by_script = any(name.lower() == "authorization" for name, _ in fields)
         if not by_script and not any(name.lower() == "origin" for name, _ in fields):
-            raise Wrong(
+            raise ControlError(
                 403, "A change needs an origin", expected="origin: this page's own", found="none"
             )
         if needed not in rights:
-            raise Wrong(
+            raise ControlError(
                 403,
                 "This page only reads",
                 expected="a link with which you can change something",
@@ -183,13 +185,13 @@ def _placed(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in fields if name.lower() == "host"]
 
 
-def _not_let_in(error: str, fields: Mapping[str, str] | None = None) -> Wrong:
-    return Wrong(
+def _not_let_in(error: str, headers: tuple[tuple[str, str], ...] = ()) -> ControlError:
+    return ControlError(
         401,
         error,
         expected="a link that playhead prints, the cookie that it opens, or authorization: Bearer TOKEN",
         hint="playhead ui; of a proxy that runs: playhead gates --page",
-        fields={"www-authenticate": 'Bearer realm="playhead"', **(fields or {})},
+        headers=headers or (("www-authenticate", 'Bearer realm="playhead"'),),
     )
 
 
@@ -198,18 +200,18 @@ def _asset(path: str, method: str) -> Reply:
         raise _no_method(("GET", "HEAD"), method)
     asset = load_assets().get(path.rpartition("/")[2])
     if asset is None:
-        raise Wrong(404, "There is nothing here", found=path[:100])
+        raise ControlError(404, "There is nothing here", found=path[:100])
     return Reply(asset.data, kind=asset.kind)
 
 
-def _no_method(allowed: tuple[str, ...], method: str) -> Wrong:
+def _no_method(allowed: tuple[str, ...], method: str) -> ControlError:
     listed = ", ".join(allowed)
-    return Wrong(
+    return ControlError(
         405,
         "This is not how it is asked",
         expected=listed,
         found=method[:100],
-        fields={"allow": listed},
+        headers=(("allow", listed),),
     )
 
 
@@ -273,7 +275,7 @@ class _Routes:
     def find(self, method: str, path: str) -> tuple[Any, dict[str, str], Rights]:
         """Find the handler of a request, the parts of its path, and what it takes.
 
-        Raises: Wrong.
+        Raises: ControlError.
         """
         allowed = []
         for known, pattern, handler, needed in self._table:
@@ -288,7 +290,7 @@ class _Routes:
             raise _no_method(ways, method)
         if method not in ("GET", "POST"):
             raise _no_method(("GET", "HEAD", "POST"), method)
-        raise Wrong(
+        raise ControlError(
             404,
             "There is nothing here",
             expected="/runs, /gates or /destinations",
@@ -297,32 +299,22 @@ class _Routes:
         )
 
 
-def _as_reply(error: Wrong | ControlError | PlayheadError, path: str, let_in: bool) -> Reply:
+def _as_reply(error: ControlError | PlayheadError, path: str, let_in: bool) -> Reply:
     """Make an answer of what is wrong: a page, or JSON."""
     wrong = _as_wrong(error)
     if path.startswith("/data/"):
         reply = reply_json(wrong.to_json(), wrong.status)
-        return Reply(reply.body, wrong.status, reply.kind, wrong.fields)
+        return Reply(reply.body, wrong.status, reply.kind, dict(wrong.headers))
     text = render("wrong", wrong=wrong, let_in=let_in, held=0, at=time.monotonic())
-    return Reply(text.encode("utf-8", "backslashreplace"), wrong.status, HTML, wrong.fields)
+    return Reply(text.encode("utf-8", "backslashreplace"), wrong.status, HTML, dict(wrong.headers))
 
 
-def _as_wrong(error: Wrong | ControlError | PlayheadError) -> Wrong:
-    if isinstance(error, Wrong):
-        return error
+def _as_wrong(error: ControlError | PlayheadError) -> ControlError:
     if isinstance(error, ControlError):
-        told = error.to_json()
-        return Wrong(
-            error.status,
-            told["error"],
-            expected=told["expected"],
-            found=told["found"],
-            hint=told["hint"],
-            fields=dict(error.headers),
-        )
+        return error
     if isinstance(error, UnknownRun):
         near = tuple((name, run_path(name)) for name in error.nearest)
-        return Wrong(
+        return ControlError(
             404,
             f"No run is named {error.name[:200]!r}",
             expected="the name of a run",
@@ -331,10 +323,10 @@ def _as_wrong(error: Wrong | ControlError | PlayheadError) -> Wrong:
             near=near or (("Runs", "/runs"),),
         )
     if isinstance(error, StoreTooNew):
-        return Wrong(
+        return ControlError(
             503, "A newer version of Playhead wrote this", found=str(error), hint="use that version"
         )
     if isinstance(error, NotAnswered):
-        return Wrong(409, str(error), hint=error.hint)
+        return ControlError(409, str(error), hint=error.hint)
     status = 404 if isinstance(error, StoreError) and " no " in str(error) else 503
-    return Wrong(status, str(error), hint=error.hint)
+    return ControlError(status, str(error), hint=error.hint)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+from ..control.http.error_body import ControlError
 from .sessions import Rights
 
 JSON = "application/json"
@@ -42,41 +43,6 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class Wrong(Exception):
-    """Something that was asked cannot be answered as it was asked: a status, and the four texts."""
-
-    def __init__(
-        self,
-        status: int,
-        error: str,
-        *,
-        expected: str = "",
-        found: str = "",
-        hint: str = "",
-        near: tuple[tuple[str, str], ...] = (),
-        fields: Mapping[str, str] | None = None,
-    ) -> None:
-        """Say what is wrong.
-
-        near: what may have been meant: text and address of links.
-        """
-        super().__init__(error)
-        self.status = status
-        self.error = error
-        self.expected, self.found, self.hint = expected, found, hint
-        self.near = near
-        self.fields = dict(fields or {})
-
-    def to_json(self) -> dict[str, Any]:
-        """Give the four texts."""
-        return {
-            "error": self.error,
-            "expected": self.expected,
-            "found": self.found,
-            "hint": self.hint,
-        }
-
-
 def reply_json(value: Any, status: int = 200) -> Reply:
     """Answer with JSON."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
@@ -86,18 +52,18 @@ def reply_json(value: Any, status: int = 200) -> Reply:
 def read_query(text: str) -> dict[str, str]:
     """Read a query.
 
-    Raises: Wrong.
+    Raises: ControlError.
     """
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
     except ValueError as error:
-        raise Wrong(
+        raise ControlError(
             400, "the query cannot be read", expected="NAME=VALUE&…", found=str(error)[:100]
         ) from None
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
-            raise Wrong(
+            raise ControlError(
                 400,
                 f"{name[:40]} is there twice",
                 expected=f"{name[:40]} once",
@@ -110,7 +76,7 @@ def read_query(text: str) -> dict[str, str]:
 def read_number(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
     """Read a whole number of a query.
 
-    Raises: Wrong, where it is none or out of its range.
+    Raises: ControlError, where it is none or out of its range.
     """
     text = query.get(name)
     if text is None:
@@ -119,7 +85,7 @@ def read_number(query: Mapping[str, str], name: str, default: int, least: int, m
         not (text.isascii() and text.isdigit() and len(text) <= 20)
         or not least <= int(text) <= most
     ):
-        raise Wrong(
+        raise ControlError(
             400,
             f"{name} cannot be read",
             expected=f"{name}: a whole number from {least} to {most}",
@@ -131,11 +97,11 @@ def read_number(query: Mapping[str, str], name: str, default: int, least: int, m
 def read_word(query: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
     """Read one of a few words of a query; without it the first one.
 
-    Raises: Wrong.
+    Raises: ControlError.
     """
     text = query.get(name, words[0])
     if text not in words:
-        raise Wrong(
+        raise ControlError(
             400,
             f"{name} cannot be read",
             expected=f"{name}: {', '.join(words)}",

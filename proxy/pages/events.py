@@ -15,6 +15,7 @@ from ... import PlayheadError
 from ...store import RunStatus
 from ..control.address import find_addresses
 from ..control.client import ask
+from ..control.http.error_body import ControlError
 from .asked import Asked
 from .library import Library
 
@@ -34,10 +35,8 @@ async def stream_events(
     request: web.BaseRequest, library: Library, asked: Asked, fields: Mapping[str, str]
 ) -> web.StreamResponse:
     """Tell what changes until the client leaves."""
-    from .asked import Wrong
-
     if _Streams.open >= _STREAMS:
-        raise Wrong(503, "Too many pages watch", hint="close some of them")
+        raise ControlError(503, "Too many pages watch", hint="close some of them")
     loop = asyncio.get_running_loop()
     name = asked.query.get("run")
     if name is not None:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ...store import RunInfo, StoreError
 from ...timeline.archiving.move_runs import find_step
+from ..control.http.error_body import ControlError
 from ..operations.restore_archived import open_place
-from .asked import Asked, Reply, Wrong, reply_json
+from .asked import Asked, Reply, reply_json
 from .library import Library
 
 _TEXT = 600
@@ -25,13 +26,13 @@ class Fetches:
     def begin(self, info: RunInfo) -> None:
         """Have a run fetched, if nobody does yet.
 
-        Raises: Wrong, where its archive cannot be read.
+        Raises: ControlError, where its archive cannot be read.
         """
         assert info.archived is not None
         try:
             find_step(info.archived, open_place(info.archived.place), 1)
         except StoreError as error:
-            raise Wrong(
+            raise ControlError(
                 503,
                 f"Run {info.id!r} cannot be fetched from its archive",
                 found=str(error)[:_TEXT],

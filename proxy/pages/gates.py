@@ -17,8 +17,9 @@ from ...web.views.texts import safe_block, safe_short
 from ...web.views.value_tree import Line, list_value, scalar_line
 from ..control.address import Address, find_addresses
 from ..control.client import ask
+from ..control.http.error_body import ControlError
 from ..errors import NotAnswered
-from .asked import Asked, Reply, Wrong, reply_json
+from .asked import Asked, Reply, reply_json
 from .library import Library, newest_first
 
 _RULED = 100
@@ -58,7 +59,7 @@ class Gates:
         return reply_json({"breaks": self.find_breaks()[:20]})
 
     def find_held(self) -> tuple[list[dict[str, Any]], list[int]]:
-        """Give what is held, oldest first, and the processes that did not answer."""
+        """Give what is held, oldest first, each with the process that holds it; and the processes that did not answer."""
         return self._collect("/v1/gates", "gates")
 
     def find_whole(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -66,9 +67,10 @@ class Gates:
         found = []
         for number, row in enumerate(rows):
             if not row["whole"] and number < _WHOLE:
+                path = f"/v1/gates/{quote(row['id'], safe='')}"
                 for address in self._addresses():
                     with contextlib.suppress(PlayheadError):
-                        row = self._ask(address, "GET", f"/v1/gates/{quote(row['id'], safe='')}")
+                        row = {**self._ask(address, "GET", path), "pid": address.pid}
                         break
             found.append(row)
         return found
@@ -82,7 +84,8 @@ class Gates:
         silent = []
         for address in self._addresses():
             try:
-                rows += self._ask(address, "GET", path)[key]
+                found = self._ask(address, "GET", path)[key]
+                rows += [{**row, "pid": address.pid} for row in found]
             except PlayheadError:
                 silent.append(address.pid)
         return sorted(rows, key=lambda row: int(row["since_ns"])), silent
@@ -160,7 +163,7 @@ class Gates:
         digest = asked.body.get("digest")
         if digest is not None:
             if not isinstance(digest, str) or len(digest) > 64:
-                raise Wrong(
+                raise ControlError(
                     422,
                     "The body says something else",
                     expected="digest: of the request that was looked at",
@@ -176,25 +179,25 @@ class Gates:
                     refused = error
         before = next((one for one in self.find_rulings() if one["id"] == name), None)
         if before is not None:
-            raise Wrong(
+            raise ControlError(
                 409,
                 f"{before['ruling']} by {before['by']} before",
                 expected="a request that is held",
                 found=name[:100],
                 hint=before["reason"] or "the first ruling counts",
             )
-        raise refused or Wrong(409, "Nothing is held by this name", found=name[:100])
+        raise refused or ControlError(409, "Nothing is held by this name", found=name[:100])
 
     def stop(self, asked: Asked) -> Reply:
         """Stop an open run: whatever it asks is refused from then on."""
         run = self._library.store.runs.get(asked.parameters["run"])
         if run.status is not RunStatus.OPEN or run.owner is None:
-            raise Wrong(
+            raise ControlError(
                 409, f"Run {run.id!r} is {run.status.value} already", expected="an open run"
             )
         address = next((one for one in self._addresses() if one.pid == run.owner.pid), None)
         if address is None:
-            raise Wrong(
+            raise ControlError(
                 409,
                 f"Process {run.owner.pid}, which writes the run, has no control API",
                 hint=f"playhead seal {run.id} ends it",
@@ -210,7 +213,7 @@ class Gates:
             if word == "answer":
                 answer = asked.body.get("answer")
                 if not isinstance(answer, str):
-                    raise Wrong(
+                    raise ControlError(
                         422, "The body says something else", expected="answer: JSON as a text"
                     )
                 body = {"answer": _one_line(answer)}
@@ -221,7 +224,7 @@ class Gates:
                     return reply_json(self._ask(address, "POST", f"/v1/breaks/{name}/{word}", body))
                 except NotAnswered as error:
                     refused = error
-            raise refused or Wrong(
+            raise refused or ControlError(
                 409, "Nothing is held by this name", found=asked.parameters["id"][:100]
             )
 
@@ -237,7 +240,7 @@ class Gates:
 def _read_reason(asked: Asked) -> str:
     reason = asked.body.get("reason", "")
     if not isinstance(reason, str) or len(reason) > _REASON or not reason.isprintable():
-        raise Wrong(
+        raise ControlError(
             422,
             "The body says something else",
             expected=f"reason: one line of at most {_REASON} characters",
@@ -248,12 +251,14 @@ def _read_reason(asked: Asked) -> str:
 def _one_line(answer: str) -> str:
     """Write JSON on one line.
 
-    Raises: Wrong, with the place where it cannot be read.
+    Raises: ControlError, with the place where it cannot be read.
     """
     try:
         return json.dumps(json.loads(answer), ensure_ascii=True)
     except (ValueError, RecursionError) as error:
-        raise Wrong(409, "The answer is no JSON", expected="JSON", found=str(error)[:200]) from None
+        raise ControlError(
+            409, "The answer is no JSON", expected="JSON", found=str(error)[:200]
+        ) from None
 
 
 def _limits(receipt: dict[str, Any]) -> list[tuple[str, str]]:
@@ -285,6 +290,7 @@ def view_gate(row: dict[str, Any]) -> dict[str, Any]:
         "what": safe_short(f"{row['method']} {row['url']}", 2000),
         "reason": safe_short(row["reason"], 400),
         "rule": safe_short(row["rule"], 120),
+        "pid": row["pid"],
         "repeats": row["repeats"],
         "digest": row["digest"],
         "fields": fields,

@@ -25,8 +25,9 @@ from ...web.views.run_parts import (
     view_receipt,
 )
 from ...web.views.texts import safe_block, safe_short
+from ..control.http.error_body import ControlError
 from ..looking_back.arguments import StepName
-from .asked import Asked, Reply, Wrong, read_number, read_word
+from .asked import Asked, Reply, read_number, read_word
 from .fetching import Fetches
 from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
@@ -111,7 +112,9 @@ class Pages:
         """Give a part of the page of a run."""
         part = asked.parameters["part"]
         if part not in PARTS:
-            raise Wrong(404, "There is nothing here", expected=", ".join(PARTS), found=part[:100])
+            raise ControlError(
+                404, "There is nothing here", expected=", ".join(PARTS), found=part[:100]
+            )
         run = self._library.open_run(asked.parameters["run"])
         info, store = run.index.info, self._library.store
         values: dict[str, Any] = {"run": info.id}
@@ -122,7 +125,7 @@ class Pages:
         elif part == "cause":
             name = _read_name(asked, run)
             if name is None:
-                raise Wrong(404, "The run has no step")
+                raise ControlError(404, "The run has no step")
             values["cause"] = self._cause(asked, run, name)
         elif part == "lines":
             begin = read_number(asked.query, "from", 1, 1, 1 << 40)
@@ -199,7 +202,7 @@ class Pages:
             is_known = position is not None and not name.part
         try:
             whose, stored, exchange = find_exchange(library, run, name)
-        except Wrong:
+        except ControlError:
             if not is_known:
                 raise
             # The log alone has it: it was answered from nowhere, or is under way.
@@ -340,7 +343,7 @@ class Pages:
         """Read the bytes of a request or an answer."""
         name = _read_name(asked, run)
         if name is None:
-            raise Wrong(404, "The run has no step")
+            raise ControlError(404, "The run has no step")
         _, _, exchange = find_exchange(self._library, run, name)
         sides = []
         for side, message in (("request", exchange.request), ("answer", exchange.response)):

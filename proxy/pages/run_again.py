@@ -19,7 +19,8 @@ from typing import Any
 
 from ...tape.edits.answer import edit_answer
 from ...timeline.receipts.plain_text import plain_lines
-from .asked import Asked, Reply, Wrong, reply_json
+from ..control.http.error_body import ControlError
+from .asked import Asked, Reply, reply_json
 from .library import Library
 
 REASON = "edited on the page"
@@ -73,7 +74,7 @@ class RunAgain:
     def begin(self, asked: Asked) -> Reply:
         """Begin a branch."""
         if not self.command:
-            raise Wrong(
+            raise ControlError(
                 403,
                 "No command was given that may be run",
                 expected="playhead ui --allow-run -- COMMAND",
@@ -83,7 +84,9 @@ class RunAgain:
         self._check(run, at, text, what)
         with self._lock:
             if any(one.code is None for one in self._attempts.values()):
-                raise Wrong(409, "The command is running already", hint="wait until it has ended")
+                raise ControlError(
+                    409, "The command is running already", hint="wait until it has ended"
+                )
             if self._folder is None:
                 self._folder = tempfile.TemporaryDirectory(prefix="playhead-edited-")
             path = Path(self._folder.name) / f"{what}-{len(self._attempts)}"
@@ -107,13 +110,13 @@ class RunAgain:
     def _check(self, run: str, at: int, text: str, what: str) -> None:
         """See that there is such a step, and that what was edited can take its place, before anything runs.
 
-        Raises: Wrong; UnknownRun.
+        Raises: ControlError; UnknownRun.
         """
         store = self._library.store
         info = store.runs.get(run)
         exchange = store.exchanges.find(info, at)
         if exchange is None or not info.is_tape:
-            raise Wrong(
+            raise ControlError(
                 404,
                 f"Run {run!r} has no step {at} to leave it at",
                 expected="a step of a recording",
@@ -124,7 +127,7 @@ class RunAgain:
         try:
             edit_answer(exchange, text.encode("utf-8", "surrogatepass"))
         except ValueError as error:
-            raise Wrong(
+            raise ControlError(
                 409,
                 f"This cannot be the answer of {at}: {str(error)[:300]}",
                 expected="an answer that its dialect reads",
@@ -135,7 +138,7 @@ class RunAgain:
         """Say how far a branch has come."""
         attempt = self._attempts.get(asked.query.get("number", ""))
         if attempt is None:
-            raise Wrong(404, "No such attempt", found=asked.query.get("number", "")[:40])
+            raise ControlError(404, "No such attempt", found=asked.query.get("number", "")[:40])
         text = plain_lines(attempt.output.decode("utf-8", "replace"))
         found = re.findall(rf"{re.escape(asked.parameters['run'])}@\d+", text)
         told: dict[str, Any] = {
@@ -149,14 +152,14 @@ class RunAgain:
 def _read_edit(asked: Asked) -> tuple[int, str, str]:
     """Read what is to be run: where, and with what.
 
-    Raises: Wrong.
+    Raises: ControlError.
     """
     body = asked.body
     given = [name for name in ("answer", "system") if name in body]
     unknown = set(body) - {"at", "answer", "system"}
     at = body.get("at")
     if unknown or len(given) != 1 or type(at) is not int or not 0 < at < 1 << 40:
-        raise Wrong(
+        raise ControlError(
             422,
             "The body says something else",
             expected='{"at": SEQ, "answer": "..."} or {"at": SEQ, "system": "..."}',
@@ -164,7 +167,7 @@ def _read_edit(asked: Asked) -> tuple[int, str, str]:
         )
     text = body[given[0]]
     if not isinstance(text, str) or len(text) > _MOST:
-        raise Wrong(
+        raise ControlError(
             422,
             "The body says something else",
             expected=f"{given[0]}: a text of at most {_MOST} characters",

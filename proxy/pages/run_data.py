@@ -17,8 +17,9 @@ from ...web.views.rows import fold_steps
 from ...web.views.run_facts import run_json
 from ...web.views.run_index import Mark
 from ...web.views.strip import WIDTH, Axis, draw_strip
+from ..control.http.error_body import ControlError
 from ..looking_back.arguments import StepName, parse_step
-from .asked import Asked, Reply, Wrong, read_number, read_word, reply_json
+from .asked import Asked, Reply, read_number, read_word, reply_json
 from .library import Library, OpenRun
 
 LIMIT = 200
@@ -151,7 +152,7 @@ def _share(asked: Asked, name: str, default: float) -> float:
         value = float(text)
         if 0 <= value <= 1:
             return value
-    raise Wrong(
+    raise ControlError(
         400, f"{name} cannot be read", expected=f"{name}: from 0 to 1", found=repr(text)[:100]
     )
 
@@ -198,19 +199,19 @@ def last_seq(run: OpenRun) -> int:
     return index.seqs[-1] if len(index) else 0
 
 
-def _no_step(run: OpenRun, name: StepName) -> Wrong:
+def _no_step(run: OpenRun, name: StepName) -> ControlError:
     run.read_log()
     index = run.index
     seqs, asked = index.seqs, str(name.seq)
     asked = asked if len(asked) <= _DIGITS else f"{asked[:_DIGITS]}…"
     if not len(seqs):
-        return Wrong(
+        return ControlError(
             404, f"Run {index.info.id!r} has no step {asked}", expected="it has no step at all"
         )
     at = index.nearest(min(name.seq, 1 << 62))
     nearest = min(seqs[max(0, at - 1) : at + 2], key=lambda one: (abs(one - name.seq), one))
     link = f"{run_path(index.info.id)}?seq={nearest}"
-    return Wrong(
+    return ControlError(
         404,
         f"Run {index.info.id!r} has no step {asked}",
         expected=f"{seqs[0]} to {seqs[-1]}",
@@ -223,12 +224,12 @@ def _no_step(run: OpenRun, name: StepName) -> Wrong:
 def read_step(text: str, what: str) -> StepName:
     """Read SEQ or SEQ.PART.
 
-    Raises: Wrong.
+    Raises: ControlError.
     """
     try:
         return parse_step(text)
     except ValueError as error:
-        raise Wrong(
+        raise ControlError(
             400,
             f"{what} cannot be read",
             expected=f"{what}: SEQ, as seq=6, or SEQ.PART, as seq=7.2",
@@ -262,10 +263,10 @@ def _part_of(run: OpenRun, exchange: Exchange, name: StepName) -> Exchange:
     return run.exchanges.get_part(exchange, name.part) if name.part else exchange
 
 
-def _no_part(run: OpenRun, name: StepName, error: StoreError) -> Wrong:
+def _no_part(run: OpenRun, name: StepName, error: StoreError) -> ControlError:
     """Say that an exchange has no such part."""
     link = f"{run_path(run.index.info.id)}?seq={name.seq}"
-    return Wrong(
+    return ControlError(
         404,
         f"Run {run.index.info.id!r} has no step {name.seq}.{name.part}",
         expected=str(error)[:300],
@@ -369,14 +370,14 @@ def get_blame(library: Library, asked: Asked) -> Reply:
 def find_origin(run: OpenRun, name: StepName, path: str, asked: Asked) -> Blame:
     """Find where a value came from.
 
-    Raises: Wrong, for what is no place, or one that the step does not have.
+    Raises: ControlError, for what is no place, or one that the step does not have.
     """
     try:
         return find_blame(run.exchanges, name.seq, path, asked.query.get("value"), name.part)
     except LogCorrupt:
         raise
     except StoreError as error:
-        raise Wrong(
+        raise ControlError(
             400,
             str(error)[:500],
             expected="path: a place",
@@ -388,12 +389,12 @@ def find_origin(run: OpenRun, name: StepName, path: str, asked: Asked) -> Blame:
 def find_path(asked: Asked) -> str:
     """Read which value is meant.
 
-    Raises: Wrong.
+    Raises: ControlError.
     """
     path = asked.query.get("path", "")
     side = read_word(asked.query, "side", ("request", "answer"))
     if not path or len(path) > 2000:
-        raise Wrong(
+        raise ControlError(
             400,
             "path cannot be read",
             expected="path: a place, as $.amount",

@@ -49,7 +49,7 @@ async def test_no_step_does_anything(hostile_ui: Ui, browser: Browser, part: int
     async with opened(hostile_ui, browser):
         for payload in mine:
             call, effect = SEQS[payload.name]
-            await browser.go(hostile_ui.address(path_of(RUN, call)))
+            await hostile_ui.go(browser, path_of(RUN, call))
             await browser.find("heading", rf"^{call}\b")
             check_shown(payload, await check_harmless(browser))
             await browser.tab_to("slider", "^Time$")
@@ -64,7 +64,7 @@ async def test_raw_bytes_do_nothing(hostile_ui: Ui, browser: Browser) -> None:
     async with opened(hostile_ui, browser):
         for payload in (one for one in STEPS if one.kind in kinds):
             _, seq = SEQS[payload.name]
-            await browser.go(hostile_ui.address(f"{path_of(RUN, seq)}&view=raw"))
+            await hostile_ui.go(browser, f"{path_of(RUN, seq)}&view=raw")
             await browser.find("heading", rf"^{seq}\b")
             assert payload.marker in await check_harmless(browser), payload.name
 
@@ -74,7 +74,7 @@ async def test_names_of_runs_do_nothing(hostile_ui: Ui, browser: Browser) -> Non
     async with opened(hostile_ui, browser):
         await check_harmless(browser)
         for name in NAMES if FULL else NAMES[::6]:
-            await browser.go(hostile_ui.address(path_of(name, 1)))
+            await hostile_ui.go(browser, path_of(name, 1))
             await browser.find("heading", "^" + re.escape(name) + "$")
             shown = await check_harmless(browser)
             assert shlex.quote(name) in re.sub(r"\s+", " ", shown)
@@ -85,7 +85,7 @@ async def test_labels_and_searches_do_nothing(hostile_ui: Ui, browser: Browser) 
     async with opened(hostile_ui, browser):
         for payload, place in itertools.product(STEPS[::7], ("url", "text", "label")):
             query = f"/runs?q={_quoted(payload.text)}&in={place}"
-            await browser.go(hostile_ui.address(query))
+            await hostile_ui.go(browser, query)
             await browser.find("heading", "^Runs$")
             await check_harmless(browser)
 
@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
 async def test_messages_of_a_websocket_do_nothing(hostile_ui: Ui, browser: Browser) -> None:
     """All of them are reached, window by window."""
     async with opened(hostile_ui, browser):
-        await browser.go(hostile_ui.address(path_of("socket", 1)))
+        await hostile_ui.go(browser, path_of("socket", 1))
         await browser.find("heading", r"^1\b")
         assert LIGHT[0].marker in await check_harmless(browser)
 
@@ -111,7 +111,7 @@ async def test_large_bodies_come_in_windows(
     async with opened(hostile_ui, browser):
         before = browser.bytes_received
         for view in ("", "&view=raw"):
-            await browser.go(hostile_ui.address(f"{path_of(HEAVY, seq)}{view}"))
+            await hostile_ui.go(browser, f"{path_of(HEAVY, seq)}{view}")
             await browser.find("heading", rf"^{seq}\b")
             await browser.find("region", "^Request$")
             shown = await check_harmless(browser)

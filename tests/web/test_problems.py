@@ -131,7 +131,7 @@ async def test_a_server_that_ended_or_hangs_is_noticed(
     with Ui(refund_store, "--allow-run") as ui:
         await ui.show(browser)
         for path in ("/gates", path_of(RUN, 6)):
-            await browser.go(ui.address(path))
+            await ui.go(browser, path)
             await browser.until("document.body?.dataset.watched === 'yes'")
             ui.hang()
             await browser.find("alert", "")

@@ -1,6 +1,5 @@
 """The double refund, from the list of runs to its cause: by five clicks at most, and by the keyboard alone."""
 
-import base64
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +35,8 @@ _WATCH_WIDTH = """
 UNSEEN_LINK = rf"^{CAUSE} answer \$\.amount"
 _PICTURES = "PLAYHEAD_PICTURES"
 """Folder that pictures of the story are written to, for the documents; none without it."""
+_MOST_PICTURE = 150_000
+"""Bytes."""
 
 
 @asynccontextmanager
@@ -62,11 +63,12 @@ class Clicking:
 
 async def _keep_picture(browser: Browser, name: str) -> None:
     if _PICTURES in os.environ:
-        _write_picture(name, base64.b64decode(await browser.picture()))
+        _write_picture(name, await browser.picture())
 
 
 def _write_picture(name: str, data: bytes) -> None:
-    Path(os.environ[_PICTURES], f"{name}.png").write_bytes(data)
+    assert len(data) < _MOST_PICTURE
+    Path(os.environ[_PICTURES], f"{name}.webp").write_bytes(data)
 
 
 async def _check_cause(browser: Browser) -> None:
@@ -279,7 +281,7 @@ async def test_nothing_is_wider_than_the_window(
         await browser.resize(width, dark=dark)
         await browser.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH_WIDTH)
         for path in ("/runs", path_of(RUN, DUPLICATE), f"/diff/refund-fixed/{RUN}", "/gates"):
-            await browser.go(refund_ui.address(path))
+            await refund_ui.go(browser, path)
             await browser.until("document.body?.dataset.watched === 'yes'")
             assert await browser.run("window.wide ?? []") == [], path
             name = path.strip("/").replace("/", "-").partition("?")[0]

@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 from playhead.tests.support.browser import Browser
@@ -71,3 +72,45 @@ def check_shown(payload: Payload, text: str) -> None:
         quoted = re.sub(r"\s", "", json.dumps(payload.text, ensure_ascii=False)[1:-1])
         shown = re.sub(r"\s", "", text)
         assert wanted in shown or quoted in shown, payload.name
+
+
+def shown_text(page: str) -> str:
+    """Give what a page shows before its script has run: without what is hidden, and what is folded."""
+    reader = _Shown()
+    reader.feed(page)
+    return "".join(reader.found)
+
+
+class _Shown(HTMLParser):
+    """Collects the texts that are shown."""
+
+    _VOID = frozenset(("br", "img", "input", "link", "meta", "option"))
+    _NEVER = frozenset(("script", "style", "template", "textarea"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._open: list[tuple[str, bool]] = []
+        """Elements that are open, each with whether it shows its texts."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Go into an element."""
+        if tag in self._VOID:
+            return
+        names = {name for name, _ in attrs}
+        shows = not self._open or self._open[-1][1]
+        if self._open and self._open[-1][0] == "details (closed)":
+            shows = tag == "summary" and (len(self._open) < 2 or self._open[-2][1])
+        shows = shows and "hidden" not in names and tag not in self._NEVER
+        is_closed = tag == "details" and "open" not in names
+        self._open.append(("details (closed)" if is_closed else tag, shows))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave an element."""
+        while self._open and self._open.pop()[0].partition(" ")[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        """Take a text, unless it stands in what is folded."""
+        if not self._open or (self._open[-1][1] and self._open[-1][0] != "details (closed)"):
+            self.found.append(data)

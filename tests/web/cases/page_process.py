@@ -18,6 +18,9 @@ from playhead.tests.support.browser import Browser
 
 _LINK = re.compile(rb"http://\S+")
 _LONG_S = 30.0
+_IS_THERE = """document.readyState === 'complete'
+&& (document.body.dataset.watched === 'yes' || document.querySelector('script') === null)"""
+"""Says whether a page hears of news already, or has no script, as one that says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class Ui:
         return self.open_session()
 
     async def show(self, browser: Browser, path: str = "/runs") -> None:
-        """Open a path in a browser, within the session."""
+        """Open a path in a browser, within the session; wait until its script is there."""
         name, _, value = self.cookie.partition("=")
         await browser.call(
             "Network.setCookie",
@@ -125,7 +128,12 @@ class Ui:
             httpOnly=True,
             sameSite="Strict",
         )
+        await self.go(browser, path)
+
+    async def go(self, browser: Browser, path: str) -> None:
+        """Open another path; wait until its script is there, so that what is clicked does something."""
         await browser.go(self.address(path))
+        await browser.until(_IS_THERE)
 
     def ask(self, path: str, cookie: str, method: str = "GET", **fields: str) -> Answer:
         """Ask within a session; fields with `_` for `-`."""
