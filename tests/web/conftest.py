@@ -1,4 +1,4 @@
-"""What tests of the page share: stores that no test changes, a page of each, and one browser with a page of its own for each test."""
+"""What tests of the page share: stores that no test changes, a page of each, and one browser."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -23,8 +23,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 @pytest.fixture
 async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
-    """A page without cookies, storage or cache of another test, 1280 pixels wide."""
-    async with chromium.page() as page:
+    """A page without the cookies or the cache of another test, 1280 pixels wide."""
+    async with chromium.same_page() as page:
         await page.resize(1280)
         yield page
 

@@ -1,7 +1,5 @@
 """A run with one exchange of every state and kind: each is shown for what it is, at every width and in both schemes."""
 
-import itertools
-
 import pytest
 
 from playhead.tests.support.browser import Browser
@@ -33,7 +31,7 @@ def test_each_kind_is_shown(kinds_ui: Ui) -> None:
 
 @pytest.mark.parametrize("group", GROUPS)
 async def test_a_browser_shows_each_kind(kinds_ui: Ui, browser: Browser, group: str) -> None:
-    """As readable and without a complaint; raw works for each. Of each group the last one; with PLAYHEAD_FULL=1 all."""
+    """As readable and without a complaint, and as raw. Of each group the last one; with PLAYHEAD_FULL=1 all."""
     kinds = [one for one in PLAN if one.group == group]
     for kind in kinds if FULL else kinds[-1:]:
         seq = SEQS[kind.name]
@@ -43,9 +41,6 @@ async def test_a_browser_shows_each_kind(kinds_ui: Ui, browser: Browser, group: 
         assert [word for word in kind.shows if word not in shown] == [], kind.name
         await browser.click("tab", "^Raw$")
         await browser.until("document.querySelector('#panel-raw pre') !== null")
-        await kinds_ui.go(browser, f"{path_of(RUN, seq)}&view=raw")
-        tab = await browser.find("tab", "^Raw$")
-        assert tab.properties.get("selected") is True, kind.name
     check_quiet(browser, kinds_ui.origin)
 
 
@@ -118,7 +113,17 @@ async def test_an_idle_gap_is_folded(kinds_ui: Ui, browser: Browser) -> None:
     assert (told.startswith("idle 8 min"), told.endswith(f"before {seq}")) == (True, True)
 
 
-@pytest.mark.parametrize(("width", "dark"), itertools.product((1280, 400), (False, True)))
+async def test_an_address_opens_the_bytes(kinds_ui: Ui, browser: Browser) -> None:
+    """Its tab is the chosen one from the start."""
+    await kinds_ui.show(browser, f"{path_of(RUN, SEQS['gzip'])}&view=raw")
+    tab = await browser.find("tab", "^Raw$")
+    assert tab.properties.get("selected") is True
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [(1280, False), (400, True), *([(400, False), (1280, True)] if FULL else [])],
+)
 async def test_the_run_fits_the_window(
     kinds_ui: Ui, browser: Browser, width: int, dark: bool
 ) -> None:

@@ -25,7 +25,7 @@ const link = (seq, ...inside) => make("a", { href: `#${seq}`, "data-seq": String
 function bytesOf(bytes) { return bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`; }
 function took(us) { return us < 0 ? "" : us < 1e6 ? `${Math.round(us / 1000)} ms` : us < 6e7 ? `${(us / 1e6).toFixed(1)} s` : `${Math.floor(us / 6e7)} min`; }
 
-let at = STEPS.length - 1, strip = null, back = null;
+let at = STEPS.length - 1, strip = null, back = null, frame = 0;
 
 function stops(of, here) {
   if (of === "time") return STEPS.map((_, number) => number);
@@ -62,9 +62,10 @@ function go(to, focus = false) {
   const list = $("list"), top = at * HEIGHT;
   if (top < list.scrollTop || top + HEIGHT > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 2;
   rows();
-  show(step);
+  // While a key is held down, what nobody could read is not made.
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(() => { show(step); if (focus) $("step-title").focus(); });
   if (location.hash !== `#${step.seq}`) history.replaceState(null, "", `#${step.seq}`);
-  if (focus) $("step-title").focus();
 }
 
 function rows() {

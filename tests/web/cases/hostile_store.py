@@ -23,6 +23,7 @@ from playhead.tape.exchange import (
 )
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import S, Tape, call, chat_answer, said
+from playhead.tests.support.counts import FULL, some
 from playhead.tests.support.dialects import make_request, make_response, make_stream
 from playhead.tests.support.exchanges import make_intent, make_record
 from playhead.tests.support.looking_back import write_store
@@ -33,8 +34,9 @@ RUN, HEAVY = "hostile", "heavy"
 """Names of the runs with texts that stand in heads and names too, and of the one with large bodies."""
 _LONGEST_NAME = 200
 _AT_NS = 1_700_000_000_000_000_000
-LIGHT = tuple(one for one in PAYLOADS if not one.is_heavy)
-LARGE = tuple(one for one in PAYLOADS if one.is_heavy)
+LIGHT = tuple(some([one for one in PAYLOADS if not one.is_heavy], lambda one: one.kind))
+LARGE = tuple(one for one in PAYLOADS if one.is_heavy)[:: 1 if FULL else 4]
+"""What stands in heads and names too, and large bodies; by default some of each kind."""
 SEQS = {one.name: (2 * at + 1, 2 * at + 2) for at, one in enumerate(LIGHT)}
 """Seqs of the model call and of the effect with a payload, in the run `RUN`."""
 HEAVY_SEQS = {one.name: at + 1 for at, one in enumerate(LARGE)}

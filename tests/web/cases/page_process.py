@@ -18,7 +18,7 @@ from playhead.tests.support.browser import Browser
 
 _LINK = re.compile(rb"http://\S+")
 _LONG_S = 30.0
-_IS_THERE = """document.readyState === 'complete'
+_IS_THERE = """window.isLeft === undefined && document.readyState === 'complete'
 && (document.body.dataset.watched === 'yes' || document.querySelector('script') === null)"""
 """Says whether a page hears of news already, or has no script, as one that says what is wrong."""
 
@@ -132,6 +132,7 @@ class Ui:
 
     async def go(self, browser: Browser, path: str) -> None:
         """Open another path; wait until its script is there, so that what is clicked does something."""
+        await browser.run("window.isLeft = true")
         await browser.go(self.address(path))
         await browser.until(_IS_THERE)
 
