@@ -136,7 +136,7 @@ function context(step) {
 }
 
 function show(step) {
-  const marks = [...step.marks, ...(step.notes || [])];
+  const notes = step.notes || [], marks = [...step.marks.filter((one) => !notes.some((note) => note.includes(one))), ...notes];
   $("at-step").replaceChildren(
     make("section", { className: "step", "aria-label": "Step" },
       make("div", { className: "head" }, make("h2", { id: "step-title", tabIndex: -1 }, `${step.seq} `, make("span", { className: "what" }, step.head || step.title)),
