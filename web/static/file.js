@@ -76,7 +76,7 @@ function rows() {
     role: "option", id: `line-${first + number}`, "aria-selected": String(first + number === at), "data-seq": String(step.seq),
     className: `line${step.effect ? " effect" : ""}${step.failed ? " failed" : ""}${step.twice ? " duplicate" : ""}`,
   }, make("span", { className: "seq" }, String(step.seq)), make("i", { className: `dot ${step.kind.replace(" ", "-")}${step.effect ? " is-effect" : ""}` }), make("span", { className: "title" }, step.title || step.kind), make("span", { className: "right" }, took(step.took)))));
-  list.setAttribute("aria-activedescendant", `line-${at}`);
+  if (at >= first && at < last) list.setAttribute("aria-activedescendant", `line-${at}`); else list.removeAttribute("aria-activedescendant");
 }
 
 function values(step, side) {

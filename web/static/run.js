@@ -144,7 +144,9 @@ function render() {
   while (pool.length < count) pool.push(line());
   for (let at = 0; at < count; at++) fill(pool[at], first + at);
   if (lines.children.length !== count || lines.firstElementChild !== pool[0]) lines.replaceChildren(...pool.slice(0, count));
-  list.setAttribute("aria-activedescendant", `line-${position}`);
+  // The chosen line is there for assistive technology while it is in the document.
+  if (position >= first && position <= last) list.setAttribute("aria-activedescendant", `line-${position}`);
+  else list.removeAttribute("aria-activedescendant");
 }
 
 function fill(item, at) {
@@ -432,6 +434,9 @@ watch(`?run=${quoted(run)}`, {
 if (total) {
   const first = $("step")?.dataset.seq || "";
   seq = Number(first.split(".")[0]); name = first;
+  const begin = Number(root.dataset.begin);
+  size("#pad-top", "height", `${begin * HEIGHT}px`);
+  size("#pad-bottom", "height", `${Math.max(0, total - begin - lines.childElementCount) * HEIGHT}px`);
   list.scrollTop = Math.max(0, (position - 1) * HEIGHT - list.clientHeight / 2);
   windows.get(position).then(() => { mark(); render(); });
 }
