@@ -155,7 +155,10 @@ def measure_live(seconds: float) -> int:
     with tempfile.TemporaryDirectory() as text, RawOrigin(_say_ok) as origin:
         folder = Path(text)
         store = folder / "store"
-        with Serve("--store", store, "--listen", "127.0.0.1:0") as serve, Ui(store) as ui:
+        config = folder / "playhead.yaml"
+        # A run has to stay open while a browser starts.
+        config.write_text(f"store: {store}\nlisten: 127.0.0.1:0\nruns: {{grace: 10m}}\n")
+        with Serve("-c", config) as serve, Ui(store) as ui:
             _record(serve, "warm", origin.url, 2)
             for number in range(2 * _LIVE_TURNS):
                 looked, run = bool(number % 2), f"live-{number}"

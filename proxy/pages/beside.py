@@ -13,7 +13,7 @@ import sys
 from ..control.http.access import Guard
 from ..control.http.serving import serve_on
 from .application import Application
-from .library import Library
+from .library import Library, end_process
 from .server import SWITCH_S
 from .sessions import Links
 
@@ -28,7 +28,9 @@ def main(path: str) -> int:
     try:
         asyncio.run(_serve(path, library, guard, key))
     finally:
-        library.close()
+        closed = library.close()
+    if not closed:
+        end_process(0)
     return 0
 
 

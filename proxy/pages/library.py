@@ -2,12 +2,14 @@
 
 import contextlib
 import logging
+import os
+import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NoReturn
 
 from ... import PlayheadError
 from ...config import Config
@@ -30,6 +32,8 @@ _EXCHANGES = 4
 _SOON_S = 0.12
 """How long a request waits for what is not read yet."""
 _SHORT_S = 0.002
+_END_S = 1.0
+"""How long what is being computed may take to end: the receipt of a long run takes minutes."""
 _FACTS = 5000
 """Runs whose facts are remembered."""
 
@@ -98,12 +102,21 @@ class Library:
         self._stop = threading.Event()
         self._price: Price | None = None
 
-    def close(self) -> None:
-        """Stop reading, and close the store."""
+    def close(self) -> bool:
+        """Stop reading, and close the store; False where something is still being computed after a second.
+
+        Then the store stays open, and only the end of the process ends what is computed: see `end_process`.
+        """
         self._stop.set()
-        self.threads.shutdown(cancel_futures=True)
-        self._behind.shutdown(cancel_futures=True)
+        until = time.monotonic() + _END_S
+        for pool in (self.threads, self._behind):
+            pool.shutdown(wait=False, cancel_futures=True)
+        for thread in (*self.threads._threads, *self._behind._threads):
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                return False
         self.store.close()
+        return True
 
     def open_run(self, name: str) -> OpenRun:
         """Open a run, or give it as it is open already; it is read on with.
@@ -172,6 +185,13 @@ class Library:
 
             self._price = price_call
         return self._price
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process without waiting for its threads, which only read."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def newest_first(store: Store) -> Iterator[RunInfo]:

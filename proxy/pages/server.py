@@ -20,7 +20,7 @@ from ..control.http.access import Guard
 from ..control.http.serving import serve_on
 from ..errors import EngineError
 from .application import Application
-from .library import Library
+from .library import Library, end_process
 from .sessions import Links, Rights
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
@@ -54,9 +54,13 @@ def serve_pages(config: Config, shown: Shown, say: Callable[[str], None] = print
         if shown.run is not None:
             library.store.runs.get(shown.run)
         ready = _bind(shown.port)
-        return asyncio.run(_serve(library, ready, shown, say))
-    finally:
+        code = asyncio.run(_serve(library, ready, shown, say))
+    except BaseException:
         library.close()
+        raise
+    if not library.close():
+        end_process(code)
+    return code
 
 
 async def _serve(

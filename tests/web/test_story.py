@@ -139,7 +139,7 @@ async def test_escape_closes_an_origin(refund_ui: Ui, browser: Browser) -> None:
 
 
 # Of a slider or the list of steps: the step it begins at, the keys that are pressed there, and the steps that each leads to.
-KEYS = (
+KEYS: tuple[tuple[str, str, int, list[tuple[str, int]]], ...] = (
     ("slider", "Time", 1, [("ArrowRight", 2), ("ArrowUp", 3), ("ArrowLeft", 2), ("ArrowDown", 1)]),
     ("slider", "Time", 1, [("ArrowLeft", 1), ("End", 7), ("ArrowRight", 7), ("Home", 1)]),
     ("slider", "Time", 1, [("PageDown", 7), ("PageUp", 1)]),
@@ -161,7 +161,10 @@ new URLSearchParams(location.search).get('seq') === 'SEQ'
 """
 
 
-@pytest.mark.parametrize(("role", "name", "start", "keys"), some(KEYS, lambda row: row[:2]))
+_ROWS = some(KEYS, lambda row: row[:2])
+
+
+@pytest.mark.parametrize(("role", "name", "start", "keys"), _ROWS)
 async def test_a_key_leads_to_a_step(
     refund_ui: Ui, browser: Browser, role: str, name: str, start: int, keys: list[tuple[str, int]]
 ) -> None:
