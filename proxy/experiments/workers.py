@@ -169,8 +169,10 @@ def _redirect(files: Files) -> None:
 def run_all(workers: Workers, work: Iterable[tuple[int, Work]]) -> Iterator[Done]:
     """Run all of some work, as many at a time as there may be; give each as it ends."""
     for name, one in work:
-        while not workers.has_room:
-            yield workers.wait()
         workers.start(name, one)
+        while (
+            not workers.has_room
+        ):  # before the next is taken: it is made by what the ended have used
+            yield workers.wait()
     while workers.running:
         yield workers.wait()

@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
+
+from playhead.proxy.experiments.workers import Work, Workers, run_all
 
 _INTERRUPTED = """
 import os, signal
@@ -29,3 +32,18 @@ def test_a_ctrl_c_while_one_is_made_ends_it(again: int) -> None:
     )
     assert (done.returncode, done.stdout) == (-2, ""), done.stderr
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_a_run_is_made_by_what_those_before_it_have_used() -> None:
+    """With one at a time none is prepared while another goes on: it would not know what that has used of a cap."""
+    ended = list[int]()
+
+    def make() -> Iterator[tuple[int, Work]]:
+        for number in range(3):
+            assert ended == list(range(number))
+            yield number, lambda _files: {}
+
+    with Workers(1) as workers:
+        for done in run_all(workers, make()):
+            ended.append(done.name)
+    assert ended == [0, 1, 2]
