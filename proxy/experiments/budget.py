@@ -18,6 +18,10 @@ class Budget:
     """How many runs there are at most at the same time."""
     expected: int
     """Requests that one run may make where others wait for the rest."""
+    expected_usd: Decimal = Decimal(0)
+    """Dollars that one run may use where others wait for the rest."""
+    one_call_usd: Decimal = Decimal(0)
+    """What one call can cost: with less than that no run is begun."""
     spent: Spent = field(default_factory=Spent)
     _given: dict[int, Caps] = field(default_factory=dict)
 
@@ -28,7 +32,7 @@ class Budget:
         if calls is not None:
             calls = max(min(calls, self.expected), calls // parts)
         if usd is not None:
-            usd /= parts
+            usd = max(min(usd, self.expected_usd), usd / parts)
         if self.is_used_up:
             return None
         part = Caps(usd, calls)
@@ -44,7 +48,9 @@ class Budget:
     def is_used_up(self) -> bool:
         """Whether nothing is left that no run has."""
         usd = self._left_usd()
-        return self._left_calls() == 0 or (usd is not None and usd <= 0)
+        return self._left_calls() == 0 or (
+            usd is not None and (usd <= 0 or usd < self.one_call_usd)
+        )
 
     @property
     def waits(self) -> bool:

@@ -45,6 +45,18 @@ def test_what_was_not_used_is_there_again() -> None:
     assert budget.show() == "spent 3 calls, 0.00 USD; left 7 calls"
 
 
+def test_a_run_gets_what_it_is_expected_to_need() -> None:
+    """A part with which none could ask its model is none: runs wait for each other, and the rest is not begun."""
+    budget = Budget(Caps(Decimal("0.12")), 4, 10, Decimal("0.10"), Decimal("0.05"))
+    assert budget.give(0) == Caps(Decimal("0.10"))
+    assert budget.give(1) is None
+    assert budget.waits
+    budget.take(0, ran(1, "0.05"))
+    assert budget.give(1) == Caps(Decimal("0.07"))
+    budget.take(1, ran(1, "0.05"))
+    assert (budget.give(2), budget.waits, budget.is_used_up) == (None, False, True)
+
+
 def test_money_is_shared() -> None:
     """Down to nothing."""
     budget = Budget(Caps(Decimal(6)), 3, 10)
