@@ -51,7 +51,7 @@ def let_out_live(
     found: what the tape has, which matters in a branch.
     """
     meter = find_repeats_meter(pending)
-    if meter is not None:
+    if meter is not None or _find_reserving_meter(pending) is not None:
         return _let_out_counted(pending, meter, request, fingerprint, found)
     let_out(pending, found)
     return None
@@ -59,13 +59,27 @@ def let_out_live(
 
 async def _let_out_counted(
     pending: PendingExchange,
-    meter: UsageMeter,
+    meter: UsageMeter | None,
     request: Request,
     fingerprint: Fingerprint,
     found: Found | None,
 ) -> None:
-    meter.note_forms(pending, await asyncio.to_thread(find_forms, pending, request, fingerprint))
+    if meter is not None:
+        meter.note_forms(
+            pending, await asyncio.to_thread(find_forms, pending, request, fingerprint)
+        )
+    reserving = _find_reserving_meter(pending)
+    if reserving is not None:
+        await asyncio.to_thread(reserving.estimate, pending, request)
     let_out(pending, found)
+
+
+def _find_reserving_meter(pending: PendingExchange) -> UsageMeter | None:
+    """Find what reserves the cost of a model call; None where that is nothing. A copy of its service bills nothing."""
+    meter = pending.open_run.usage_meter
+    if meter is None or not meter.reserves or not meter.asks_model(pending):
+        return None
+    return meter if pending.open_run.policy.find_route(pending.facts) is None else None
 
 
 def find_repeats_meter(pending: PendingExchange) -> UsageMeter | None:

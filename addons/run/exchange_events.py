@@ -112,6 +112,8 @@ def outcome_event(
         data["reason"] = exchange.reason
     if usage is not None:
         data["usage"] = usage.to_row()
+        if usage.estimated:
+            data["estimated"] = usage.estimated
     websocket = exchange.websocket
     if websocket is not None:
         code, by_client = (

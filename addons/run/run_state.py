@@ -234,7 +234,13 @@ class OpenRun:
         """Where requests are counted; the process's own for runs that it opened."""
         limited = self._is_recorded and config.limits != Limits()
         self.usage_meter = (
-            UsageMeter(config.limits, config.classes, lambda: self.policy, self.note)
+            UsageMeter(
+                config.limits,
+                config.classes,
+                lambda: self.policy,
+                self.note,
+                branch.known_use if branch is not None else None,
+            )
             if limited
             else None
         )

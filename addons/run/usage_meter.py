@@ -5,7 +5,7 @@ thread, reads tokens and money before the last byte of an answer is released, so
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Protocol
@@ -24,8 +24,16 @@ from ...tape.exchange import (
     RequestClass,
     Seq,
 )
+from ...tape.policy.branch import ModelUse
 from ...tape.policy.decide import Facts, Policy
-from ...tape.policy.limits import CountedUsage, Forms, Row, Spent, Used, find_spent
+from ...tape.policy.limits import (
+    CountedUsage,
+    Forms,
+    Row,
+    Spent,
+    Used,
+    find_spent,
+)
 from ...tape.records.events import EventKind
 from .exchange_parts.answer import Answer
 from .exchange_parts.arrival import Arrival
@@ -47,6 +55,10 @@ class RequestUsage:
     """What it used, where limits have it read."""
     read_bytes: int = 0
     """Of the response's body, those that this was read from."""
+    model: str = ""
+    """The model that was asked for, where what the call can cost is reserved."""
+    estimate: int | None = None
+    """What it can cost, in billionths of a dollar; None where nobody has estimated it, or could."""
 
 
 class Metered(Protocol):
@@ -94,13 +106,18 @@ class UsageMeter:
         classes: Classes,
         find_policy: Callable[[], Policy],
         note: Callable[..., None],
+        known_use: Mapping[str, ModelUse] | None = None,
     ) -> None:
         """Begin with nothing used.
 
         find_policy: gives the policy of now.
         note: appends an event to the run's log.
+        known_use: what calls of each model have used before, where the limit in dollars is a cap (`Branch.known_use`).
         """
         self.limits = limits
+        self._known_use = None if known_use is None else dict(known_use)
+        self._reserved: dict[Seq, int] = {}
+        """What calls on their way can cost. The loop adds, and the writer's thread takes away."""
         self._classes = classes
         self._find_policy = find_policy
         self._note = note
@@ -113,6 +130,31 @@ class UsageMeter:
     def reads_answers(self) -> bool:
         """Whether answers of models are read for what they state."""
         return self.limits.tokens is not None or self.limits.usd is not None
+
+    @property
+    def reserves(self) -> bool:
+        """Whether what a model call can cost is reserved before it is sent."""
+        return self._known_use is not None and self.limits.usd is not None
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether a limit was in the way of a request."""
+        return bool(self._told)
+
+    def estimate(self, pending: Metered, request: HttpRequest) -> None:
+        """Find what a model call can cost. Any thread; before it is decided on."""
+        from ...timeline.reading.estimate_cost import estimate_cost
+
+        if self._known_use is None:
+            return
+        found = estimate_cost(
+            request,
+            pending.arrival.started_ns,
+            self._known_use,
+            otherwise=_spelled_otherwise(request, pending.facts.ways),
+        )
+        if found is not None:
+            pending.usage.model, pending.usage.estimate = found
 
     def asks_for_repeats(self, pending: Metered) -> bool:
         """Say whether a request's fingerprint is needed before it leaves; a poll that a rule allows is none."""
@@ -158,12 +200,17 @@ class UsageMeter:
         if pending.fingerprint is not None and self.asks_for_repeats(pending):
             times = self._row.note(pending.facts, pending.usage.forms)
         kind = RequestClass.INFERENCE if self.asks_model(pending) else pending.request_class
-        return find_spent(self.limits, self.used, kind, times)
+        needed, reserved = pending.usage.estimate or 0, sum(list(self._reserved.values()))
+        return find_spent(self.limits, self.used, kind, times, needed=needed, reserved=reserved)
 
     def count(self, pending: Metered, calls: int = 1) -> None:
         """Count a request that is about to leave; -1 takes back one that did not."""
         if pending.request_class is not RequestClass.TELEMETRY:
             self.used.calls += calls
+        if calls < 0:
+            self._reserved.pop(pending.seq, None)
+        elif pending.usage.estimate:
+            self._reserved[pending.seq] = pending.usage.estimate
 
     def report(self, pending: Metered, spent: Spent) -> None:
         """Note in the run's log that a limit is exhausted, once for each."""
@@ -201,13 +248,14 @@ class UsageMeter:
         size = 0 if response is None else response.body_bytes
         usage = pending.usage
         if usage.counted is not None:
-            if size == usage.read_bytes:
+            if size == usage.read_bytes and (usage.counted.is_whole or usage.estimate is None):
                 return  # the end of a stream whose last piece was read already
             self.used.add(usage.counted, -1)
         usage.read_bytes = size
         usage.counted = self._read(pending, request, response)
         if usage.counted is not None:
             self.used.add(usage.counted)
+        self._reserved.pop(pending.seq, None)  # only now: at no time it is in neither
 
     def _read(
         self, pending: Metered, request: HttpRequest, response: HttpResponse | None
@@ -215,17 +263,52 @@ class UsageMeter:
         if response is None:
             fault = pending.progress.fault
             unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
-            return None if unsent else CountedUsage()
+            return (
+                None if unsent else self._add_estimate(pending, CountedUsage(), request, response)
+            )
         from ...timeline.reading.call_cost import read_counted_usage
 
         priced = self.limits.usd is not None
-        return read_counted_usage(
+        counted = read_counted_usage(
             request,
             response,
             pending.arrival.started_ns,
             priced=priced,
             otherwise=_spelled_otherwise(request, pending.facts.ways),
         )
+        if counted is None or not counted.is_whole:
+            return counted and self._add_estimate(pending, counted, request, response)
+        if self._known_use is not None and pending.usage.model:
+            seen = self._known_use.get(pending.usage.model, ModelUse())
+            self._known_use[pending.usage.model] = seen.widen(
+                counted.nano_usd, counted.output_tokens
+            )
+        return counted
+
+    def _add_estimate(
+        self,
+        pending: Metered,
+        counted: CountedUsage,
+        request: HttpRequest,
+        response: HttpResponse | None,
+    ) -> CountedUsage:
+        """Add what a call can have cost whose answer does not state all of it."""
+        usage = pending.usage
+        if usage.estimate is None or self._known_use is None:
+            return counted
+        from ...timeline.reading.estimate_cost import count_pieces, estimate_cost
+
+        most = usage.estimate
+        if response is not None and (pieces := count_pieces(response.body)):
+            longer = estimate_cost(
+                request,
+                pending.arrival.started_ns,
+                self._known_use,
+                otherwise=_spelled_otherwise(request, pending.facts.ways),
+                least_output=pieces,
+            )
+            most = max(most, longer.nano_usd if longer is not None else 0)
+        return replace(counted, estimated=max(0, most - (counted.nano_usd or 0)))
 
 
 def _spelled_otherwise(request: HttpRequest, ways: Ways) -> Iterator[HttpRequest]:

@@ -31,9 +31,9 @@ from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import announce_live
-from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run
+from ..run_again.branch import Caps, Spent, find_caps, find_tape, limit_run, reserve
 from ..run_again.declare import Asked, declare
-from ..run_again.price import Price, find_price, show_unpriced
+from ..run_again.price import Price, find_price, left_of, show_unpriced
 from ..standard_streams import print_status
 from .judge import Judge, Judged
 from .noted_runs import NotedRuns, begin_noted
@@ -324,9 +324,10 @@ class _Bisection:
     def _work(self, number: int, count: int, share: Caps) -> tuple[int, Work]:
         prepared, config = self._prepared, self._config
         splice = Splice(prepared.pairing, count, prepared.good.id)
-        left = Spent(self._spent.usd)
-        limits = limit_run(config.limits, share, left)
+        share = replace(share, usd=left_of(share.usd, self._spent.usd))
+        limits = limit_run(config.limits, share, Spent())
         declared = replace(prepared.declared, splice=splice)
+        declared = reserve(declared, self._caps, prepared.price)
         work: Work = partial(run_once, replace(config, limits=limits), self._place, declared)
         if self._noted is not None:
             work = self._noted.note(number, str(count), share, work)

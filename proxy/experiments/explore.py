@@ -35,7 +35,16 @@ from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
 from ..run.launcher import ContainerHost, start_with_own_files
 from ..run_again.announcements import NOTHING_LEAVES, announce_command, announce_live
-from ..run_again.branch import Caps, Spent, expected_calls, find_caps, find_tape, limit_run
+from ..run_again.branch import (
+    Caps,
+    Spent,
+    expected_calls,
+    expected_usd,
+    find_caps,
+    find_tape,
+    limit_run,
+    reserve,
+)
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price
 from ..standard_streams import print_status
@@ -114,7 +123,8 @@ def explore(
     at_once = wanted.parallel or min(_AT_ONCE, os.cpu_count() or 1)
     runs = wanted.seeds + 1
     caps = find_caps(wanted.caps, prepared.declared, prepared.price, runs)
-    budget = Budget(caps, at_once, expected_calls(prepared.price))
+    price = prepared.price
+    budget = Budget(caps, at_once, expected_calls(price), expected_usd(price), price.dearest)
     place = Place(prepared.tape.id, command, container_host, config_file)
     notes = None
     if prepared.declared.sends:
@@ -372,6 +382,7 @@ class _Exploration:
             at = min(after(one) for one in schedule)
             declared = replace(declared, at=at)
         declared = replace(declared, schedule=RunningSchedule(schedule, self._prepared.late_s))
+        declared = reserve(declared, self._budget.caps, self._prepared.price)
         limits = limit_run(self._config.limits, part, Spent())
         config = replace(self._config, limits=limits)
         work: Work = partial(_run_and_look, config, self._place, declared)

@@ -95,7 +95,7 @@ def run_once(config: Config, place: Place, declared: Branch, files: Files) -> di
         "refused": [str(row["reason"]) for row in receipt.refused[:3]],
         "stubbed": receipt.counts["stubbed"],
         "calls": price.calls,
-        "usd": str(price.total.usd),
+        "usd": str(price.counted),
         "unpriced": price.total.unpriced,
         "limited": _is_limited(receipt),
     }

@@ -37,7 +37,7 @@ def find_used(store: Store, begun: dict[str, Any], known: set[str]) -> dict[str,
     # Where a run was deleted since, it may have been this one.
     is_whole = bool(made) or len(since) == store.runs.next_number() - begun["next_run"]
     found = [price for price in prices if price is not None]
-    calls, usd = sum(one.calls for one in found), sum((one.total.usd for one in found), Decimal(0))
+    calls, usd = sum(one.calls for one in found), sum((one.counted for one in found), Decimal(0))
     is_known = is_whole and len(found) == len(prices)
     reserved_calls, reserved_usd = begun.get("reserved_calls"), begun.get("reserved_usd")
     if not is_known and reserved_calls is not None:

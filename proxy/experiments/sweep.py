@@ -37,10 +37,12 @@ from ..run_again.branch import (
     Spent,
     confirm,
     expected_calls,
+    expected_usd,
     find_caps,
     find_tape,
     limit_run,
     require_command,
+    reserve,
 )
 from ..run_again.declare import Asked, declare
 from ..run_again.price import Price, find_price
@@ -197,7 +199,10 @@ def _make_budget(
     others = [row for row in journal.rows if row["key"] not in current or row["standing"] == UNFINISHED]  # fmt: skip
     times = len(variants) * wanted.times + len(others)
     caps = find_caps(Caps(wanted.cap, wanted.max_calls), dearest.declared, dearest.price, times)
-    budget = Budget(caps, at_once, expected_calls(dearest.price))
+    priced = max(variants, key=lambda one: (one.declared.sends, one.price.dearest)).price
+    budget = Budget(
+        caps, at_once, expected_calls(dearest.price), expected_usd(priced), priced.dearest
+    )
     for row in journal.rows:  # of variants that are gone, too: their calls have left
         read_row(row).add_to(budget.spent)
     return budget
@@ -272,7 +277,8 @@ class _Sweep:
         self._by_name[number] = variant
         limits = limit_run(self._config.limits, part, Spent())
         config = replace(self._config, limits=limits)
-        work = partial(run_once, config, self._place, variant.declared)
+        declared = reserve(variant.declared, self._budget.caps, variant.price)
+        work = partial(run_once, config, self._place, declared)
         if variant.declared.sends:
             begun = self._begun[number] = self._journal.number()
             told = {"begun": begun, "variant": variant.name, "key": variant.key}

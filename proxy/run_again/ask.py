@@ -33,7 +33,7 @@ from ..operations.restore_archived import restore_runs
 from ..run.launcher import own_control
 from ..run.runtime import Runtime
 from ..standard_streams import print_status
-from .branch import NO_PRICES, Repeat, Spent, confirm, find_tape, limit_run
+from .branch import NO_PRICES, Repeat, Spent, confirm, find_tape, limit_run, reserve
 from .credentials import with_credential, without_framing
 from .declare import find_point, live_rule
 from .price import find_price, find_spent, show_unpriced
@@ -85,6 +85,7 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
         request = prepared.request
         place = {(RequestClass.INFERENCE.value, request.host.lower())}
         one = find_price(store, prepared.tape, question.seq, place, until=question.seq)
+    prepared = prepared._replace(branch=reserve(prepared.branch, repeat.caps, one))
     print_status(
         f"playhead: exchange {question.seq} of {prepared.tape.id!r} is sent to {request.host} again,"
         f" {repeat.times} time{'s' * (repeat.times != 1)}"
@@ -185,6 +186,9 @@ async def _ask_all(
             sealing = runtime.registry.end(open_run, "the call was answered")
             if sealing is not None:
                 await sealing
+            meter = open_run.usage_meter
+            if caps.usd is not None and meter is not None and meter.has_refused:
+                break  # it was not sent
             runs.append(open_run.info.id)
             spent.add(await asyncio.to_thread(find_spent, runtime.store, open_run.info))
             if caps.usd is not None and spent.usd >= caps.usd:
@@ -242,7 +246,7 @@ def _show(
                 answers.append(describe(read_answer(kept)))
     unsent = repeat.times - len(runs)
     if unsent and repeat.caps.usd is not None:
-        text = f"the cap of {show_usd(repeat.caps.usd)} USD is used up: {show_usd(spent.usd)} USD"
+        text = f"the cap of {show_usd(repeat.caps.usd)} USD has no room for another call: {show_usd(spent.usd)} USD are used"
         refused.extend([text] * unsent)
     rows = spread(recorded, answers)
     usd = f"{spent.usd:f}"

@@ -65,12 +65,16 @@ class Spent:
     """What the runs so far have used."""
 
     usd: Decimal = Decimal(0)
+    """With what was estimated."""
     calls: int = 0
     unpriced: int = 0
+    estimated: Decimal = Decimal(0)
+    """Of the dollars, those that calls can have cost which did not state all they used."""
 
     def add(self, price: Price) -> None:
         """Add what a run has used."""
-        self.usd += price.total.usd
+        self.usd += price.counted
+        self.estimated += price.estimated
         self.calls += price.calls
         self.unpriced += price.total.unpriced
 
@@ -123,6 +127,7 @@ def branch(
         price = find_price(store, tape, declared.at, hosts)
         recorded = find_command(store.events.all(tape))
     caps = find_caps(repeat.caps, declared, price, repeat.times)
+    declared = reserve(declared, caps, price)
     for line in announce(tape, declared, price, repeat.times, caps, (command, recorded)):
         print_status(line)
     if declared.sends and not repeat.yes:
@@ -221,9 +226,19 @@ def find_caps(caps: Caps, declared: Branch, price: Price, times: int) -> Caps:
     return Caps(caps.usd, calls)
 
 
+def reserve(declared: Branch, caps: Caps, price: Price) -> Branch:
+    """Have each call reserve what it can cost before it is sent, where there is a cap in dollars."""
+    return declared if caps.usd is None else replace(declared, known_use=price.known_use)
+
+
 def expected_calls(price: Price) -> int:
     """Give how many requests a run may make where nobody says."""
     return max(_LEAST_CALLS, 2 * price.calls)
+
+
+def expected_usd(price: Price) -> Decimal:
+    """Give how many dollars a run may use where others wait for the rest."""
+    return max(price.dearest, 2 * price.total.usd)
 
 
 def limit_run(limits: Limits, caps: Caps, spent: Spent, calls: int | None = None) -> Limits:
@@ -259,8 +274,12 @@ def _sum_up(receipt: Receipt, number: int, times: int, spent: Spent, caps: Caps)
         left = [f"{max(0, caps.calls - spent.calls):,} calls"]
         if caps.usd is not None:
             left.insert(0, f"{show_usd(max(Decimal(0), caps.usd - spent.usd))} USD")
-        text += f"; spent so far {spent.calls:,} calls, {show_usd(spent.usd)} USD{show_unpriced(spent.unpriced)}; left {', '.join(left)}"
+        text += f"; spent so far {spent.calls:,} calls, {show_usd(spent.usd)} USD{_show_estimated(spent)}{show_unpriced(spent.unpriced)}; left {', '.join(left)}"
     return text
+
+
+def _show_estimated(spent: Spent) -> str:
+    return f" ({show_usd(spent.estimated)} of it estimated)" if spent.estimated else ""
 
 
 def _left(number: int, times: int) -> str:

@@ -106,6 +106,17 @@ class FaultSchedule(Protocol):
         """Give what is done to a recorded answer that has been asked for, as `Met`; None for nothing."""
 
 
+class ModelUse(NamedTuple):
+    """The most that one call of a model has used so far."""
+
+    nano_usd: int = 0
+    output_tokens: int = 0
+
+    def widen(self, nano_usd: int | None, output_tokens: int) -> "ModelUse":
+        """Give the most with one more call; None for a price that is not known."""
+        return ModelUse(max(self.nano_usd, nano_usd or 0), max(self.output_tokens, output_tokens))
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """All that one branch declares."""
@@ -125,6 +136,9 @@ class Branch:
     """Answers of another recording that it is given."""
     schedule: FaultSchedule | None = None
     """Faults that its recorded answers meet."""
+    known_use: Mapping[str, ModelUse] | None = None
+    """Where a cap in dollars applies, the most that calls of each model have used on the tape: what others can cost is
+    estimated by it, and reserved before they are sent. None without a cap."""
 
     @property
     def sends(self) -> bool:

@@ -45,6 +45,10 @@ class CountedUsage:
     """Of the input, those that were read from a cache."""
     nano_usd: int | None = None
     """None where it was not looked for, or is not known."""
+    is_whole: bool = field(default=False, compare=False)
+    """Whether the answer came to its end, so that it states all of it."""
+    estimated: int = 0
+    """What it can have cost beyond that, in billionths of a dollar, where a cap counts it."""
 
     def to_row(self) -> list[int | None]:
         """Give it as it stands in an event; nothing where nothing is stated."""
@@ -53,12 +57,12 @@ class CountedUsage:
         return [self.input_tokens, self.output_tokens, self.cached_tokens, self.nano_usd]
 
     @classmethod
-    def from_row(cls, row: Sequence[int | None]) -> "CountedUsage":
+    def from_row(cls, row: Sequence[int | None], estimated: int = 0) -> "CountedUsage":
         """Read it from an event."""
         if not row:
-            return cls()
+            return cls(estimated=estimated)
         asked, said, cached, nano_usd = row
-        return cls(True, asked or 0, said or 0, cached or 0, nano_usd)
+        return cls(True, asked or 0, said or 0, cached or 0, nano_usd, estimated=estimated)
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class Used:
     output_tokens: int = 0
     cached_tokens: int = 0
     nano_usd: int = 0
+    estimated: int = 0
+    """What calls can have cost beyond that, in billionths of a dollar, where a cap counts it."""
     unstated: int = 0
     """Model calls whose answers stated no tokens."""
     unpriced: int = 0
@@ -81,6 +87,7 @@ class Used:
         self.output_tokens += times * counted.output_tokens
         self.cached_tokens += times * counted.cached_tokens
         self.nano_usd += times * (counted.nano_usd or 0)
+        self.estimated += times * counted.estimated
         self.unstated += times * (not counted.stated)
         self.unpriced += times * (counted.nano_usd is None)
 
@@ -104,10 +111,20 @@ class Spent(NamedTuple):
     """One line for people."""
 
 
-def find_spent(limits: Limits, used: Used, kind: RequestClass, times: int) -> Spent | None:
+def find_spent(
+    limits: Limits,
+    used: Used,
+    kind: RequestClass,
+    times: int,
+    *,
+    needed: int = 0,
+    reserved: int = 0,
+) -> Spent | None:
     """Find the limit that one more request would pass.
 
     times: how often the same request has come in a row, this one among them; 0 where nobody counts.
+    needed: what it can cost, in billionths of a dollar; 0 where nobody estimates.
+    reserved: the same of all that are on their way.
     """
     if kind is RequestClass.TELEMETRY:
         return None
@@ -122,10 +139,27 @@ def find_spent(limits: Limits, used: Used, kind: RequestClass, times: int) -> Sp
         if limits.usd is not None and used.usd >= limits.usd:
             text = f"the run's limit of {limits.usd} USD is exhausted: {show_usd(used.usd)} USD"
             return Spent("usd", text + _unknown(used.unpriced, "of unknown price"))
+        counted = used.nano_usd + used.estimated + reserved
+        if needed and limits.usd is not None and counted + needed > limits.usd * NANO:
+            return Spent("usd", _too_dear(limits.usd, used, needed, reserved))
     if limits.repeats is not None and times > limits.repeats:
         often = _count(limits.repeats, "time")
         return Spent("repeats", f"the same request has come more than {often} in a row")
     return None
+
+
+def _too_dear(limit: Decimal, used: Used, needed: int, reserved: int) -> str:
+    text = f"the call can cost {_round(needed)} USD, and the run's limit is {limit} USD: {show_usd(used.usd)} USD are used"
+    if used.estimated:
+        text += f", {_round(used.estimated)} USD estimated for calls that stated no usage"
+    if reserved:
+        text += f", {_round(reserved)} USD reserved for calls on their way"
+    return text
+
+
+def _round(nano_usd: int) -> str:
+    """Show an estimate, of which the first digits mean something."""
+    return show_usd(Decimal(f"{Decimal(nano_usd) / NANO:.2g}"))
 
 
 def show_usd(amount: Decimal) -> str:

@@ -192,6 +192,7 @@ MAY: dict[str, _Is] = {
     "files": _map_of(_text),
     "compare": _each(_text),
     "usage": _USE,
+    "estimated": _int,
     "conversation": _row(_int, _int, _int, _flag),
     "hash": _bytes,
     "said": _bytes,

@@ -150,22 +150,20 @@ def test_nothing_is_sent_where_something_is_wrong(
     assert world.model.asked == []
 
 
+NO_ROOM = "the cap of 0.0003 USD has no room for another call: 0.0002 USD are used"
+
+
 def test_a_cap_that_ends_it_is_said(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    """With what was not sent because of it, and with 121; a cap that the last call reaches ends nothing."""
-    words = (
-        "tape",
-        2,
-        "--cap",
-        "0.0001",
-        "--yes",
-    )  # one call is 0.000075 USD, and amounts are shown rounded
+    """With what was not sent because of it, and with 121; a cap that has room for all calls ends nothing."""
+    words = ("tape", 2, "--cap", "0.0003", "--yes")
+    # One call is 0.000075 USD, and could be 0.00013; amounts are shown rounded.
     code, out, err = ask(world, capfd, *words, "--times", 5, "--json")
     assert code == 121, err
     document = json.loads(out)
     assert len(world.model.asked) == len(document["runs"]) == 2
-    assert document["refused"] == ["the cap of 0.0001 USD is used up: 0.0002 USD"] * 3
+    assert document["refused"] == [NO_ROOM] * 3
     code, out, err = ask(world, capfd, *words, "--times", 5)
     assert code == 121
-    assert "refused 3: the cap of 0.0001 USD is used up" in out
+    assert f"refused 3: {NO_ROOM}" in out
     assert "stopped after 2 of 5: the cap was reached" in err
     assert ask(world, capfd, *words, "--times", 2)[0] == 0

@@ -441,6 +441,19 @@ def test_a_cap_ends_it_and_says_what_is_left(quiet: World, tmp_path: Path) -> No
     assert "stopped after 2 of 3" in done.stderr
 
 
+def test_a_call_that_can_pass_a_cap_is_not_sent(quiet: World, tmp_path: Path) -> None:
+    """What it can cost is reserved before: 0.0035 USD as on the tape, or more."""
+    words = quiet.words(
+        *("--at", "1", "--request-change", tmp_path / "other.json", "--yes"),
+        *("--live", "inference", "--reason", "r", "--cap", "0.003"),
+    )
+    (tmp_path / "other.json").write_text('{"temperature": 0}')
+    done = playhead(*words, cwd=tmp_path)
+    assert done.returncode == 121, done.stderr
+    assert quiet.shop.requests == []
+    assert "spent so far 0 calls, 0.00 USD; left 0.0030 USD" in done.stderr
+
+
 # ---- the bars ------------------------------------------------------------------------------------------
 
 STEPS, AT, VARIANTS = (100, 92, 100) if FULL else (30, 28, 2)

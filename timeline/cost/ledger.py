@@ -17,7 +17,7 @@ from ...config import Inject
 from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, FaultKind, Phase, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
-from ..reading.call_cost import count_tokens, find_price
+from ..reading.call_cost import count_tokens, find_price, states_no_usage
 from ..state.calls_before import Exchanges, read_answer
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
@@ -182,7 +182,7 @@ def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entr
     usage = answer.usage if answer is not None else None
     if failed or fate in (Fate.REFUSED, Fate.UNREACHED):
         return Entry(exchange.seq, part, exchange.started_ns, fate, model, lane, failed=failed)
-    if usage is None and _states_none(exchange):
+    if usage is None and states_no_usage(exchange.request):
         return Entry(exchange.seq, part, exchange.started_ns, fate)
     cut = answer is None or not answer.complete or exchange.fault is not None
     tokens = _tokens(usage)
@@ -196,12 +196,6 @@ def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entr
 def _model(answer: InferenceResponse | None, asked: str | None) -> str | None:
     served = answer.model if answer is not None else None
     return served or asked
-
-
-def _states_none(exchange: Exchange) -> bool:
-    """Say whether a request is one of those to a model that nothing is billed for: it has tokens counted."""
-    path = exchange.request.path.rstrip("/").lower()
-    return path.endswith(("/count_tokens", ":counttokens", ":computetokens", "/input_tokens"))
 
 
 def _tokens(usage: Usage | None) -> Tokens:

@@ -47,7 +47,7 @@ def read_counted_usage(
                 break
     if answer is None or answer.usage is None:
         return CountedUsage()
-    counted = _count(answer.usage)
+    counted = replace(_count(answer.usage), is_whole=answer.complete)
     if not priced or not counted.stated:
         return counted
     found = _find_price(request, answer.dialect, answer.model, answer.usage, counted, started_ns)
@@ -129,6 +129,12 @@ def find_price(
 ) -> Decimal | None:
     """Find what a use of a model costs, in US dollars; None where no price is known, or no table is installed."""
     return _find_price(request, dialect, model, usage, _count(usage), started_ns)
+
+
+def states_no_usage(request: HttpRequest) -> bool:
+    """Say whether a request to a model is one that nothing is billed for: it has tokens counted."""
+    path = request.path.rstrip("/").lower()
+    return path.endswith(("/count_tokens", ":counttokens", ":computetokens", "/input_tokens"))
 
 
 def count_tokens(usage: Usage) -> CountedUsage:

@@ -119,6 +119,7 @@ NO_ANSWER = {"status": 0, "complete": False, "bytes_in": 0}
         ),
         ({}, {"usage": CountedUsage()}, PLAIN | {"usage": []}),
         ({}, {"usage": CountedUsage(True, 1, 2, 3, 4)}, PLAIN | {"usage": [1, 2, 3, 4]}),
+        ({}, {"usage": CountedUsage(estimated=5)}, PLAIN | {"usage": [], "estimated": 5}),
         ({"fault": FAULT}, {}, PLAIN | {"fault": ["cut", "body", "closed"]}),
         (
             {"response": None, "gone": Gone(9, 0, head=False)},

@@ -291,3 +291,107 @@ def test_a_call_without_an_answer_has_used_what_nobody_knows(
     found = read(counted, asked, None)
     assert (found is None) == (unstated == 0)
     assert (counted.used.tokens, counted.used.unstated) == (0, unstated)
+
+
+# ---- what is reserved, where there is a cap ------------------------------------------------------------
+
+STREAM = b'{"model": "gpt-4o", "stream": true, "max_tokens": 100, "messages": []}'
+CALL = 1_000_000 + len(STREAM) // 3 * 2_500
+"""What one can cost, in billionths of a dollar: 100 tokens of output, and its own."""
+PIECE = b'data: {"object":"chat.completion.chunk","model":"gpt-4o","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+USED = b'data: {"object":"chat.completion.chunk","model":"gpt-4o","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":%d,"total_tokens":30}}\n\ndata: [DONE]\n\n'
+EVENTS = ((b"content-type", b"text/event-stream"),)
+
+
+def capped(usd: str) -> UsageMeter:
+    """A meter with a cap, of a branch whose tape has no call of a model."""
+    limits, policy = Limits(usd=Decimal(usd)), Policy.of(Config())
+    return UsageMeter(limits, Classes(), lambda: policy, lambda *_, **__: None, {})
+
+
+def leave(counted: UsageMeter) -> Asked | None:
+    """Have a model call leave; None where it is refused."""
+    asked = ask(RequestClass.INFERENCE, "/v1/chat/completions", "api.openai.com")
+    counted.estimate(asked, make_request(f"POST {CHAT}", STREAM))
+    asked.seq = Seq(counted.used.calls + 1)
+    if counted.find_spent(asked) is not None:
+        return None
+    counted.count(asked)
+    return asked
+
+
+def end(counted: UsageMeter, asked: Asked, body: bytes | None, status: int = 200) -> None:
+    """Have it be answered, or not."""
+    response = None
+    if body is not None:
+        response = make_response(body, status=status, headers=EVENTS)
+    counted.count_usage(asked, make_request(f"POST {CHAT}", STREAM), response)
+
+
+def test_calls_at_the_same_time_reserve_what_each_can_cost() -> None:
+    """Before they are sent: all together never pass the cap. What they did not use is there again."""
+    counted = capped("0.003")
+    first, second = leave(counted), leave(counted)
+    assert first is not None
+    assert second is not None
+    assert leave(counted) is None
+    end(counted, first, PIECE + USED % 20)
+    assert (counted.used.nano_usd, counted.used.estimated) == (225_000, 0)
+    assert leave(counted) is not None
+    counted.count(second, -1)  # a gate has denied it
+    assert leave(counted) is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "known", "estimated"),
+    [
+        # Left, cut, or never begun: what it can have cost.
+        (PIECE, 200, 0, CALL),
+        (PIECE * 3, 200, 0, CALL),
+        (None, 200, 0, CALL),
+        (b"nobody can read this", 200, 0, CALL),
+        # More came than was thought of.
+        (PIECE * 1000, 200, 0, CALL + 900 * 10_000),
+        # It came to its end, or was an error.
+        (PIECE + USED % 20, 200, 225_000, 0),
+        (b"{}", 429, 0, 0),
+    ],
+)
+def test_a_call_that_does_not_state_its_usage_counts_as_what_it_can_have_cost(
+    body: bytes | None, status: int, known: int, estimated: int
+) -> None:
+    """Under a cap."""
+    counted = capped("1")
+    asked = leave(counted)
+    assert asked is not None
+    end(counted, asked, body, status)
+    assert (counted.used.nano_usd, counted.used.estimated) == (known, estimated)
+
+
+def test_streams_that_are_left_come_to_the_cap() -> None:
+    """However many are begun."""
+    counted = capped("0.005")
+    for _ in range(9):
+        asked = leave(counted)
+        if asked is not None:
+            end(counted, asked, PIECE)
+    assert counted.used.calls == 5_000_000 // CALL == 4
+
+
+def test_a_call_is_expected_to_cost_what_others_did() -> None:
+    """What its request does not show, as files named by an id, was in the price of the last."""
+    counted = capped("1")
+    asked = leave(counted)
+    assert asked is not None
+    end(counted, asked, (PIECE + USED % 20).replace(b":10,", b":200000,"))
+    assert leave(counted) is None
+
+
+def test_without_a_cap_nothing_is_estimated() -> None:
+    """A limit of the configuration counts what is stated."""
+    counted = meter(usd=Decimal("0.001"))
+    for _ in range(9):
+        asked = leave(counted)
+        assert asked is not None
+        end(counted, asked, PIECE)
+    assert (counted.used.unstated, counted.used.estimated) == (9, 0)

@@ -97,6 +97,35 @@ def test_what_is_exhausted_is_said_with_what_is_unknown(
     assert text in found.text
 
 
+@pytest.mark.parametrize(
+    ("known", "estimated", "reserved", "needed", "text"),
+    [
+        # What fits may leave, to the last billionth.
+        ("0.20", "0", "0", "0.30", ""),
+        ("0.20", "0.10", "0.10", "0.10", ""),
+        ("0.20", "0", "0", "0.31", "the call can cost 0.31 USD, and the run's limit is 0.50 USD"),
+        ("0.20", "0.25", "0", "0.10", "0.25 USD estimated for calls that stated no usage"),
+        ("0.20", "0", "0.25", "0.10", "0.25 USD reserved for calls on their way"),
+        # What nobody estimates is refused only behind the limit.
+        ("0.20", "0.25", "0.25", "0", ""),
+        ("0.50", "0", "0", "0", "the run's limit of 0.50 USD is exhausted"),
+    ],
+)
+def test_a_call_that_can_pass_a_cap_is_not_sent(
+    known: str, estimated: str, reserved: str, needed: str, text: str
+) -> None:
+    """By what is known, what is estimated, and what others on their way can cost."""
+    so_far = Used()
+    so_far.add(CountedUsage(True, 1, 1, 0, nano(known), estimated=nano(estimated)))
+    found = find_spent(USD, so_far, INFERENCE, 0, needed=nano(needed), reserved=nano(reserved))
+    assert (found is not None, text in (found.text if found else "")) == (bool(text), True)
+    assert find_spent(USD, Used(), READ, 0, needed=10**12, reserved=10**12) is None
+
+
+def nano(usd: str) -> int:
+    return int(Decimal(usd) * NANO)
+
+
 def test_counted_usage_replaces_an_earlier_count() -> None:
     """A stream is read twice: before the piece that an SDK acts on, and at its end."""
     first, last = CountedUsage(True, 3, 1, 0, None), CountedUsage(True, 3, 77, 2, 5)
@@ -104,7 +133,7 @@ def test_counted_usage_replaces_an_earlier_count() -> None:
     so_far.add(first)
     so_far.add(first, -1)
     so_far.add(last)
-    assert so_far == Used(0, 3, 77, 2, 5, 0, 0)
+    assert so_far == Used(0, 3, 77, 2, 5)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ class LimitsRow:
                 "output_tokens": used.output_tokens if read else None,
                 "cached_tokens": used.cached_tokens if read else None,
                 "usd": used.nano_usd / NANO if priced else None,
+                "estimated_usd": used.estimated / NANO if priced else None,
                 "without_usage": used.unstated if read else None,
                 "without_price": used.unpriced if priced else None,
             },
@@ -62,6 +63,9 @@ class LimitsRow:
             )
             unstated = f"; {used.unstated} model calls stated none" if used.unstated else ""
             lines.append(f"  tokens: {tokens}{unstated}")
+        if limits["usd"] is not None and used.estimated:
+            most = show_usd(Decimal(used.estimated) / NANO)
+            lines.append(f"  {most} USD more estimated, for calls that did not state all they used")
         if limits["usd"] is not None and used.unpriced:
             lines.append(f"  price unknown of {used.unpriced} model calls: not in the sum")
         for one in self.reached:
@@ -86,7 +90,8 @@ class LimitsAccount:
             case EventKind.INTENT:
                 self._used.calls += data["request_class"] != RequestClass.TELEMETRY.value
             case EventKind.OUTCOME if "usage" in data:
-                self._used.add(CountedUsage.from_row(data["usage"]))
+                estimated = data.get("estimated", 0)
+                self._used.add(CountedUsage.from_row(data["usage"], estimated))
             case EventKind.NOTED if "limits" in data:
                 limits = data["limits"]
                 usd = None if limits["usd"] is None else float(limits["usd"])
