@@ -38,14 +38,13 @@ from ...tape.exchange import (
 )
 from ...tape.faults.kinds import find_kind
 from ...tape.matching.index import index_digest
-from ...tape.records.events import Event, EventKind
+from ...tape.records.events import EXPLORED, Event, EventKind
 from ...tape.schedules.fault import SHARES, FaultWord, Schedule, ScheduledFault
 from ...tape.schedules.running import RunningSchedule
 from ...timeline.reading.placeholder_key import find_key
 from ...timeline.state.calls_before import Exchanges
 
 _REASON = "kept of a run that met faults on purpose"
-_WHO = "explored"
 _MARGIN_US = 1_000_000
 """So much after its client had left a late answer came."""
 
@@ -73,7 +72,7 @@ def keep_tape(store: Store, run: RunInfo, config: Config, schedule: Schedule, na
         def append(kind: EventKind, data: Mapping[str, Any], at_ns: int = now_ns) -> None:
             store.events.append(number, Event(kind, at_ns, dict(data)))
 
-        opening = {"id": name, "mode": "record", "parent": None, "agent": _WHO}
+        opening = {"id": name, "mode": "record", "parent": None, "agent": EXPLORED}
         append(EventKind.OPENED, {**opening, "placeholders": key})
         effects = Effects()
         for group in _group(kept, schedule):
@@ -82,7 +81,7 @@ def keep_tape(store: Store, run: RunInfo, config: Config, schedule: Schedule, na
                 row = intent_row(
                     one.seq, one.request, one.request_class, one.fingerprint, repeat=one.repeat
                 )
-                append(EventKind.INTENT, {**row, "rule": _WHO}, one.started_ns)
+                append(EventKind.INTENT, {**row, "rule": EXPLORED}, one.started_ns)
             for one in _sort_ends(made, kept, schedule):
                 record = Record(one, raw_key(one.request, one.request_class), outcome_event(one))
                 ingest.save(number, record)
@@ -92,7 +91,7 @@ def keep_tape(store: Store, run: RunInfo, config: Config, schedule: Schedule, na
                 append(EventKind.NOTED, told)
         text = "; ".join(fault.text for fault in schedule)
         append(EventKind.NOTED, {"text": f"kept of {run.id}, which met faults on purpose: {text}"})
-        append(EventKind.SEALED, {"reason": _WHO, "exchanges": last, "unfinished": ()})
+        append(EventKind.SEALED, {"reason": EXPLORED, "exchanges": last, "unfinished": ()})
         info = RunInfo(
             number=number,
             id=RunId(name),
@@ -101,8 +100,8 @@ def keep_tape(store: Store, run: RunInfo, config: Config, schedule: Schedule, na
             status=RunStatus.SEALED,
             sealed_ns=now_ns,
             exchanges=last,
-            agent=_WHO,
-            end=_WHO,
+            agent=EXPLORED,
+            end=EXPLORED,
             rules=index_digest(rules, config),
             canonical=CANONICAL_VERSION,
         )

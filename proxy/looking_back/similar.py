@@ -60,6 +60,7 @@ def _others(store: Store, run: RunInfo, *, ok: bool) -> list[tuple[RunInfo, Outc
     found = []
     for other in store.runs.all():
         is_recording = other.mode == "record" and other.status is not RunStatus.OPEN
+        is_recording = is_recording and not other.is_explored
         if not is_recording or other.is_only_in_archive or other.number == run.number:
             continue
         outcome = read_outcome(store, other)

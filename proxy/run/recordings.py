@@ -102,7 +102,10 @@ def _recordings(store: Store, *, archived: bool) -> list[RunInfo]:
     runs = (
         run
         for run in reversed(store.runs.all())
-        if run.mode == "record" and run.status is not RunStatus.OPEN and run.exchanges
+        if run.mode == "record"
+        and run.status is not RunStatus.OPEN
+        and run.exchanges
+        and not run.is_explored
     )
     return list(islice((run for run in runs if run.is_only_in_archive is archived), _LOOKED_AT))
 

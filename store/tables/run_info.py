@@ -6,6 +6,7 @@ from typing import Any
 
 from ...tape.exchange import RunId
 from ...tape.records.codec import BadRecord, pack_map, unpack
+from ...tape.records.events import EXPLORED
 
 
 class RunStatus(StrEnum):
@@ -91,6 +92,11 @@ class RunInfo:
         Its log has no closing event yet: the next such process recovers the run.
         """
         return self.status is RunStatus.RECOVERED and not self.sealed_ns
+
+    @property
+    def is_explored(self) -> bool:
+        """Whether it is a tape that `playhead explore` kept: it says what an agent was answered, and nothing was sent for it."""
+        return self.agent == self.end == EXPLORED
 
     @property
     def is_tape(self) -> bool:

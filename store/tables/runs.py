@@ -208,14 +208,15 @@ class RunList:
             return found
 
     def find_latest(self) -> RunInfo | None:
-        """Find the newest recording that has ended; None where there is none."""
+        """Find the newest recording that has ended, but for what exploring kept; None where there is none."""
         with (
             self._database.reading() as transaction,
             self._database.cursor(transaction, "runs") as cursor,
         ):
             for key, data in cursor.iterprev():
                 info = self._decode(key, data)
-                if info.mode == "record" and info.status is not RunStatus.OPEN:
+                is_recording = info.mode == "record" and not info.is_explored
+                if is_recording and info.status is not RunStatus.OPEN:
                     return info
         return None
 

@@ -98,6 +98,10 @@ HASH_BYTES = 16
 """Of the hash of an exchange, or of messages."""
 
 
+EXPLORED = "explored"
+"""The rule of each intent of a tape that `playhead explore` kept, and its agent and end: nothing was sent for it."""
+
+
 class EventKind(StrEnum):
     """What sort of thing happened."""
 

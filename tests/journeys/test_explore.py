@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from aiohttp import web
 
+from playhead.store import Store
 from playhead.tests.support import queue_agent
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.origins import Origin
@@ -19,6 +20,10 @@ from playhead.tests.support.refund_agent import CHAT
 from playhead.tests.support.refund_service import AGENT, serve
 from playhead.tests.support.refunds import STORY, run_fakes
 from playhead.tests.support.walking_agent import say
+from playhead.timeline.cost.ledger import read_ledger
+from playhead.timeline.destinations.destinations import Destinations
+from playhead.timeline.history.collect import Collector
+from playhead.timeline.state.calls_before import Exchanges
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -107,6 +112,31 @@ def test_the_kept_tape_gives_it_again(found: tuple[Demo, "CompletedProcess[str]"
         notes = [row["note"] for row in receipt["effects"]]
         assert len(notes) == 2
         assert notes[1].startswith("possible duplicate of seq")
+
+
+def test_the_kept_tape_is_no_recording_of_what_was_sent(
+    found: tuple[Demo, "CompletedProcess[str]"],
+) -> None:
+    """None of its refunds was made: it does not count, and stands for no run that was recorded."""
+    demo, done = found
+    kept = json.loads(done.stdout)["found"]["tape"]
+    rows = [(row["by"], row["answered_by"]) for row in _effects(demo, kept)]
+    assert rows == [("explored", "kept by explore, never sent")] * 2
+    assert [row["by"] for row in _effects(demo, "well")] == ["upstream"]
+    url = f"{demo.variables['PAYMENTS_URL']}/v1/refunds"
+    with Store.open(demo.folder / "store", readonly=True) as store:
+        run = store.runs.get(kept)
+        latest = store.runs.find_latest()
+        assert latest is not None
+        assert latest.id == "well"
+        assert list(read_ledger(Exchanges(store, run))) == []
+        told = Destinations()
+        told.add(store, run)
+        assert told.all() == []
+        collector = Collector(url)
+        assert list(collector.of_store(store, run, named=False)) == []
+    said = read_json("similar", "well", "--ok", "--store", demo.folder / "store")
+    assert kept not in json.dumps(said)
 
 
 def test_a_fixed_agent_does_otherwise(found: tuple[Demo, "CompletedProcess[str]"]) -> None:

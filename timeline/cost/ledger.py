@@ -5,6 +5,7 @@
 2. Tokens are as the answer states them. Of a stream that was cut, or that states none, more may have been billed: `at_least`.
    So it is with a request that has no outcome, because the proxy died or still waits: it was let go, and may be billed.
 3. An answer of an error cost nothing. A model without a price is unknown, never free.
+   So is what `playhead explore` was answered: the tape that it keeps has it once more, and does not count.
 4. What a tape answered was saved: it would have cost what its answer states.
 """
 
@@ -96,11 +97,13 @@ def read_ledger(
     *,
     lanes: bool = True,
 ) -> Iterator[Entry]:
-    """Give an entry for each request, in order.
+    """Give an entry for each request, in order; none of a tape that exploring kept, for which nothing was sent.
 
     lanes: whether to find the lane of each call; takes five times as long.
     Raises: LogCorrupt.
     """
+    if exchanges.info.is_explored:
+        return
     if not lanes:
         yield from (entry for entry, _ in _read_entries(exchanges, progress, None))
         return

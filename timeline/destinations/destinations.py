@@ -59,10 +59,12 @@ class Destinations:
         return sorted(self._hosts.values(), key=lambda one: (-one.first_ns, one.host))
 
     def add(self, store: Store, run: RunInfo) -> None:
-        """Add what a run sent. Blocking.
+        """Add what a run sent; for a tape that exploring kept nothing was. Blocking.
 
         Raises: LogCorrupt.
         """
+        if run.is_explored:
+            return
         agent = agent_name(run.agent)
         sent: dict[int, Destination] = {}
         bodies: dict[str, bytes] = {}

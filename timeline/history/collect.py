@@ -87,7 +87,10 @@ class Collector:
 
     def _use(self, info: RunInfo, exchange: Exchange, *, named: bool) -> Iterator[Use]:
         self._remember(exchange.request.url)
-        counts = exchange.verdict in _MADE or (named and exchange.verdict is VerdictKind.SERVED)
+        if info.is_explored:
+            counts = named  # it never reached the resource either
+        else:
+            counts = exchange.verdict in _MADE or (named and exchange.verdict is VerdictKind.SERVED)
         found = find_use(info.id, exchange, self.url) if counts else None
         if found is not None:
             yield found

@@ -11,7 +11,7 @@ from typing import Any
 from ...config import Inject
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
-from ...tape.records.events import Event, EventKind
+from ...tape.records.events import EXPLORED, Event, EventKind
 from ..reading.exchange_json import body_json
 from .plain_text import ROWS, plain
 
@@ -19,6 +19,8 @@ MAX_ROWS = 100_000
 """Most effects of a run that are listed."""
 _BEHIND = "upstream, behind the crash point"
 """What answers an effect of a run that resumes another."""
+_UNSENT = "kept by explore, never sent"
+"""What stands for an answer in a tape that exploring kept: a recorded one, or a stub."""
 MAX_BODY = 64 * 1024
 """Bytes of a body that are shown."""
 
@@ -34,13 +36,13 @@ class Effect:
     """Beginning of its body."""
     answered_by: str
     """In words: `upstream`, `tape seq N`, `effect rule`, `synthetic, after tape seq N`, `live rule`,
-    `hypothetical answer`, `sandbox PLACE`, `injected: NAME`, `refused`."""
+    `hypothetical answer`, `sandbox PLACE`, `injected: NAME`, `kept by explore, never sent`, `refused`."""
     outcome: str
     note: str = ""
     """`possible duplicate of seq N` or `safe retry of seq N`, and whether its answer had been seen."""
     by: str = ""
     """The same in one word: `upstream`, `tape`, `template`, `recorded`, `synthetic`, `hypothetical`, `live`, `sandboxed`,
-    `injected` or `refused`."""
+    `injected`, `explored` or `refused`."""
     left: bool = False
     """Whether it was sent on."""
     tape_seq: int | None = None
@@ -105,6 +107,8 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
         if "sandbox_place" in data:
             effect.by, effect.answered_by = "sandboxed", f"sandbox {data['sandbox_place']}"
         effect.left = True
+        if effect.rule == EXPLORED and not playback:
+            effect.by, effect.answered_by, effect.left = EXPLORED, _UNSENT, False
     elif data["verdict"] == VerdictKind.SERVED.value:
         effect.by, effect.tape_seq = "tape", data["tape_seq"]
         effect.answered_by = f"tape seq {data['tape_seq']}"
