@@ -83,6 +83,8 @@ class Refuse:
         diverges = decision.action is not Action.DISCARD and code == NOT_ON_TAPE
         if open_run.policy.branch is not None and decision.action is Action.STUB:
             diverges = False  # it leaves its tape on purpose
+        if pending.lookup.answered:
+            diverges = False  # it asks what it may, and somebody answered otherwise
         if open_run.policy.resume is not None and pending.held.approval is not None:
             diverges = False  # a person has refused it
         if open_run.playback is not None and diverges:

@@ -44,6 +44,8 @@ def make_stub(
         kind, made = given.kind, make_configured(given, request)
         if kind == HYPOTHETICAL and decision.rule == BRANCH and isinstance(found, Hit):
             in_place_of = {"in_place_of": found.seq}
+        elif pending.lookup.in_place_of is not None:
+            in_place_of = {"in_place_of": pending.lookup.in_place_of}
     else:
         assert made is not None
         kind = "synthetic" if made.changed else "tape"

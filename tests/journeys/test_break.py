@@ -95,6 +95,27 @@ def test_it_is_given_another_answer(world: World, tmp_path: Path) -> None:
     assert (told["counts"]["hypothetical"], told["faithful"]) == (1, False)
 
 
+def test_an_answer_in_the_place_of_a_recorded_one_is_no_divergence(
+    world: World, tmp_path: Path
+) -> None:
+    """The agent has asked what is on the tape, and all of it."""
+    file = tmp_path / "answer.json"
+    file.write_text('{"id": "re_X", "status": "failed"}')
+    done = run(world, f"answer {file}\ncontinue\n", "--break", "effect", "--break", "divergence")
+    listed = read_json("runs", "--store", world.store)
+    told = read_json("receipt", "--store", world.store, listed[-1]["id"])
+    assert [row for row in told["divergences"] if row.get("seq") == 4] == []
+    assert 4 not in [row["seq"] for row in told["unused"]]
+    assert (told["counts"]["hypothetical"], told["faithful"]) == (1, False)
+    effect = next(
+        row
+        for row in read_json("effects", listed[-1]["id"], "--store", world.store)
+        if row["seq"] == 4
+    )
+    assert (effect["by"], effect["divergence"], effect["differences"]) == ("hypothetical", None, [])
+    assert done.code == 121
+
+
 def test_the_recorded_answer_is_edited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the editor of whoever is asked."""
     monkeypatch.setenv("VISUAL", "sed -i s/4900/10/")

@@ -58,9 +58,12 @@ class BranchAccount:
         if data["verdict"] == VerdictKind.SERVED.value:
             self.after += self.reached is not None
             self.before += self.reached is None
-        elif data["verdict"] == VerdictKind.HYPOTHETICAL.value and len(self.hypothetical) < _LISTED:
-            row = {key: data[key] for key in _ASKED}
-            self.hypothetical.append({**row, "in_place_of": data.get("in_place_of")})
+        elif data["verdict"] == VerdictKind.HYPOTHETICAL.value:
+            if "in_place_of" in data:
+                self.replaced.add(data["in_place_of"])
+            if len(self.hypothetical) < _LISTED:
+                row = {key: data[key] for key in _ASKED}
+                self.hypothetical.append({**row, "in_place_of": data.get("in_place_of")})
 
     def _take_intent(self, data: Mapping[str, Any]) -> None:
         if "sandbox_place" in data and len(self.sandboxed) < _LISTED:

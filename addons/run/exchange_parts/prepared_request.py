@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ....tape.exchange import Exchange, Fingerprint, Redaction, Request
+from ....tape.exchange import Exchange, Fingerprint, Redaction, Request, Seq
 from ....tape.policy.decide import Found
 from ....tape.policy.resume import UnknownEffect
 from ....tape.policy.revise import Unanswerable
@@ -38,3 +38,7 @@ class Lookup:
     """What is answered after the pattern of the tape, where it does not hold the effect."""
     unknown: UnknownEffect | None = None
     """The effect of a crashed run without an outcome that it asks for again."""
+    answered: bool = False
+    """Whether somebody answers it at a breakpoint in whose place the tape, or a live rule, would have: it diverges from nothing."""
+    in_place_of: Seq | None = None
+    """The recorded exchange that would have been served then."""

@@ -10,8 +10,9 @@ from playhead.addons.branching.hold_at_break import HoldAtBreak
 from playhead.addons.run.lifecycle.breaks import BreakError, Breaks, HeldAtBreak
 from playhead.addons.run.pending_exchange import PendingExchange
 from playhead.addons.run.registry import RunRegistry
-from playhead.config import Mode
-from playhead.tape.exchange import RequestClass, VerdictKind
+from playhead.addons.run.run_state import Stopped
+from playhead.config import Config, Limits, Mode
+from playhead.tape.exchange import RedactedText, RequestClass, VerdictKind
 from playhead.tape.policy.breakpoints import BreakCommand, parse_breakpoint
 from playhead.tape.policy.decide import Action
 from playhead.tests.support.pending import NotedRun, make_pending
@@ -121,6 +122,65 @@ async def test_a_client_that_leaves_is_held_no_more(ended: bool) -> None:
     assert isinstance(error, mflow.Error)
     with pytest.raises(BreakError, match="nothing is held"):
         breaks.get(held.name)
+
+
+@pytest.mark.parametrize("action", [Action.LIVE, Action.HOLD, Action.STUB, Action.REFUSE])
+@pytest.mark.parametrize("command", [BreakCommand.QUIT, BreakCommand.CONTINUE])
+async def test_what_is_held_when_its_run_is_stopped_is_refused(
+    action: Action, command: BreakCommand
+) -> None:
+    """Whatever was decided on it: nothing is sent, and nothing says that it was."""
+    breaks = Breaks([parse_breakpoint(ORDER)])
+    pending = make_pending(NotedRun(mode=Mode.PLAYBACK), ORDER, action=action)
+    task, held = await hold(breaks, pending)
+    pending.open_run.lifetime.stopped = Stopped("breakpoint", 1, RedactedText("quit"), 1)
+    await breaks.decide(held, command)
+    await task
+    assert pending.decision is not None
+    assert (pending.decision.action, pending.decision.rule) == (Action.REFUSE, "stopped")
+    assert not pending.leaves
+
+
+@pytest.mark.parametrize("action", [Action.LIVE, Action.HOLD])
+@pytest.mark.parametrize("answers", [True, False], ids=["answered", "stopped"])
+async def test_what_did_not_leave_after_all_does_not_count(action: Action, answers: bool) -> None:
+    """For a limit."""
+    breaks = Breaks([parse_breakpoint(ORDER)])
+    run = NotedRun(Config(limits=Limits(calls=5)), Mode.RECORD)
+    run.mode = Mode.PLAYBACK
+    pending = make_pending(run, ORDER, action=action)
+    assert run.usage_meter is not None
+    run.usage_meter.count(pending)
+    task, held = await hold(breaks, pending)
+    if answers:
+        breaks.answer(held, b"{}")
+    else:
+        run.lifetime.stopped = Stopped("breakpoint", 1, RedactedText("quit"), 1)
+        await breaks.decide(held, BreakCommand.QUIT)
+    await task
+    assert run.usage_meter.used.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("action", "answered"),
+    [
+        (Action.SERVE, True),
+        (Action.LIVE, True),
+        (Action.HOLD, True),
+        (Action.STUB, False),
+        (Action.REFUSE, False),
+    ],
+)
+async def test_an_answer_makes_no_divergence_of_what_is_none(
+    action: Action, answered: bool
+) -> None:
+    """Where the tape or a service would have answered, the agent asks nothing else than it may."""
+    breaks = Breaks([parse_breakpoint(ORDER)])
+    pending = make_pending(NotedRun(mode=Mode.PLAYBACK), ORDER, action=action)
+    task, held = await hold(breaks, pending)
+    breaks.answer(held, b"{}")
+    await task
+    assert pending.lookup.answered is answered
 
 
 async def test_all_are_let_go_where_nobody_can_be_asked() -> None:
