@@ -439,12 +439,12 @@ def explain_branch(receipt: Receipt) -> str:
     refused, reached = parts.requests.refused, parts.branch.reached
     if parts.limits.row is not None and parts.limits.row.reached:
         return "a limit was reached, and further requests were refused"
+    if parts.limits.stopped:
+        return "it was stopped"
     if reached is None and refused:
         return f"a request before exchange {at} is not as it was recorded"
     if refused:
         return "a request that is not on the tape was refused: nothing that was declared answers it"
-    if parts.limits.stopped:
-        return "it was stopped"
     if reached is None:
         return f"exchange {at} was never asked for, so nothing was tried"
     return "not all was written, so nobody knows"
