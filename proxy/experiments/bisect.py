@@ -177,8 +177,8 @@ def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterat
 
 def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:
     return EngineError(
-        f"{bad.id!r} and {good.id!r} have the same answers to the same requests",
-        f"no answer turns it bad; see: playhead diff {bad.id} {good.id}",
+        f"the answers of {bad.id!r} and {good.id!r} to the same requests have the same meaning: there is none to try",
+        f"see the differences that remain: playhead diff {bad.id} {good.id}",
     )
 
 

@@ -1,7 +1,7 @@
 """Say whether two recorded answers to one question mean the same, and which texts in them are another without meaning another thing.
 
 Two answers of a model mean the same if they call the same tools with the same arguments or, without a call, say the same text. Any two
-others do if they are equal but for what looks like an id or a time. What differs all the same, such as the words beside a call or the id
+others do if body and header fields are equal but for what looks like an id or a time, and for fields about the transfer. What differs all the same, such as the words beside a call or the id
 of it, is *wording*: an agent sends it back, and then the next question differs by it, and by nothing that matters.
 """
 
@@ -13,7 +13,14 @@ from ..dialects import InferenceResponse, Thinking, ToolCall, read_response
 from ..diff.align import find_made_anew
 from ..exchange import Exchange, Response
 from ..records.content_coding import read_codings, undo_coding
+from ..stubs.synthesize import UNTRUE
 
+_OF_THE_TRANSFER = UNTRUE | frozenset(
+    b"content-encoding date expires nel report-to server-timing via x-cache x-cache-hits x-envoy-upstream-service-time"
+    b" x-process-time x-response-time x-runtime x-served-by x-timer openai-processing-ms".split()
+)
+"""Header fields that differ each time, or that are not given with an answer in the place of another (`given_answer.py`)."""
+_COUNTERS = (b"ratelimit", b"x-ratelimit-", b"x-rate-limit-")
 _LEAST = 6
 """Characters from which on a text is wording: a shorter one may stand anywhere."""
 
@@ -37,7 +44,22 @@ def compare_answers(one: Exchange, other: Exchange) -> Compared:
     told, said = read_response(one.request, first), read_response(other.request, second)
     if told is not None and said is not None and told.error is None and said.error is None:
         return _compare_models(told, said)
-    return _compare_texts(plain_text(first), plain_text(second))
+    fields = _compare_texts(_show_fields(first), _show_fields(second))
+    if not fields.same:
+        return fields
+    bodies = _compare_texts(plain_text(first), plain_text(second))
+    return Compared(bodies.same, (*fields.wording, *bodies.wording) if bodies.same else ())
+
+
+def _show_fields(response: Response) -> str:
+    """Give the header fields that an agent may act on, in the order of their names."""
+    fields = [(name.lower(), value) for name, value in response.headers]
+    shown = [
+        name + b": " + value
+        for name, value in sorted(fields, key=lambda field: field[0])
+        if name not in _OF_THE_TRANSFER and not name.startswith(_COUNTERS)
+    ]
+    return b"\n".join(shown).decode("latin-1")
 
 
 def plain_text(response: Response) -> str:

@@ -1,9 +1,11 @@
 """Two answers to one question: whether they mean the same, and what in them is mere wording."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from playhead.tape.exchange import Response
 from playhead.tape.splicing.meaning import compare_answers
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange
@@ -54,6 +56,44 @@ def test_other_answers(one: object, other: object, same: bool) -> None:
     first = make_exchange(1, request=READ, response=make_response(one))
     second = make_exchange(2, request=READ, response=make_response(other))
     assert compare_answers(first, second).same is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"x-state": "blocked"}, {}, False),
+        ({"x-state": "blocked"}, {"x-state": "open"}, False),
+        ({"X-State": "open"}, {"x-state": "open"}, True),
+        ({"location": "/orders/7"}, {"location": "/orders/8"}, False),
+        ({"link": '</orders?page=2>; rel="next"'}, {}, False),
+        ({"retry-after": "1"}, {"retry-after": "900"}, False),
+        # The same but for ids and times, or about the transfer.
+        ({"location": "/orders/re_1Qx8abcd9"}, {"location": "/orders/re_7Zz1efgh2"}, True),
+        (
+            {"date": "Thu, 01 Jan 2026 03:04:05 GMT"},
+            {"date": "Fri, 02 Jan 2026 03:04:05 GMT"},
+            True,
+        ),
+        ({"x-ratelimit-remaining": "7"}, {"x-ratelimit-remaining": "6"}, True),
+        ({"etag": '"a"'}, {"etag": '"b"'}, True),
+        ({"x-runtime": "0.01"}, {"x-runtime": "0.02"}, True),
+    ],
+)
+def test_header_fields_are_a_part_of_an_answer(
+    one: dict[str, str], other: dict[str, str], same: bool
+) -> None:
+    """An agent acts on them as on the body."""
+    answers = [
+        make_exchange(seq, request=READ, response=_answer_with(fields))
+        for seq, fields in enumerate((one, other), 1)
+    ]
+    assert compare_answers(*answers).same is same
+
+
+def _answer_with(fields: dict[str, str]) -> Response:
+    made = make_response({"i": 1})
+    told = tuple((name.encode(), value.encode()) for name, value in fields.items())
+    return replace(made, headers=(*made.headers, *told))
 
 
 def test_wording_is_what_an_agent_sends_back() -> None:
