@@ -30,6 +30,10 @@ class UnknownEffect:
     """Empty where it was sent on before it had been read."""
     key: bytes | None
     """8 bytes that tell its idempotency key from others; None without one."""
+    place: Seq | None = None
+    """Where the tape that is resumed has it; None where it was sent before that tape, and not asked for in it."""
+    is_awaited: bool = True
+    """Whether nothing else leaves before it was asked for again."""
 
     @property
     def row(self) -> tuple[str, Seq]:
@@ -44,6 +48,14 @@ class UnknownEffect:
         if same_rules and self.fingerprint:
             return self.fingerprint == fingerprint
         return (self.method, self.url) == (request.method, request.url)
+
+    def is_same_as(self, other: "UnknownEffect") -> bool:
+        """Say whether another one is the same effect, asked for once more: who is answered now need not do that."""
+        if (self.method, self.url) != (other.method, other.url):
+            return False
+        if self.key is not None and self.key == other.key:
+            return True
+        return bool(self.fingerprint) and self.fingerprint == other.fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,8 @@ class Resumption:
         """Those that nobody has approved."""
         self._asked: set[UnknownEffect] = set()
         """Of them, those that have been asked for."""
+        self._owed = {one for one in self._unknown if one.is_awaited}
+        """Of them, those that nothing else may leave before."""
         self._placeholders: dict[bytes, Seq] = {}
         """What was given in the place of secrets, with the exchange of the tape that gave it."""
         self._watching: list[Callable[[], None]] = []
@@ -98,7 +112,7 @@ class Resumption:
             self._prefix = frozenset(seq for seq in self._prefix if not served(seq))
         waits = set(self._prefix)
         if not is_unknown:
-            waits.update(one.seq for one in self._unknown if one not in self._asked)
+            waits.update(one.place or one.seq for one in self._owed)
         return min(waits, default=None)
 
     def take_unknown(
@@ -114,6 +128,7 @@ class Resumption:
         if not found:
             return None
         self._asked.add(found[0])
+        self._owed = {one for one in self._owed if one != found[0] and not one.is_same_as(found[0])}
         self.note_change()
         return found[0]
 

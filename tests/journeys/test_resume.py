@@ -44,6 +44,7 @@ _RULINGS = {"approved": YES, "denied": NO}
 _LONG_S = 30.0
 _MORE = {
     **dict.fromkeys(("unknown", "again", "told"), "m1 e1?"),
+    "part": "m1 e1? e2?",
     **{"keyed": "m1 k1?", "fresh": "m1 n1?", "tape": "m1 e1 m2", "at-once": "m1 r1? r2 e1"},
     **dict.fromkeys(("gated", "once", "named", "other", "changed"), "m1 e1"),
     **{"secret": "s1", "twice": "m1 e1 m2", "early": "m1 e1? m2"},
@@ -247,6 +248,21 @@ async def test_the_receipt_says_what_was_resumed_and_what_became_of_it(world: Wo
     assert "effects, executed behind the crash point:" in text
     assert "came to the crash point with seq 2: 1 from the tape, 2 effects executed" in text
     assert [one.answered_by for one in receipt.effects] == ["upstream, behind the crash point"] * 2
+
+
+async def test_the_receipt_of_a_run_that_stops_at_a_gate_says_what_was_approved(
+    world: World,
+) -> None:
+    """It has not come to the crash point, and yet something was sent."""
+    async with resumed(world, "part") as agent:
+        await agent.ask("m1")
+        await agent.ask_held("e1", YES)
+        _, receipt = await agent.end()
+    assert (receipt.resume.reached, exit_code(receipt)) == (None, 125)
+    text = render_receipt(receipt)
+    assert "CRASH POINT, and sent only what was approved at a gate: 1 from the tape" in text
+    assert "so nothing but what was approved at a gate was sent" in text
+    assert "so nothing was sent" not in text
 
 
 async def test_a_resumed_run_is_a_tape(world: World) -> None:

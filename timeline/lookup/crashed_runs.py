@@ -1,6 +1,7 @@
 """Runs that crashed: which of them can be resumed, and what is known of the moment in which they did. Blocking."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...config import Mode
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
@@ -88,6 +89,7 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
             event.data["url"],
             bytes(event.data["fingerprint"]),
             event.data["key"],
+            event.seq,
         )
         for event in (log.effects[seq] for seq in unknown if seq in log.effects)
     )
@@ -166,9 +168,14 @@ def _left_unknown(store: Store, info: RunInfo, before: Resume) -> Iterator[Unkno
             held[event.seq] = tuple(event.data["unknown_effect"])
         elif event.kind is EventKind.RULED and event.data["ruling"] == Ruling.DENIED.value:
             settled.update(held[seq] for seq in (event.seq,) if seq in held)
+    places = {row: seq for seq, row in held.items()}
+    decided = [one for one in before.unknown if one.row in settled]
     for one in before.unknown:
-        if one.row not in settled:
-            yield one
+        if one.row in settled:
+            continue
+        # Who was answered did not ask for it once more then, and does not now.
+        is_awaited = one.is_awaited and not any(one.is_same_as(other) for other in decided)
+        yield replace(one, place=places.get(one.row), is_awaited=is_awaited)
 
 
 def _require_crashed(store: Store, info: RunInfo) -> None:

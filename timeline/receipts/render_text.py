@@ -426,10 +426,15 @@ def _explain_resumed(receipt: Receipt) -> str:
         return "a limit was reached, and further requests were refused"
     if parts.limits.stopped:
         return "it was stopped"
-    if parts.requests.refused:
-        return "a request is not the one that the crashed run has there, so nothing is sent"
+    held = {row.seq for row in parts.gates.rows}
+    refused = any(row["seq"] not in held for row in parts.requests.refused)
+    if refused and parts.resume.reached is not None:
+        return "a request was refused behind the crash point"
+    more = "nothing but what was approved at a gate" if parts.resume.executed else "nothing"
+    if refused:
+        return f"a request is not the one that the crashed run has there, so {more} was sent"
     if parts.resume.reached is None:
-        return "not all that the crashed run had asked for was asked for again, so nothing was sent"
+        return f"not all that the crashed run had asked for was asked for again, so {more} was sent"
     return "not all was written, so nobody knows"
 
 

@@ -47,11 +47,13 @@ class ResumeAccount:
         """Say how far it came, and what became of effects without an outcome."""
         if not self:
             return []
-        came = (
-            f"came to the crash point with seq {self.reached}"
-            if self.reached is not None
-            else "NEVER CAME TO THE CRASH POINT, so nothing was sent"
-        )
+        came = "NEVER CAME TO THE CRASH POINT"
+        if self.reached is not None:
+            came = f"came to the crash point with seq {self.reached}"
+        elif self.executed:
+            came += ", and sent only what was approved at a gate"
+        else:
+            came += ", so nothing was sent"
         first = f"{came}: {self.served} from the tape, {times(self.executed, 'effect')} executed"
         rows = [
             f"seq {row['seq']} of {row['run']}  {row['method']} {row['url']}: {row['became']}"

@@ -1,6 +1,7 @@
 """How a resumed run is decided on: the table of its policy, and how far it has come."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,24 @@ def test_everything_of_the_prefix_is_waited_for() -> None:
     assert resumption.find_awaited(served.__contains__) == 4
     assert resumption.take_unknown(asked, b"two", same_rules=True) == E2
     assert resumption.find_awaited(served.__contains__) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "waits"),
+    [({}, None), ({"fingerprint": b"other", "key": b"key"}, None), ({"fingerprint": b"other"}, 4)],
+    ids=["the same request", "the same key", "another effect"],
+)
+def test_who_is_answered_need_not_ask_once_more(change: dict[str, Any], waits: int | None) -> None:
+    """An attempt and its retry were under way at the crash: nothing waits for the second, which is held if it comes."""
+    first = replace(E1, key=b"key" if "key" in change else None)
+    second = replace(first, seq=Seq(4), **change)
+    resumption = Resumption(Resume((first, second)))
+    resumption.expect(frozenset())
+    asked = make_request("POST https://a.test/e1")
+    assert resumption.take_unknown(asked, b"one", same_rules=True) == first
+    assert resumption.find_awaited(lambda _: False) == waits
+    again = resumption.take_unknown(asked, second.fingerprint, same_rules=True)
+    assert again == second
 
 
 def test_an_effect_stays_unknown_until_somebody_lets_it_go() -> None:

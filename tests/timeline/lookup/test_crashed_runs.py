@@ -90,3 +90,39 @@ def test_a_client_that_went_on_has_given_up(tmp_path: Path, later_s: int, gave_u
     """What it asked for after it had left says so; what was asked for before says nothing."""
     known = crash(tmp_path, make_exchange(1, kind=EFFECT), later_s=later_s)
     assert (known.died == set()) is gave_up
+
+
+@pytest.mark.parametrize(
+    ("ruling", "left"),
+    [("approved", [(3, False)]), ("denied", [(3, False)]), ("expired", [(2, True), (3, True)])],
+)
+def test_nothing_waits_for_the_retry_of_what_was_decided_on(
+    tmp_path: Path, ruling: str, left: list[tuple[int, bool]]
+) -> None:
+    """A run that resumed a crashed one crashed, too: its agent was answered, and did not ask once more."""
+    attempts = [make_exchange(seq, kind=EFFECT) for seq in (2, 3)]
+    held = {**dict.fromkeys(("method", "url", "digest", "rule", "reason"), ""), "deadline_s": 1.0}
+    ruled = {**dict.fromkeys(("digest", "by", "via", "reason"), ""), "ruling": ruling}
+
+    async def write(store: Store) -> None:
+        store.runs.owner = Owner(1 << 22, 1.0)  # which is no process
+        run = await store.runs.create("r", mode="record", at_ns=1)
+        for one in attempts:
+            await store.events.append_durably(run.number, make_intent(one))
+        new = await store.runs.create("r", mode="playback", at_ns=2, parent=run, resumes=True)
+        events = [
+            Event(EventKind.HELD, 3, {"seq": 2, "unknown_effect": ("r", 2), **held}),
+            Event(EventKind.RULED, 4, {"seq": 2, **ruled}),
+        ]
+        if ruling == "approved":
+            intent = make_intent(attempts[0])
+            events.append(replace(intent, data={**intent.data, "unknown_effect": ("r", 2)}))
+            events.append(Event(EventKind.OUTCOME, 5, {"seq": 2}))
+        for event in events:
+            await store.events.append_durably(new.number, event)
+
+    with Store.open(tmp_path) as store:
+        asyncio.run(write(store))
+    with Store.open(tmp_path) as store:
+        known = read_crash(store, store.runs.get("r@1"))
+    assert [(one.seq, one.is_awaited) for one in known.unknown] == left
