@@ -1,6 +1,7 @@
 """What is behind the crash point of a resumed run, and comes before all of the prefix was asked for."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,8 +16,8 @@ from playhead.tape.policy.resume import Resume, Resumption, UnknownEffect
 from playhead.tests.support.exchanges import make_request
 from playhead.tests.support.pending import NotedRun, make_pending
 
-E5 = UnknownEffect("r", Seq(5), "POST", "https://api.test/x", b"five", None)
-E6 = UnknownEffect("r", Seq(6), "POST", "https://api.test/y", b"six", None)
+E5 = UnknownEffect("r", Seq(5), "POST", "https://api.test/x", b"five", None, Seq(5))
+E6 = UnknownEffect("r", Seq(6), "POST", "https://api.test/y", b"six", None, Seq(6))
 
 
 class Playback:
@@ -79,13 +80,19 @@ async def test_others_may_ask_for_the_rest_where_things_ran_at_once() -> None:
 
 
 async def test_an_effect_without_an_outcome_waits_though_nothing_else_ran_at_once() -> None:
-    """Nobody waited for its answer then."""
-    playback = Playback(Resume((E5,)), 1)
-    waiting = begin(asked(E5), playback)
+    """Nobody waited for its answer then: more was asked for behind it."""
+    early = replace(E5, place=Seq(0))
+    playback = Playback(Resume((early,)), 1)
+    waiting = begin(asked(early), playback)
     await turn()
     assert not waiting.done()
     playback.serve(1)
     assert await waiting is None
+
+
+async def test_an_effect_without_an_outcome_that_comes_before_its_turn_is_not_waited_for() -> None:
+    """All that is missing came before it then, one after the other: this is another course."""
+    assert await begin(asked(E5), Playback(Resume((E5,)), 4)) == 1
 
 
 async def test_what_comes_after_waits_for_effects_without_an_outcome_and_they_for_no_other() -> (
@@ -101,6 +108,19 @@ async def test_what_comes_after_waits_for_effects_without_an_outcome_and_they_fo
         request = make_request(f"{one.method} {one.url}")
         playback.resumption.take_unknown(request, one.fingerprint, same_rules=True)
     assert await waiting is None
+
+
+async def test_who_waits_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    """Once, with what is missing: else nobody knows why the agent stands still."""
+    playback = Playback(Resume(parallel=True), 3)
+    waiting = begin(asked(), playback)
+    for one in (1, 2, 3):
+        await turn()
+        playback.serve(one)
+    assert await waiting is None
+    assert [one.getMessage() for one in caplog.records] == [
+        ":1: POST https://api.test/x waits up to 30 s, since exchange 1 of the tape has to be asked for again first"
+    ]
 
 
 async def test_a_divergence_ends_the_waiting() -> None:
