@@ -32,6 +32,7 @@ from ...tape.records.events import EventKind
 from ..answer.order import find_needs, find_passed, note_reordered
 from ..answer.stub import imitate_tape
 from ..branching.ask_otherwise import put_body, read_asked
+from ..branching.asked_anew import find_given, find_given_to_another, note_given
 from ..branching.meet_faults import ask_again, meet_fault
 from ..branching.splice_answers import find_spliced, replace_spliced, splice_in
 from ..branching.wait_for_prefix import wait_for_prefix
@@ -247,8 +248,21 @@ class TapeLookup:
         self._note_crash_point()
         if self._carries_placeholder():
             return None
+        if pending.lookup.unknown is None and find_given(pending, self._playback) is not None:
+            return self._leave_unless_given(found)
+        note_given(pending, self._playback)
         fingerprint = pending.fingerprint or Fingerprint(b"")
         return let_out_live(pending, self._request, fingerprint, found)
+
+    async def _leave_unless_given(self, found: Found) -> None:
+        """Let out what the run was given before, unless another process was: it may be one that was started again."""
+        pending = self._pending
+        given = await find_given_to_another(pending, self._playback)
+        if pending.finished:  # its client has left
+            return
+        pending.find(replace(pending.lookup, given=given))
+        fingerprint = pending.fingerprint or Fingerprint(b"")
+        await _wait(let_out_live(pending, self._request, fingerprint, found))
 
     def _may_have_changed_system(self) -> bool:
         """Say whether a model call comes behind a point at which the system prompt was changed."""
@@ -358,6 +372,7 @@ class TapeLookup:
         replace_spliced(pending, playback, seq)
         if playback.resumption.resume is not None:
             note_served_effect(pending, recorded)
+            note_given(pending, playback)
             playback.resumption.note_change()
             self._note_crash_point()
         passed = find_passed(pending.open_run, pending, recorded)

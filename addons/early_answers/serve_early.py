@@ -6,6 +6,7 @@ from ...tape.canonical.canonical_request import same_head
 from ...tape.exchange import Exchange, RawAnswer, Request
 from ...tape.matching.cursor import Hit
 from ...tape.policy.revise import Recognised
+from ..branching.asked_anew import note_given
 from ..faults.inject import note_injected
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange, note_verdict
@@ -68,5 +69,6 @@ def _take(
     match = "exact" if same else "canonical"
     note_verdict(pending, request, decision, tape_seq=recorded.seq, match=match, **more)
     if playback.resumption.resume is not None:
+        note_given(pending, playback)
         playback.resumption.note_change()
         keep_served(pending, playback, recorded, raw)

@@ -316,7 +316,10 @@ class RunRegistry:
             if crashed is None:
                 open_run = await self._opener.open(config, make, name, agent)
             else:
-                open_run = await self._opener.resume(config, playing, crashed, agent)
+                # Of a command there is one process tree, which a person has started.
+                open_run = await self._opener.resume(
+                    config, playing, crashed, agent, is_shared=not self.resumes
+                )
         except RunOpen as error:  # somebody else resumes it
             open_run = refuse_all(playing, f"{error}; {error.hint}")
         open_run.counters = self.counters

@@ -76,6 +76,18 @@ def _add_departure(
         awaited=playback.find_awaited(is_unknown=unknown is not None),
         diverged=playback.resumption.diverged,
         unknown="" if unknown is None else describe_unknown(unknown, pending.request),
+        given=_describe_given(pending),
+    )
+
+
+def _describe_given(pending: PendingExchange) -> str:
+    """Say that another process of a resumed run asked for the same before; empty where none did."""
+    given, info = pending.lookup.given, pending.open_run.info
+    if given is None or info is None:
+        return ""
+    return (
+        f"asked for as seq {given} of {info.id} before, by another process: it may have been started again, and do all of it"
+        f" once more; a new run begins once this one is ended with: playhead seal {info.id}"
     )
 
 

@@ -33,7 +33,8 @@ One that resumes a crashed run (`resume.py`) goes a third way from 4 on:
 1. the prefix was another one than is recorded   -> REFUSE
 2. the tape holds it and has not served it       -> SERVE
 3. not all of the prefix has been asked for      -> as telemetry, 7; else REFUSE
-4. it is about to leave, as in 4 above           -> LIVE or REFUSE; an effect without an outcome, or one that a gate names: HOLD
+4. it is about to leave, as in 4 above           -> LIVE or REFUSE; HOLD of an effect without an outcome, of one that a gate
+   names, and of what another process was given
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
@@ -216,6 +217,8 @@ class Constraints:
     """Of a resumed run: why its prefix is another one than was recorded; empty while it is not."""
     unknown: str = ""
     """Of a resumed run: which effect without an outcome the request asks for again, in words; empty for none."""
+    given: str = ""
+    """Of a resumed run: that another process was given the answer to it, in words; empty where none was."""
 
 
 UNCONSTRAINED = Constraints()
@@ -451,7 +454,7 @@ class Policy:
 
 _SHOWN = 4
 _UNKNOWN_GATE = Gate("always", 600.0)
-"""Holds an effect without an outcome that no rule names; seconds."""
+"""Holds what a resumed run may not do twice, where no rule names it; seconds."""
 
 _STRICT = ("always", "duplicates", "never")
 
@@ -557,12 +560,13 @@ def _decide_resumed(
         return Decision(Action.REFUSE, text, RESUME)
     out = Decision(Action.LIVE, "behind the crash point", RESUME)
     decision = _let_out(out, facts, policy, constraints)
-    if not constraints.unknown or decision.action is Action.REFUSE:
+    why = constraints.unknown or constraints.given
+    if not why or decision.action is Action.REFUSE:
         return decision
     return replace(
         decision,
         action=Action.HOLD,
-        reason=constraints.unknown,
+        reason=why,
         gate=decision.gate or _UNKNOWN_GATE,
         then=out.action,
     )

@@ -4,16 +4,21 @@
    is answered from the tape, and nothing is sent.
 2. Then what the tape does not hold is sent to its upstream, effects too. Nothing that it holds is sent again.
 3. An effect without an outcome may have happened. Whatever else lets it out, it is held until a person decides.
-4. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
+4. Where processes come by the name of the run, one that was started again asks for all of it once more. What another process was
+   given, and a model call or an effect, is held then, too.
+5. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..exchange import HttpRequest, Request, Seq
 
 _LEAST_PLACEHOLDER = 8
 """Bytes."""
+_MOST_GIVEN = 50_000
+"""Different requests that are remembered: the first ones, since who starts anew begins with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,17 @@ class Resume:
     """Exchanges whose client died while it waited, and whose answers came whole or failed by themselves: it is given them now."""
     parallel: bool = False
     """Whether two of its requests were under way at once, so that what is behind the crash may come before the prefix has ended."""
+    is_shared: bool = False
+    """Whether every process that comes with its name asks in it, be it one that was started again."""
+
+
+class Given(NamedTuple):
+    """A model call or an effect that was asked for in a resumed run, and served or sent."""
+
+    seq: Seq
+    """In the resumed run."""
+    clients: set[str]
+    """Ids of the connections that asked for it."""
 
 
 class Resumption:
@@ -91,7 +107,14 @@ class Resumption:
         """Of them, those that nothing else may leave before."""
         self._placeholders: dict[bytes, Seq] = {}
         """What was given in the place of secrets, with the exchange of the tape that gave it."""
+        self._given: dict[bytes, Given] = {}
+        """By fingerprint; of a run that processes share."""
         self._watching: list[Callable[[], None]] = []
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it resumes a run in which every process asks that comes with its name."""
+        return self.resume is not None and self.resume.is_shared
 
     def expect(self, prefix: frozenset[Seq]) -> None:
         """Note which exchanges the prefix has."""
@@ -140,6 +163,23 @@ class Resumption:
         """Note that a person has let an effect without an outcome be sent: asked once more, it is another one."""
         if unknown in self._unknown:
             self._unknown.remove(unknown)
+
+    def note_given(self, fingerprint: bytes | None, seq: Seq, client: str) -> None:
+        """Note that a model call or an effect is served, or is about to be sent; where no processes share the run, that is nothing.
+
+        client: id of the connection that asks for it.
+        """
+        if not self.is_shared or not fingerprint:
+            return
+        found = self._given.get(fingerprint)
+        if found is not None:
+            found.clients.add(client)
+        elif len(self._given) < _MOST_GIVEN:
+            self._given[fingerprint] = Given(seq, {client})
+
+    def find_given(self, fingerprint: bytes | None) -> Given | None:
+        """Find what was noted of a model call or an effect."""
+        return self._given.get(fingerprint or b"")
 
     def give_placeholders(self, values: Iterable[bytes], seq: Seq) -> None:
         """Note what an answer of the tape has in the place of secrets; what is short may stand anywhere by chance."""

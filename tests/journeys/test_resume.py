@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from playhead.addons.run.lifecycle.client_groups import Processes
 from playhead.config import Classes, Config, EffectRule, Gate, Mode, Runs, parse_match
 from playhead.store import RunInfo, RunStatus, Store, StoreError
 from playhead.tape.exchange import RunId
 from playhead.tape.policy.approval_decision import ApprovalDecision, Ruling
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.certificates import Certificates
-from playhead.tests.support.engine import Running, running_engine
+from playhead.tests.support.engine import NOBODY, Running, running_engine
 from playhead.tests.support.full_disk import until
 from playhead.tests.support.process import Serve, playhead
 from playhead.tests.support.resume_cases import DESERTED, SITUATIONS, Situation
@@ -47,6 +48,7 @@ _MORE = {
     "part": "m1 e1? e2?",
     **{"keyed": "m1 k1?", "fresh": "m1 n1?", "tape": "m1 e1 m2", "at-once": "m1 r1? r2 e1"},
     **dict.fromkeys(("gated", "once", "named", "other", "changed"), "m1 e1"),
+    **dict.fromkeys(("restarted-7-8", "restarted-7-7", "restarted-0-0"), "m1 e1"),
     **{"secret": "s1", "twice": "m1 e1 m2", "early": "m1 e1? m2"},
 }
 """Further runs that crashed, with their logs."""
@@ -380,13 +382,15 @@ def find_error(store: Store, name: str) -> StoreError:
 
 
 @asynccontextmanager
-async def serving(world: World, name: str, resume: str) -> AsyncIterator[Resumed]:
+async def serving(
+    world: World, name: str, resume: str, processes: Processes = NOBODY
+) -> AsyncIterator[Resumed]:
     """Record under a name, as a process does that is started again."""
     runs = Runs(resume=resume)
     config = replace(world.config, mode=Mode.RECORD, runs=runs)
     world.upstream.fate = ""
     world.upstream.sent.clear()
-    async with running_engine(config) as running:
+    async with running_engine(config, processes=processes) as running:
         address = str(running.address)
         yield Resumed(world, running, Client(address, name, running.ca, world.upstream.url))
 
@@ -419,6 +423,48 @@ async def test_a_restarted_process_that_asks_for_something_else_sends_nothing(wo
         assert (await agent.ask("m1")).status == 424
         _, receipt = await agent.end()
     assert exit_code(receipt) == 121
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A client process."""
+
+    pid: int
+    pgid: int = 5
+    started: float = 1.0
+    command: str = "agent"
+
+
+@pytest.mark.parametrize(
+    ("pids", "held"),
+    [((7, 8), ("m1", "e1", "e2")), ((7, 7), ()), ((0, 0), ("e1", "e2"))],
+    ids=["another process", "the same process", "a process that cannot be seen"],
+)
+async def test_what_is_started_again_does_nothing_once_more(
+    world: World, pids: tuple[int, int], held: tuple[str, ...]
+) -> None:
+    """A supervisor starts the agent alone again: what has an outcome is held, be it of the tape or not, and what is new is sent."""
+    now = iter(pids)
+    pid = next(now)
+    seen = Processes(
+        lambda _peer, _local: Seen(pid) if pid else None,
+        lambda _pgid, _started: True,
+    )
+    name = f"restarted-{pids[0]}-{pids[1]}"
+    async with serving(world, name, "auto", seen) as agent:
+        for asked in ("m1", "e1", "e2"):
+            assert (await agent.ask(asked)).status == 200
+        assert world.upstream.sent == {"e2": 1}
+        world.upstream.sent.clear()
+        pid = next(now)
+        for asked in ("m1", "e1", "e2", "e3"):
+            if asked in held:
+                said, why = await agent.ask_held(asked, NO)
+                assert f"of {name}@1 before, by another process" in why
+                assert said.status == 424
+            else:
+                assert (await agent.ask(asked)).status == 200
+    assert set(world.upstream.sent) == {"m1", "e1", "e2", "e3"} - set(held)
 
 
 async def test_nothing_is_done_with_a_placeholder(world: World) -> None:

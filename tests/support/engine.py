@@ -68,16 +68,19 @@ class Running:
 
 
 @asynccontextmanager
-async def running_engine(config: Config, key: bytes = b"a test's key") -> AsyncIterator[Running]:
+async def running_engine(
+    config: Config, key: bytes = b"a test's key", *, processes: Processes = NOBODY
+) -> AsyncIterator[Running]:
     """Run an engine on a free port of 127.0.0.1 with the store, mode and rules in `config`.
 
     key: of the store's placeholders.
+    processes: how those of clients are seen.
     """
     ca = open_ca(config.store, config.public_ca_dir, upstream_ca=config.upstream_ca)
     store = open_store(config)
     try:
         registry = RunRegistry(
-            store, config, lambda now: Redactor(key, now.redact, now.redact_off), NOBODY
+            store, config, lambda now: Redactor(key, now.redact, now.redact_off), processes
         )
         engine = Engine(
             registry,

@@ -42,3 +42,5 @@ class Lookup:
     """Whether somebody answers it at a breakpoint in whose place the tape, or a live rule, would have: it diverges from nothing."""
     in_place_of: Seq | None = None
     """The recorded exchange that would have been served then."""
+    given: Seq | None = None
+    """Of a resumed run: the earlier request that was the same, and another process's."""

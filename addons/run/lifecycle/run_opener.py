@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -58,9 +59,18 @@ class RunOpener:
         self._sink_queues: dict[Sink, SinkQueue] = {}
 
     async def resume(
-        self, config: Config, make: MakeRun, crashed: RunInfo, agent: RedactedText
+        self,
+        config: Config,
+        make: MakeRun,
+        crashed: RunInfo,
+        agent: RedactedText,
+        *,
+        is_shared: bool = False,
     ) -> OpenRun:
-        """Open a run that resumes a crashed one; where that cannot be, one in which everything is refused, with why."""
+        """Open a run that resumes a crashed one; where that cannot be, one in which everything is refused, with why.
+
+        is_shared: as in `Resume`.
+        """
         problem = await self._restore_line(crashed)
         if problem:
             return refuse_all(make, problem)
@@ -69,6 +79,7 @@ class RunOpener:
             known = await asyncio.to_thread(read_crash, self._store, crashed)
         except StoreError as error:
             return refuse_all(make, f"{error}; {error.hint}")
+        known = replace(known, is_shared=is_shared)
         first = await asyncio.to_thread(find_first, self._store, crashed)
         run = await self._store.runs.create(
             first.id,
