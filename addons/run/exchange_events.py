@@ -18,7 +18,12 @@ def idempotency_key(
 ) -> bytes | None:
     """Give 8 bytes that tell idempotency keys of a run apart, or None where there is no key; of effects alone."""
     value = find_key(request) if request_class is RequestClass.EFFECT else None
-    return blake2b(value, digest_size=8).digest() if value is not None else None
+    return hash_key(value) if value is not None else None
+
+
+def hash_key(value: bytes) -> bytes:
+    """Give the 8 bytes by which logs tell idempotency keys apart."""
+    return blake2b(value, digest_size=8).digest()
 
 
 def repeat_row(repeat: Repeat) -> list[Any]:

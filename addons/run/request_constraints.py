@@ -4,11 +4,12 @@ An effect is noted as soon as it is decided on, before it is sent, so that two a
 that is known not to have happened is repeated by nobody: it was never sent, or its server refused it.
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from ...config.targets.path_interpretations import normal_path, without_trailing
 from ...tape.diff.divergence_types import one_line
-from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass
+from ...tape.exchange import Exchange, Fingerprint, RawRequest, Request, RequestClass
 from ...tape.matching.idempotency_keys import find_key
 from ...tape.policy.alike_effects import find_alike_keys, find_form_keys
 from ...tape.policy.approval_decision import is_undone
@@ -24,7 +25,8 @@ from ...tape.policy.decide import (
 )
 from ...tape.policy.limits import Forms
 from ...tape.policy.resume import UnknownEffect
-from .exchange_events import idempotency_key
+from ..wire.http import read_request
+from .exchange_events import hash_key, idempotency_key
 from .pending_exchange import PendingExchange
 from .playback_state import PlaybackState
 from .repeats import Effect
@@ -70,12 +72,16 @@ def _add_departure(
     pending: PendingExchange, playback: PlaybackState, now: Constraints
 ) -> Constraints:
     """Add how far a playback has come that leaves its tape."""
-    unknown = pending.lookup.unknown
+    unknown, text = pending.lookup.unknown, ""
+    if unknown is not None:
+        asked = read_request(pending.flow, pending.arrival.fields)
+        keys = find_key_forms(asked, pending.open_run.redactor.stands_for)
+        text = describe_unknown(unknown, pending.request, keys)
     return replace(
         now,
         awaited=playback.find_awaited(is_unknown=unknown is not None),
         diverged=playback.resumption.diverged,
-        unknown="" if unknown is None else describe_unknown(unknown, pending.request),
+        unknown=text,
         given=_describe_given(pending),
     )
 
@@ -91,8 +97,24 @@ def _describe_given(pending: PendingExchange) -> str:
     )
 
 
-def describe_unknown(unknown: UnknownEffect, request: Request | None) -> str:
-    """Say that nobody knows whether an effect has happened, and with which idempotency key it is asked for now."""
+def find_key_forms(asked: RawRequest, stands_for: Callable[[bytes], bytes]) -> frozenset[bytes]:
+    """Give what logs have of the idempotency key of a request that is sent: with a rule of `redact` that names it, and without.
+
+    Such a rule may have come or gone since the crash.
+    stands_for: gives the placeholder of a value.
+    """
+    shown = (find_key(asked), find_key(asked, stands_for))
+    return frozenset(hash_key(key) for key in shown if key is not None)
+
+
+def describe_unknown(
+    unknown: UnknownEffect, request: Request | None, forms: Collection[bytes] = ()
+) -> str:
+    """Say that nobody knows whether an effect has happened, and with which idempotency key it is asked for now.
+
+    request: as it is shown, without its secrets.
+    forms: other forms of its key, as logs have them.
+    """
     text = f"an effect without an outcome: {unknown.run} sent it as seq {unknown.seq}, and it may have happened"
     key = None if request is None else find_key(request)
     if request is None or key is None:
@@ -102,7 +124,7 @@ def describe_unknown(unknown: UnknownEffect, request: Request | None) -> str:
     if unknown.key is None:
         compared = "was sent without one then"
     else:
-        same = unknown.key == idempotency_key(request)
+        same = unknown.key == idempotency_key(request) or unknown.key in forms
         compared = "the one it was sent with" if same else "NOT the one it was sent with"
     return one_line(f"{text}; {shown} ({compared})", _MOST_SHOWN)
 

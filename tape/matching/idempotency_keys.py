@@ -7,11 +7,11 @@ of the other. What differs is told, and refused by nobody: the effect is the sam
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from ..exchange import Request, Seq
+from ..exchange import HttpRequest, Seq
 from ..headers.authorization import is_empty
 from ..headers.shipped_lists import KEYS_OF_EFFECTS, MEMBERS_OF_EFFECTS
 
@@ -71,8 +71,13 @@ def _note(seen: OrderedDict[bytes, _Seen], key: bytes, value: _Seen) -> None:
         seen.popitem(last=False)
 
 
-def find_key(request: Request) -> bytes | None:
-    """Find the idempotency key of a request: all its fields and members that are one, by names and values; an empty one is none."""
+def find_key(
+    request: HttpRequest, show: Callable[[bytes], bytes] = lambda value: value
+) -> bytes | None:
+    """Find the idempotency key of a request: all its fields and members that are one, by names and values; an empty one is none.
+
+    show: gives each value otherwise.
+    """
     found = [
         (name.lower(), value.strip())
         for name, value in request.headers
@@ -84,7 +89,7 @@ def find_key(request: Request) -> bytes | None:
         found += _in_body(request)
     # Servers read one of them each, and nobody knows which: two values of one field count in their order.
     found.sort(key=lambda field: field[0])
-    return b"\n".join(name + b": " + value for name, value in found) if found else None
+    return b"\n".join(name + b": " + show(value) for name, value in found) if found else None
 
 
 def _in_pairs(text: str) -> Iterator[tuple[bytes, bytes]]:
@@ -94,7 +99,7 @@ def _in_pairs(text: str) -> Iterator[tuple[bytes, bytes]]:
             yield name.encode(), told
 
 
-def _in_body(request: Request) -> Iterator[tuple[bytes, bytes]]:
+def _in_body(request: HttpRequest) -> Iterator[tuple[bytes, bytes]]:
     kind = (request.header(_TYPE) or b"json").lower()
     if _FORM in kind:
         yield from _in_pairs(request.body.decode("latin-1"))

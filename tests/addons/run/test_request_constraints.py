@@ -12,6 +12,7 @@ from playhead.addons.run.request_constraints import (
     decide_leaving,
     describe_unknown,
     find_forms,
+    find_key_forms,
     note_served_effect,
     settle_gated,
 )
@@ -22,6 +23,7 @@ from playhead.tape.exchange import (
     Fault,
     FaultKind,
     Phase,
+    RawRequest,
     RedactedText,
     RequestClass,
     Seq,
@@ -29,11 +31,13 @@ from playhead.tape.exchange import (
 from playhead.tape.policy.decide import UNCONSTRAINED, Action
 from playhead.tape.policy.resume import UnknownEffect
 from playhead.tape.records.events import EventKind
+from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import (
     fingerprint_of,
     make_exchange,
     make_request,
     make_response,
+    raw_request,
 )
 from playhead.tests.support.pending import NotedRun, make_pending
 
@@ -244,6 +248,30 @@ def test_an_effect_without_an_outcome_is_shown_with_its_key(
     told = describe_unknown(unknown, asked)
     begins = "an effect without an outcome: r sent it as seq 5, and it may have happened"
     assert told == begins + says
+
+
+RULES = {"": (), "redacted": loads("redact: [{header: idempotency-key}]").redact}
+
+
+@pytest.mark.parametrize("now", RULES)
+@pytest.mark.parametrize("then", RULES)
+@pytest.mark.parametrize("same", [True, False])
+def test_a_key_is_compared_whether_a_rule_takes_it_out_or_not(
+    then: str, now: str, same: bool
+) -> None:
+    """The rule may have come or gone since the crash."""
+
+    def asked(which: str) -> RawRequest:
+        field = (b"idempotency-key", f"a-long-random-key-{which}".encode())
+        return raw_request(replace(make_request(EFFECT), headers=(field,)))
+
+    sent, again = asked("one"), asked("one" if same else "two")
+    recorded, _ = Redactor(b"key", RULES[then]).request(sent)
+    redactor = Redactor(b"key", RULES[now])
+    shown, _ = redactor.request(again)
+    unknown = UnknownEffect("r", Seq(1), "POST", EFFECT, b"", idempotency_key(recorded))
+    told = describe_unknown(unknown, shown, find_key_forms(again, redactor.stands_for))
+    assert told.endswith(f"({'the' if same else 'NOT the'} one it was sent with)")
 
 
 @pytest.mark.parametrize(
