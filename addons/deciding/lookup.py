@@ -215,7 +215,7 @@ class TapeLookup:
         pending, resumption = self._pending, self._playback.resumption
         if resumption.resume is None or self._kind not in (RequestClass.EFFECT, RequestClass.READ):
             return False
-        seq = resumption.find_placeholder(read_asked(pending))
+        seq = resumption.placeholders.find(read_asked(pending))
         if seq is not None:
             pending.revise(Refused(Cause.PLACEHOLDER, _PLACEHOLDER.format(seq), RESUME))
         return seq is not None

@@ -51,8 +51,8 @@ def lay_out(
     if exchange.response is not None and (given := open_run.redactor.learn(exchange.response)):
         playback.agreement.give(exchange, given)
         if raw is None and exchange.has_replaced_answer:
-            values = (recorded for _, recorded, _ in given)
-            playback.resumption.give_placeholders(values, exchange.seq)
+            forms = open_run.redactor.list_forms(recorded for _, recorded, _ in given)
+            playback.resumption.placeholders.give(forms, exchange.seq)
     answer = answer_of(exchange, raw)
     if pending.request is not None:
         answer, spelling = playback.id_rewriting.rewrite(pending.request, exchange, answer)

@@ -148,7 +148,8 @@ class WebSocketPlayer(WebSocket):
         open_run = self._pending.open_run
         if not message.secrets or not isinstance(message, Message):
             return message
-        self._playback.agreement.give_message(open_run.redactor.learn_message(message))
+        given = open_run.redactor.learn_message(message)
+        self._playback.agreement.give_message(given)
         raw = None
         if open_run.keeps_originals:
             number = self._cursor.passed - 1
@@ -156,6 +157,8 @@ class WebSocketPlayer(WebSocket):
                 self._playback.tape, self.exchange.seq, number, message
             )
         if raw is None:
+            forms = open_run.redactor.list_forms(given)
+            self._playback.resumption.placeholders.give(forms, self.exchange.seq)
             self._told["replaced"] = True
             return message
         open_run.redactor.message(raw)

@@ -9,14 +9,13 @@
 5. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..exchange import HttpRequest, Request, Seq
+from ..exchange import Request, Seq
+from .carried_placeholders import CarriedPlaceholders
 
-_LEAST_PLACEHOLDER = 8
-"""Bytes."""
 _MOST_GIVEN = 50_000
 """Different requests that are remembered: the first ones, since who starts anew begins with these."""
 
@@ -105,8 +104,8 @@ class Resumption:
         """Of them, those that have been asked for."""
         self._owed = {one for one in self._unknown if one.is_awaited}
         """Of them, those that nothing else may leave before."""
-        self._placeholders: dict[bytes, Seq] = {}
-        """What was given in the place of secrets, with the exchange of the tape that gave it."""
+        self.placeholders = CarriedPlaceholders()
+        """What answers of the tape gave in the place of secrets."""
         self._given: dict[bytes, Given] = {}
         """By fingerprint; of a run that processes share."""
         self._watching: list[Callable[[], None]] = []
@@ -180,30 +179,6 @@ class Resumption:
     def find_given(self, fingerprint: bytes | None) -> Given | None:
         """Find what was noted of a model call or an effect."""
         return self._given.get(fingerprint or b"")
-
-    def give_placeholders(self, values: Iterable[bytes], seq: Seq) -> None:
-        """Note what an answer of the tape has in the place of secrets; what is short may stand anywhere by chance."""
-        for value in values:
-            if len(value) >= _LEAST_PLACEHOLDER:
-                self._placeholders.setdefault(value, seq)
-
-    def find_placeholder(self, request: HttpRequest) -> Seq | None:
-        """Find the exchange of the tape of whose answer a request carries a placeholder. Any spelling but the plain one is not seen."""
-        if not self._placeholders:
-            return None
-        places = (
-            request.target.encode("latin-1", "replace"),
-            request.body,
-            *(value for _, value in request.headers),
-        )
-        return next(
-            (
-                seq
-                for value, seq in self._placeholders.items()
-                if any(value in place for place in places)
-            ),
-            None,
-        )
 
     def diverge(self, text: str) -> None:
         """Note that the prefix is another one than was recorded; the first reason stays."""

@@ -15,7 +15,7 @@ from .acceptance import is_loose
 from .finding.literals import Later, Literals, Match, Needle
 from .places import is_findable, is_given_findable
 
-__all__ = ["Learned", "Match", "Needle", "whole_span", "write_match"]
+__all__ = ["Learned", "Match", "Needle", "list_needles", "whole_span", "write_match"]
 
 MAX_VALUES = 512
 _FORGOTTEN = 32
@@ -62,7 +62,7 @@ class Learned:
         later: takes the work of making a fast search of many values; without it a search does it when much is due.
         """
         self._values: dict[bytes, None] = {}
-        self._literals = Literals(_needles, self._values, later)
+        self._literals = Literals(list_needles, self._values, later)
         self._all: tuple[bytes, ...] | None = ()
         self.longest = 0
         """Bytes of the longest way in which one of them may be written, or more."""
@@ -144,7 +144,8 @@ def _is_part(data: bytes, match: Match) -> bool:
     return any(char.isalnum() for char in around)
 
 
-def _needles(value: bytes) -> list[Needle]:
+def list_needles(value: bytes) -> list[Needle]:
+    """Give all ways in which a value is looked for: as it is, in hex, and in base64 behind whatever stands before it."""
     found = [Needle(value, value, -1)]
     digits = value.hex().encode()
     found += [Needle(digits, value, -2), Needle(digits.upper(), value, -3)]

@@ -56,7 +56,7 @@ from ..records.credential_parts import list_tokens
 from .finding.finder import finder
 from .finding.heads import KeptSets
 from .finding.literals import Later
-from .learned import Learned
+from .learned import Learned, list_needles
 from .placeholders.alike import reads_as_made
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
@@ -91,6 +91,8 @@ _LINES = frozenset(
 _UNDECLARED = (b"application/json", b"text/plain", b"")
 """What may have, and may be a list whose items come one by one."""
 _CODING = b"content-encoding"
+_LEAST_GIVEN = 8
+"""Bytes of a placeholder that is looked for."""
 _PLAIN = Kind()
 _PHRASES = frozenset(status.phrase.encode() for status in HTTPStatus) | {b""}
 """Reason phrases that nobody looks for secrets in."""
@@ -324,6 +326,12 @@ class Redactor:
             cookie = value.partition(b";")[0].partition(b"=")[2]
             found.append(cookie if name.lower() == b"set-cookie" else value.strip())
         return [*found, *(token for one in found for _, token in list_tokens(one))]
+
+    @staticmethod
+    def list_forms(values: Iterable[bytes]) -> list[bytes]:
+        """List in which ways an agent may write the placeholders that it was given: plain, hex, base64; what is short may stand anywhere."""
+        long = (value for value in values if len(value) >= _LEAST_GIVEN)
+        return [needle.text for value in long for needle in list_needles(value)]
 
     def keep_exported(
         self,

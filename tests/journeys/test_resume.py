@@ -1,6 +1,7 @@
 """A run that crashed is resumed: its tape answers up to the crash, nothing of that is sent again, and behind it the upstream does."""
 
 import asyncio
+import base64
 import json
 import signal
 from collections import Counter
@@ -478,6 +479,9 @@ async def test_nothing_is_done_with_a_placeholder(world: World) -> None:
         assert (said.status, world.upstream.sent) == (424, Counter())
         assert b"the placeholder of a secret that the answer of tape seq 1 had" in said.body
         asked = Asked("POST", "/effects/e2", json.dumps({"key": token}).encode(), {})
+        assert (await asyncio.to_thread(agent.client.send, asked)).status == 424
+        basic = base64.b64encode(f"user:{token}".encode()).decode()
+        asked = Asked("POST", "/effects/e1", b"{}", {"authorization": f"Basic {basic}"})
         assert (await asyncio.to_thread(agent.client.send, asked)).status == 424
         assert (await agent.ask("e3")).status == 200
 

@@ -112,11 +112,3 @@ def test_under_other_rules_an_unknown_effect_goes_by_its_place() -> None:
     asked = make_request("POST https://a.test/e1")
     assert resumption.take_unknown(asked, b"other", same_rules=True) is None
     assert resumption.take_unknown(asked, b"other", same_rules=False) == E1
-
-
-def test_short_placeholders_are_not_looked_for() -> None:
-    """They may stand anywhere."""
-    resumption = Resumption(Resume())
-    resumption.give_placeholders([b"1234567", b"gho_placeholder"], Seq(5))
-    assert resumption.find_placeholder(make_request("GET https://a.test/1234567")) is None
-    assert resumption.find_placeholder(make_request("GET https://a.test/gho_placeholder")) == 5
