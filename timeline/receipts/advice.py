@@ -23,6 +23,8 @@ class Advice:
     hints: list[dict[str, str]] = field(default_factory=list)
     """Rules of the configuration that no request matched, and places in them that none had."""
     _unmatched: Hints = field(default_factory=Hints, repr=False)
+    _held: dict[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    """By seq, what a gate holds, of which the log says no more so far."""
 
     def warn(self, text: str) -> None:
         """Add a warning."""
@@ -31,7 +33,11 @@ class Advice:
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""
         data = event.data
+        if event.kind in (EventKind.INTENT, EventKind.VERDICT):
+            self._held.pop(event.seq, None)
         match event.kind:
+            case EventKind.HELD:
+                self._held[event.seq] = data
             case EventKind.INTENT:
                 self._unmatched.request(data)
             case EventKind.VERDICT:
@@ -53,6 +59,8 @@ class Advice:
 
         find: reads the exchange of an intent or a verdict.
         """
+        for data in self._held.values():
+            self._unmatched.held(data)
         self.hints = self._unmatched.to_json(find)[:LISTED]
 
     def to_json(self) -> dict[str, Any]:

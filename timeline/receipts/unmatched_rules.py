@@ -53,6 +53,16 @@ class Hints:
             if match.maybe(ways):
                 del self._left[rule]
 
+    def held(self, data: Mapping[str, Any]) -> None:
+        """Take a request of the run of which the log has only that a gate held it: its class and its body are not known."""
+        place = split_place(data["url"])
+        self._unused_rules.pass_over(data["method"], place)
+        key, _, text = data["rule"].partition(" ")
+        ways = None if place is None else ways_of(data, place)
+        for rule, match in list(self._left.items()):
+            if rule[:2] == (key, text) or (ways is not None and match.maybe(ways)):
+                del self._left[rule]
+
     def to_json(self, find: Find = lambda _: None) -> list[dict[str, str]]:
         """Give what is left, each rule or place with a sentence for people.
 

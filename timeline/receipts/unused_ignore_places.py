@@ -73,6 +73,11 @@ class UnusedRules:
                 else:
                     rule.unsure = True
 
+    def pass_over(self, method: str, place: tuple[str, str, int, str] | None) -> None:
+        """Take a request that cannot be looked at: it may have had the places of the rules that name it."""
+        for rule in self._rules:
+            rule.unsure = rule.unsure or (place is not None and rule.match.matches(method, *place))
+
     def to_json(self, find: Find) -> list[dict[str, str]]:
         """Look at the requests, and give the places that none of them had, each with a sentence for people."""
         found = []

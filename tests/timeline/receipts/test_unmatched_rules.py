@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from playhead.tape.exchange import RequestClass
+from playhead.tape.records.events import Event, EventKind
 from playhead.timeline import Receipt, render_receipt
 from playhead.timeline.receipts.advice import Advice
 from playhead.timeline.receipts.answers.requests import Requests
@@ -64,6 +65,41 @@ def test_a_hint_says_which_rule_it_is() -> None:
     parts = Parts(Requests(1), advice=Advice(hints=rows))
     receipt = Receipt("r@1", "r", "playback", "sealed", parts=parts)
     assert f"hints:\n  {text}" in render_receipt(receipt)
+
+
+HELD = {
+    "url": "https://api.test/v1/refunds",
+    "method": "POST",
+    "rule": "effects POST https://b.test",
+}
+
+
+@pytest.mark.parametrize(
+    ("after", "left"),
+    [
+        ((), {"ignore": "GET https://api.test"}),
+        (
+            (EventKind.VERDICT,),
+            {"ignore": "GET https://api.test", "effects": "POST https://b.test"},
+        ),
+    ],
+    ids=["the process died", "it was refused"],
+)
+def test_what_a_gate_holds_is_a_request(after: tuple[EventKind, ...], left: dict[str, str]) -> None:
+    """Its rule, and whatever else its URL fits, has matched, though the log says no more of it."""
+    advice = Advice()
+    rules = {
+        "ignore": [("GET https://api.test", None), ("POST https://api.test/*", None)],
+        "effects": [("POST https://b.test", None), ("* https://api.test/*", "effect")],
+    }
+    ignored = [("POST https://api.test/*", {"json": ("$.id",)})]
+    advice.take(Event(EventKind.NOTED, 1, {"rules": rules, "ignored": ignored}))
+    advice.take(Event(EventKind.HELD, 2, {"seq": 1, **HELD}))
+    for kind in after:
+        data = {"seq": 1, **HELD, "request_class": "effect", "verdict": "refused"}
+        advice.take(Event(kind, 3, data))
+    advice.find_hints(lambda _: None)
+    assert {row["key"]: row["rule"] for row in advice.hints} == left
 
 
 @pytest.mark.parametrize(
