@@ -39,7 +39,12 @@ from ..branching.wait_for_prefix import wait_for_prefix
 from ..run.exchange_parts.prepared_request import Lookup
 from ..run.pending_exchange import PendingExchange, leave_prefix, note_divergence
 from ..run.playback_state import PlaybackState
-from ..run.request_constraints import add_violation, decide_on, note_served_effect
+from ..run.request_constraints import (
+    add_violation,
+    decide_on,
+    find_key_forms,
+    note_served_effect,
+)
 from .leaving import LARGE_BYTES, let_out_live
 from .missed_tunnels import find_missed, take_missed
 from .recorded import as_asked, find_disagreements, read_served
@@ -189,7 +194,8 @@ class TapeLookup:
         """Let a request out that a crashed run has no answer to, once its prefix has been asked for."""
         pending, playback = self._pending, self._playback
         if self._kind is RequestClass.EFFECT and pending.lookup.unknown is None:
-            unknown = playback.take_unknown(self._request, fingerprint)
+            keys = find_key_forms(read_asked(pending), pending.open_run.redactor.stands_for)
+            unknown = playback.take_unknown(self._request, fingerprint, keys)
             pending.find(replace(pending.lookup, unknown=unknown))
         is_unknown = pending.lookup.unknown is not None
         if playback.find_awaited(is_unknown=is_unknown) is None:

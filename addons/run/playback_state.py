@@ -9,7 +9,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from time import thread_time
@@ -329,11 +329,16 @@ class PlaybackState:
             return self.resumption.find_awaited(self.cursor.served, is_unknown=is_unknown)
         return self.point.find_awaited(self.cursor.served)
 
-    def take_unknown(self, request: Request, fingerprint: Fingerprint) -> UnknownEffect | None:
-        """Find the effect of a crashed run without an outcome that a request asks for again. Loop."""
+    def take_unknown(
+        self, request: Request, fingerprint: Fingerprint, keys: Collection[bytes]
+    ) -> UnknownEffect | None:
+        """Find the effect of a crashed run without an outcome that a request asks for again. Loop.
+
+        keys: forms of its idempotency key, as logs have them.
+        """
         # Its log has the fingerprint of the rules that it was recorded under.
         same_rules = self._reindexed is None and not self.tape.index
-        return self.resumption.take_unknown(request, fingerprint, same_rules=same_rules)
+        return self.resumption.take_unknown(request, fingerprint, same_rules=same_rules, keys=keys)
 
     def expect_prefix(self) -> None:
         """Find what a resumed run is to ask for again. Blocks."""

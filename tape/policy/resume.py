@@ -9,7 +9,7 @@
 5. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -138,15 +138,23 @@ class Resumption:
         return min(waits, default=None)
 
     def take_unknown(
-        self, request: Request, fingerprint: bytes, *, same_rules: bool
+        self,
+        request: Request,
+        fingerprint: bytes,
+        *,
+        same_rules: bool,
+        keys: Collection[bytes] = (),
     ) -> UnknownEffect | None:
-        """Find the effect without an outcome that a request asks for again, and note that it was; those not asked for yet come first."""
+        """Find the effect without an outcome that a request asks for again, and note that it was.
+
+        keys: forms of its idempotency key. What was sent with that one comes first, and then what was not asked for yet.
+        """
         found = [
             one
             for one in self._unknown
             if one.is_asked_by(request, fingerprint, same_rules=same_rules)
         ]
-        found.sort(key=lambda one: one in self._asked)
+        found.sort(key=lambda one: (one.key not in keys, one in self._asked))
         if not found:
             return None
         self._asked.add(found[0])

@@ -112,3 +112,17 @@ def test_under_other_rules_an_unknown_effect_goes_by_its_place() -> None:
     asked = make_request("POST https://a.test/e1")
     assert resumption.take_unknown(asked, b"other", same_rules=True) is None
     assert resumption.take_unknown(asked, b"other", same_rules=False) == E1
+
+
+def test_of_several_unknown_effects_the_one_with_the_same_key_is_meant() -> None:
+    """Under other rules they are told apart by their place alone; who rules on one is told of its key."""
+    first, second = replace(E1, key=b"one"), replace(E1, seq=Seq(3), fingerprint=b"x", key=b"two")
+    resumption = Resumption(Resume((first, second)))
+    asked = make_request("POST https://a.test/e1")
+
+    def take(*keys: bytes) -> UnknownEffect | None:
+        return resumption.take_unknown(asked, b"other", same_rules=False, keys=keys)
+
+    assert take(b"two", b"three") == second
+    assert take(b"four") == first
+    assert take(b"two") == second
