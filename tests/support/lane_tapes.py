@@ -39,6 +39,17 @@ class Talk:
         id = f"call_{self.name}_{self.turns}"
         self.asked.append(said("tool", text, tool_call_id=id))
 
+    def look_counted(self, case: int) -> int:
+        """Ask the model, which wants a tool called; its id is that of all others."""
+        wants = call("call_0", "weigh", case=case * 100 + 2)
+        seq = self._ask(chat_answer("", wants, id=f"{self.name}{case}"), ())
+        self.asked.append(said("assistant", None, tool_calls=[wants]))
+        return seq
+
+    def found_counted(self, text: str) -> None:
+        """Take what that tool has found."""
+        self.asked.append(said("tool", text, tool_call_id="call_0"))
+
     def say(self, text: str, then: str = "Go on.") -> int:
         """Ask the model, which answers in words; give the seq."""
         self.turns += 1
@@ -199,6 +210,102 @@ def dated() -> Tape:
     return tape
 
 
+_RULES = " ".join(f"Rule {at}: be careful with item number {at * 7}." for at in range(60))
+
+
+def _chat(tape: Tape, prompts: tuple[str, ...], tools: tuple[str, ...], first: str) -> None:
+    """Write a conversation in which each turn has another system prompt."""
+    asked = [said("user", first)]
+    for at, prompt in enumerate(prompts, 1):
+        text = f"The answer to question {at} of {first!r} is unmistakable."
+        tape.model(
+            chat([said("system", prompt), *asked], tools=tools),
+            chat_answer(text, id=f"{first}{at}"),
+        )
+        asked += [said("assistant", text), said("user", f"And what about clause {at} of it?")]
+
+
+def looked_up(prompts: tuple[str, ...], name: str, tools: tuple[str, ...] = ()) -> Tape:
+    """A chat whose system prompt has what was looked up for the question: it is another one each turn, and one agent."""
+    tape = Tape(f"looked up, {name}")
+    _chat(tape, prompts, tools, "Please explain the contract.")
+    tape.lanes = [[1, 2, 3]]
+    tape.edges = ["1 -> 2 recorded", "2 -> 3 recorded"]
+    return tape
+
+
+_FOUND = tuple(
+    " ".join(f"{word} {at * 31 % 997}{word[::-1]} lies beside number {at}." for at in range(40))
+    for word in ("north", "harbour", "winter")
+)
+
+
+def looked_up_first() -> Tape:
+    """What was looked up is at the beginning, before the rules."""
+    prompts = tuple(f"Context {at}: {word * 50}\n{_RULES}" for at, word in enumerate("abc"))
+    return looked_up(prompts, "at the beginning")
+
+
+def looked_up_with_tools() -> Tape:
+    """The same with tools that were not called."""
+    prompts = tuple(f"Context {at}: {word * 50}\n{_RULES}" for at, word in enumerate("abc"))
+    return looked_up(prompts, "with tools", _TOOLS)
+
+
+def looked_up_all() -> Tape:
+    """The prompt is nearly all of it what was looked up."""
+    prompts = tuple(f"You are a clerk. Answer from this:\n{found}" for found in _FOUND)
+    return looked_up(prompts, "nearly all of it")
+
+
+def looked_up_short() -> Tape:
+    """The prompt is short, and a word of it is another one."""
+    prompts = tuple(f"You are a clerk. The mood is {word}." for word in ("good", "bad", "so so"))
+    return looked_up(prompts, "short")
+
+
+def looked_up_twice() -> Tape:
+    """Two such chats by turns, with one first question and other answers: two agents."""
+    tape = Tape("looked up, two by turns")
+    agents = [Talk(tape, name, "?", "What is new in the shop?") for name in ("a", "b")]
+    for turn, found in enumerate(_FOUND):
+        for agent in agents:
+            prompt = f"You are a clerk. Answer from this:\n{found} {agent.name}{turn}"
+            agent.asked[0] = said("system", prompt)
+            agent.say(f"Answer {turn} of the clerk {agent.name}.", "And what else is there?")
+    tape.lanes = [[1, 3, 5], [2, 4, 6]]
+    return tape
+
+
+def handed_to_another_role() -> Tape:
+    """A conversation of a person that is given to another role at each turn, with rules that all share: two agents."""
+    prompts = tuple(f"You are the {role} desk.\n{_RULES}" for role in ("refund", "shipping"))
+    tape = Tape("handed to another role")
+    _chat(tape, (prompts[0], prompts[1], prompts[0]), (), "Please explain the contract.")
+    tape.lanes = [[1, 3], [2]]
+    return tape
+
+
+def counted_ids() -> Tape:
+    """Two agents by turns whose server counts its tool calls anew in each answer: each has a `call_0` of its own."""
+    tape = Tape("counted ids")
+    one, two = (
+        Talk(tape, name, "You are a worker.", f"Weigh the {word} of the shop.")
+        for name, word in (("a", "pears"), ("b", "apples"))
+    )
+    for agent in (one, two):
+        agent.look_counted(8 if agent is one else 5)
+    for agent in (two, one):
+        agent.found_counted("eight kilos" if agent is one else "five apples")
+        agent.look_counted(9 if agent is one else 6)
+    tape.get("https://shop.test/weigh?case=602", {"ok": True})
+    for agent in (two, one):
+        agent.found_counted(f"it is done, {agent.name}")
+        agent.say(f"All of it is done by {agent.name}.")
+    tape.lanes = [[1, 4, 7], [2, 3, 6]]
+    return tape
+
+
 def compacted_after_a_result() -> Tape:
     """An agent that compacts by itself, once a tool has given its result, without asking a model for the summary."""
     tape = Tape("compacted after a result")
@@ -275,6 +382,13 @@ LANE_TAPES: tuple[Callable[[], Tape], ...] = (
     one_word_more,
     numbered_once,
     dated,
+    looked_up_first,
+    looked_up_with_tools,
+    looked_up_all,
+    looked_up_short,
+    looked_up_twice,
+    handed_to_another_role,
+    counted_ids,
     compacted_after_a_result,
     helper_with_the_same_prompt,
     colleague,

@@ -10,7 +10,7 @@ from ...tape.policy.limits import NANO
 from ..reading.call_cost import find_price
 from ..state.calls_before import Exchanges
 from ..steps.call import ModelCall
-from ..steps.lanes import Placed
+from ..steps.lanes import ANSWER_IS_IN, Placed
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 from .judge import CacheCall, Sent, Verdict, judge
@@ -32,7 +32,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.found: list[CacheCall] = []
-        self._observed: list[tuple[ModelCall, int]] = []
+        self._observed: list[tuple[ModelCall, Placed]] = []
         self._lanes: dict[int, _Lane] = {}
         self._stated: set[str] = set()
         """Dialects whose answers have stated a count."""
@@ -42,7 +42,7 @@ class _Watch:
 
     def observe(self, call: ModelCall, placed: Placed) -> None:
         """Take the next model call; it is judged once its time is known."""
-        self._observed.append((call, placed.state.lane.number))
+        self._observed.append((call, placed))
 
     def take(self, exchange: Exchange | None, steps: list[Step]) -> None:
         """Take the steps that were given for an exchange."""
@@ -53,7 +53,8 @@ class _Watch:
             for step in steps
             if step.kind is StepKind.MODEL_CALL and step.timing is not None
         }
-        for call, lane in self._observed:
+        for call, placed in self._observed:
+            lane = placed.state.lane.number
             timing = times.get((call.seq, call.part))
             host, key, asked = self._hosts.get(call.seq, ("", "", None))
             if timing is None or asked is None:
@@ -61,6 +62,7 @@ class _Watch:
             ended = timing.started_ns + timing.took_us * 1000
             sent = Sent(call, lane, host, key, timing.started_ns, ended, read_fields(asked.request))
             self._judge(sent, asked)
+            self._name_other(self.found[-1], placed)
         self._observed.clear()
         if exchange is not None and exchange.websocket is None:
             self._hosts.pop(exchange.seq, None)
@@ -83,6 +85,12 @@ class _Watch:
             known = lane.since.get(name)
             if known is None or known[0] != value:
                 lane.since[name] = value, sent.call.seq
+
+    def _name_other(self, made: CacheCall, placed: Placed) -> None:
+        """Say of a first call whose answer it has: an agent that goes on with another one's conversation has a prompt of its own."""
+        edge = next((one for one in placed.edges if one.rule == ANSWER_IS_IN), None)
+        if made.verdict is Verdict.FIRST and placed.is_new and edge is not None:
+            made.reason += f"; it goes on from {edge.source}, of another lane"
 
     def _share(self, sent: Sent) -> None:
         """Note that a prompt is used, and who else used it last."""

@@ -27,6 +27,7 @@ from .prompt import (
 )
 from .settings import Setting, find_field, find_setting
 
+FIRST_OF_LANE = "the first call of its lane"
 _SURE = 0.75
 """Part of an estimate of tokens that is sure."""
 
@@ -219,7 +220,7 @@ def _find_unknown(sent: Sent, before: Sent | None) -> CacheCall | None:
         told = "the answer states no count of tokens read"
         return CacheCall(sent, None, Verdict.UNKNOWN, told)
     if before is None:
-        return CacheCall(sent, None, Verdict.FIRST, "the first call of its lane")
+        return CacheCall(sent, None, Verdict.FIRST, FIRST_OF_LANE)
     if before.ended_ns > sent.started_ns:
         told = f"it began before the answer to {before.call.seq} had ended"
         return CacheCall(sent, before, Verdict.UNKNOWN, told)

@@ -7,7 +7,7 @@ from ...tape.diff.difference import common_prefix
 from ...tape.policy.limits import NANO
 from ..show.fit import fit
 from ..show.listing import WIDTH
-from .judge import CacheCall, Verdict
+from .judge import FIRST_OF_LANE, CacheCall, Verdict
 
 _MISSES = (Verdict.BROKE, Verdict.LIFETIME, Verdict.PROVIDER)
 _BEFORE = 20
@@ -73,7 +73,7 @@ def _row(seq: str, lane: int, text: str, read: int | None, written: int, whole: 
 
 
 def _render_cause(call: CacheCall) -> Iterator[str]:
-    if call.verdict in (Verdict.FIRST, Verdict.HIT):
+    if call.verdict is Verdict.HIT or call.reason == FIRST_OF_LANE:
         return
     moved = call.moved if call.verdict is Verdict.BROKE else None
     yield f"{_PAD}{fit(call.reason, WIDTH - 11)}"

@@ -152,7 +152,7 @@ def calls_before(
         found = read_call(made, context, None, part)
         if found.aside:
             continue
-        if context.same or call.context.previous or same_agent(found, call):
+        if context.told or call.context.previous or same_agent(found, call):
             found = read_call(made, context, read_answer(made), part)
         yield found
 

@@ -3,6 +3,7 @@
 import json
 import re
 from calendar import day_abbr, day_name, month_abbr, month_name
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -34,8 +35,13 @@ _TIME = re.compile(
     r"|\b[0-9]{10}(?:[0-9]{3}|\.[0-9]+)?\b"
 )
 """A date or a time of day, as a prompt states it."""
+_ROLE = re.compile(r"\b(you are|you're|act as|your (role|name|job|task))\b", re.IGNORECASE)
+"""A prompt may begin with who the agent is."""
+_ID = re.compile(r"[A-Za-z0-9]+")
+_DRAWN = 8
+"""Letters and digits in a row from which on an id was drawn, not counted."""
 _SHORT = 64
-"""Distinct words up to which a prompt is taken to say nothing but who the agent is."""
+"""Words up to which a prompt is taken to say nothing but who the agent is."""
 _TITLED = 4000
 """Characters of a prompt that are searched for a wish for a title."""
 
@@ -113,7 +119,14 @@ def answer_in(call: ModelCall, context: Context, same: int) -> str | None:
         return None
     ids = {one.id for one in call.calls if one.id}
     if ids:
-        return None if ids.isdisjoint(context.ids) else ""
+        shared = ids & context.ids
+        if not shared:
+            return None
+        if any(map(is_drawn, shared)):
+            return ""
+        later = find_calls(context.items[same:])
+        has_call = any(is_among(one.id, one.name, one.arguments, later) for one in call.calls)
+        return "" if has_call else None
     items = context.items[same:]
     said = call.said
     messages = [message for item in items for message in item.messages]
@@ -131,6 +144,19 @@ def answer_in(call: ModelCall, context: Context, same: int) -> str | None:
             if message.role == "assistant" and short and "".join(message.text.split()) == short:
                 return "same text but for white space"
     return None
+
+
+def is_drawn(id: str) -> bool:
+    """Say whether an id was drawn, so that no other call has it: `call_0` was counted, and each agent may have one."""
+    return any(
+        len(word) >= _DRAWN and _DIGIT.search(word) and not word.isdigit()
+        for word in _ID.findall(id)
+    )
+
+
+def is_among(id: str | None, name: str, arguments: Json, calls: Sequence[ToolCall]) -> bool:
+    """Say whether a tool call is among others: the same id, the same tool, and the same arguments."""
+    return any((id, name, arguments) == (one.id, one.name, one.arguments) for one in calls)
 
 
 def find_calls(items: list[Item]) -> list[ToolCall]:
@@ -194,6 +220,30 @@ def same_agent(one: ModelCall, other: ModelCall, *, continued: bool = False) -> 
     if one.tools or other.tools:
         return alike >= 0.8 and bool(first)
     return alike >= 0.8
+
+
+def keeps_role(one: ModelCall, other: ModelCall) -> bool:
+    """Say whether a call that has the whole conversation of another, its answer with it, is of the same agent.
+
+    A prompt may be written anew each turn, with what was looked up for it. Who hands a conversation over gives it to other tools, before
+    a person has said anything, or to who has another role.
+    """
+    if same_agent(one, other, continued=True):
+        return True
+    first, second = one.context.system, other.context.system
+    if not first or not second or _share(one.tools, other.tools) < 0.9:
+        return False
+    last = other.context.items[-1].messages if other.context.items else ()
+    if one.calls or not any(message.role == "user" for message in last):
+        return False
+    begins = [_first_sentence(text) for text in (first, second)]
+    if _timeless(begins[0]) == _timeless(begins[1]):
+        return True
+    if all(len(_WORD.findall(text[:_TITLED])) <= _SHORT for text in (first, second)):
+        return False
+    if not _are_roles(first, second, continued=True):
+        return True
+    return _alike(first, second) >= 0.8 and not all(map(_ROLE.search, begins))
 
 
 def same_prompt(one: ModelCall, other: ModelCall) -> bool:

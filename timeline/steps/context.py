@@ -102,6 +102,8 @@ class Context:
     items: list[Item]
     same: int
     """How many items, from the first, are those of the context that it was read against."""
+    told: int
+    """The same, but for the system prompt that the conversation begins with."""
     tree: JsonObject
     """What stands beside the list of messages."""
     split: Split | None = field(default=None, repr=False)
@@ -143,8 +145,8 @@ class Context:
         return found if isinstance(found, str) else None
 
     def new(self) -> list[Item]:
-        """Give the items that the context before did not have in this place."""
-        return self.items[self.same :]
+        """Give the items that the context before did not have, or not in this place."""
+        return self.items[self.same : count_system(self.items)] + self.items[self.told :]
 
 
 def read_context(request: HttpRequest, seq: Seq, before: Context | None = None) -> Context | None:
@@ -175,14 +177,8 @@ def read_context(request: HttpRequest, seq: Seq, before: Context | None = None) 
     items = before.items[: split.same] if before is not None else []
     stub = {name: around[name] for name in ("model",) if name in around}
     items += _read_items(dialect, request, split, stub, seq)
-    same = split.same
-    if before is not None:
-        while (
-            same < min(len(items), len(before.items)) and items[same].key == before.items[same].key
-        ):
-            items[same] = before.items[same]
-            same += 1
-    made = Context(asked, items, same, around, split, dialect, request)
+    same, told = _take_over(items, before, split.same)
+    made = Context(asked, items, same, told, around, split, dialect, request)
     if before is not None and same == len(before.items):
         made.add_ids(before)
     return made
@@ -272,16 +268,39 @@ def _read_whole(request: HttpRequest, seq: Seq, before: Context | None) -> Conte
     items = [Item((message,), seq) for message in asked.messages]
     for item in items:
         item.size = len(_bytes(item.messages[0]))
-    same = 0
-    if before is not None:
-        while (
-            same < min(len(items), len(before.items)) and items[same].key == before.items[same].key
-        ):
-            items[same] = before.items[same]
-            same += 1
+    same, told = _take_over(items, before, 0)
     tree = find_json(request.body)
     around = tree if isinstance(tree, dict) else {}
-    return Context(replace(asked, messages=()), items, same, around)
+    return Context(replace(asked, messages=()), items, same, told, around)
+
+
+def _take_over(items: list[Item], before: Context | None, same: int) -> tuple[int, int]:
+    """Put the items of a context before in the place of those that repeat it; count those from the first, and those behind the prompt.
+
+    same: how many are known to be the same.
+    """
+    if before is None:
+        return same, same
+    same = _replace_same(items, before.items, same, same)
+    system = count_system(items)
+    if same >= system:
+        return same, same
+    # A prompt that is written anew each turn says nothing of the conversation behind it.
+    told = _replace_same(items, before.items, system, count_system(before.items))
+    return same, told if told > system else same
+
+
+def _replace_same(items: list[Item], before: list[Item], at: int, at_before: int) -> int:
+    """Take the items of `before` as long as they say the same; give the place of the first that does not."""
+    while at < len(items) and at_before < len(before) and items[at].key == before[at_before].key:
+        items[at] = before[at_before]
+        at, at_before = at + 1, at_before + 1
+    return at
+
+
+def count_system(items: list[Item]) -> int:
+    """Count the messages of the system prompt that a conversation begins with."""
+    return next((at for at, one in enumerate(items) if one.system is None), len(items))
 
 
 def _bytes(message: Message) -> bytes:

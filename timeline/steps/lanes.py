@@ -19,15 +19,17 @@ from .call import (
     answer_in,
     argument_texts,
     find_results,
+    keeps_role,
     same_agent,
     same_prompt,
     user_texts,
 )
-from .context import Context, Item
+from .context import Context, Item, count_system
 from .step import Edge, Evidence, Lane
 
 CARRIED = 3
 """Weight of an answer that is in a request."""
+ANSWER_IS_IN = "the answer is in the request"
 ONCE_MORE = "the same messages once more"
 UNANSWERED = "its messages are in the request, its answer is not"
 SOME = "some of its messages are in the request, its answer is not"
@@ -43,6 +45,8 @@ _LEFT = 4
 _LATE = 64
 """Calls of a lane after which a branch that was left is not gone on with any more."""
 _IDS = 4096
+_STARTS = 16
+"""Places in an earlier conversation at which a later one that dropped its beginning may begin."""
 _READ = 64 * 1024
 """Characters of an answer in which what it quotes is looked for."""
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
@@ -258,8 +262,11 @@ class Lanes:
                     best = rank, state, branch, edge, retry
         if best is not None:
             rank, state, branch, edge, retry = best
-            if same_agent(branch.last, call, continued=True):
-                carried = branch if rank[0] == CARRIED else None
+            carried = branch if rank[0] == CARRIED else None
+            told = carried is not None and find_repeated(branch.last.context, call.context) > 0
+            if same_agent(branch.last, call, continued=True) or (
+                told and keeps_role(branch.last, call)
+            ):
                 return Placed(state, [edge], retry, branch=carried)
             back = self._same_agent(call, pending)
             if back is not None:
@@ -353,8 +360,7 @@ class Lanes:
             else:  # so short a text says something as the whole result of a call that was made meanwhile
                 told = state.last.seq > own_last and any(said == one.strip() for one in results)
             if told:
-                rule = "the answer is in the request"
-                edges.append(Edge(state.last.seq, call.seq, Evidence.RECORDED, rule))
+                edges.append(Edge(state.last.seq, call.seq, Evidence.RECORDED, ANSWER_IS_IN))
         return edges
 
 
@@ -370,11 +376,16 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
     how = answer_in(last, call.context, same)
     ids = any(one.id for one in last.calls)
     if how is not None and not spoken and not ids:
+        told = find_repeated(last.context, call.context)
+        behind = answer_in(last, call.context, told) if told else None
         telling = len(last.said) >= MIN_TEXT or bool(last.calls)
-        how = how if telling and same_agent(last, call) else None
+        if behind is not None and (telling or keeps_role(last, call)):
+            how = behind
+        else:
+            how = how if telling and same_agent(last, call) else None
     if how is not None:
         evidence = Evidence.INFERRED if how else Evidence.RECORDED
-        rule = how or "the answer is in the request"
+        rule = how or ANSWER_IS_IN
         return CARRIED, same, Edge(last.seq, call.seq, evidence, rule), None
     if not spoken or last.seq in call.overlaps:
         return None
@@ -410,6 +421,25 @@ def count_same(one: Context, other: Context) -> int:
         ):
             same += 1
     return same
+
+
+def find_repeated(one: Context, other: Context) -> int:
+    """Find the conversation of an earlier context in a later one, whatever the system prompt of either is; give the place behind it.
+
+    A later one may have dropped what came first. 0 where it is not there.
+    """
+    items, begin = other.items, count_system(other.items)
+    earlier = one.items[count_system(one.items) :]
+    if not earlier or begin == len(items):
+        return 0
+    starts = [at for at, item in enumerate(earlier) if item.key == items[begin].key][:_STARTS]
+    for start in starts:
+        end = begin + len(earlier) - start
+        if end <= len(items) and all(
+            old.key == new.key for old, new in zip(earlier[start:], items[begin:end], strict=True)
+        ):
+            return end
+    return 0
 
 
 def _answers(last: ModelCall, id: str | None) -> bool:

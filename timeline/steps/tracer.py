@@ -10,6 +10,7 @@ from ...tape.dialects import (
     InferenceResponse,
     Rpc,
     RpcKind,
+    ToolCall,
     ToolResult,
     read_request,
     read_response,
@@ -18,7 +19,7 @@ from ...tape.dialects.common.untrusted_json import as_object
 from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
-from .call import ModelCall, find_results, read_call
+from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call
 from .causes import find_cause
 from .context import Context, read_context
 from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed, Split
@@ -253,8 +254,9 @@ class Tracer:
             if (one.lane == state.lane.number and one.seq not in left)
             or (one.seq in before and one.id is None)
         ]
+        asked = find_calls(call.context.items)
         for given in find_results(call.context.new()):
-            one = _find_pending(self._pending, waiting, given)
+            one = _find_pending(self._pending, waiting, given, asked)
             known = state.calls.get(given.id or "")
             if (
                 one is None
@@ -482,11 +484,27 @@ def _count(lane: Lane, step: Step, sign: int = 1) -> None:
 
 
 def _find_pending(
-    pending: list[PendingCall], waiting: list[PendingCall], given: ToolResult
+    pending: list[PendingCall],
+    waiting: list[PendingCall],
+    given: ToolResult,
+    asked: list[ToolCall],
 ) -> PendingCall | None:
-    """Find the tool call that a result is of: by its id, else by its name, in order."""
+    """Find the tool call that a result is of: by its id, else by its name, in order.
+
+    asked: the tool calls in the context of the result. Of another lane a call counts if nobody else can have its id, or the context has it.
+    """
     if given.id is not None:
-        by_id = next((one for one in pending if one.id == given.id), None)
+        named = [one for one in pending if one.id == given.id]
+        by_id = next((one for one in named if one in waiting), None)
+        if by_id is None:
+            by_id = next(
+                (
+                    one
+                    for one in named
+                    if is_drawn(given.id) or is_among(one.id, one.name, one.arguments, asked)  # type: ignore[arg-type]
+                ),
+                None,
+            )
         if by_id is not None:
             return by_id
     return next(

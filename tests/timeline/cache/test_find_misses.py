@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from playhead.store import Store
 from playhead.tests.adversary.planted.cache import cache
+from playhead.tests.support.agent_tapes import Tape, chat, said
 from playhead.tests.support.counts import FULL
+from playhead.tests.support.dialects import make_response
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.cache.find_misses import find_misses
-from playhead.timeline.cache.judge import CacheCall
+from playhead.timeline.cache.judge import CacheCall, Verdict
+from playhead.timeline.cache.render import render_misses
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.steps.step import Evidence
 
@@ -72,3 +76,37 @@ def test_a_miss_costs_what_reading_would_have_saved(store: Store) -> None:
     per_token = {"claude-opus-4-5-20251101": 5000, "claude-sonnet-4-5-20250929": 3000}
     price = per_token[miss.sent.model or ""]
     assert miss.cost_nano_usd == round(miss.missed * price * (1.25 - 0.1))
+
+
+@pytest.mark.parametrize(
+    ("prompts", "verdicts"),
+    [
+        (["You are a clerk. Use the first page.", "You are a clerk. Use the other page."], "broke"),
+        (["You are the refund desk.", "You are the shipping desk."], "another lane"),
+    ],
+    ids=["looked up", "another role"],
+)
+async def test_a_prompt_that_is_new_each_turn_breaks_the_prefix(
+    tmp_path: Path, prompts: list[str], verdicts: str
+) -> None:
+    """A chat goes on under another system prompt, so its miss counts; where another agent goes on, that is said."""
+    tape, asked = Tape("chat"), [said("user", "Please explain the contract.")]
+    for at, prompt in enumerate(prompts):
+        text = f"The answer number {at} is unmistakable."
+        message = {"role": "assistant", "content": text}
+        usage = {"prompt_tokens": 3000 + at, "completion_tokens": 20, "total_tokens": 3020 + at}
+        usage |= {"prompt_tokens_details": {"cached_tokens": 0}}  # type: ignore[dict-item]
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        answer = {"id": f"a{at}", "model": "gpt-5.1", "choices": [choice], "usage": usage}
+        tape.model(chat([said("system", prompt), *asked]), make_response(answer))
+        asked += [said("assistant", text), said("user", "And what about the rest?")]
+    with Store.open(tmp_path / "store") as opened:
+        found = find_misses(Exchanges(opened, await write_run(opened, "chat", tape.exchanges)))
+    lines = "\n".join(render_misses(found, "chat"))
+    if verdicts == "broke":
+        assert [one.verdict for one in found] == [Verdict.FIRST, Verdict.BROKE]
+        assert found[1].moved is not None
+        assert (found[1].moved.part, found[1].missed > 0) == ("system", True)
+    else:
+        assert [one.verdict for one in found] == [Verdict.FIRST, Verdict.FIRST]
+        assert "it goes on from 1, of another lane" in lines

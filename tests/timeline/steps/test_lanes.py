@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from playhead.store import Store
-from playhead.tests.support.agent_tapes import Tape
+from playhead.tests.support.agent_tapes import Tape, call, chat, chat_answer, said
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.lane_tapes import (
     LANE_TAPES,
     compacted_after_a_result,
+    counted_ids,
     helper_with_the_same_prompt,
     same_task,
     same_task_in_one_process,
@@ -117,3 +118,35 @@ def test_what_a_tool_asked_is_of_the_lane_that_called_it() -> None:
     steps, _ = trace(compacted_after_a_result())
     asked = [step for step in steps if step.kind is StepKind.HTTP]
     assert [(step.seq, step.cause and step.cause[0]) for step in asked] == [(2, 1), (4, 3), (6, 5)]
+
+
+def test_an_id_that_each_agent_has_ties_nothing_of_two_agents() -> None:
+    """A tool call whose id is counted, not drawn, is that of its agent, and so is what the tool asks for."""
+    steps, _ = trace(counted_ids())
+    edges = [
+        (edge.source, edge.target)
+        for step in steps
+        for edge in step.edges
+        if edge.rule == "the id of the tool call"
+    ]
+    assert edges == [(2, 3), (1, 4), (3, 6), (4, 7)]
+    assert [step.cause for step in steps if step.kind is StepKind.HTTP] == [(3, "weigh")]
+
+
+def test_a_result_is_new_once_though_the_prompt_is_new_each_turn() -> None:
+    """What a prompt says anew does not make the conversation behind it new."""
+    tape = Tape("clock")
+    wants = [call(f"call_{at}xk2p9qr7", "look", q=f"what of {at}") for at in range(3)]
+    asked = [said("user", "Look at all of it.")]
+    for at, one in enumerate(wants):
+        tape.model(
+            chat([said("system", f"Step {at}. You are a clerk."), *asked], tools=("look",)),
+            chat_answer(None, one, id=f"answer {at}"),
+        )
+        asked += [
+            said("assistant", None, tool_calls=[one]),
+            said("tool", f"it is {at}", tool_call_id=one["id"]),
+        ]
+    steps, _ = trace(tape)
+    results = [(step.seq, step.text) for step in steps if step.kind is StepKind.TOOL_RESULT]
+    assert results == [(2, "it is 0"), (3, "it is 1")]
