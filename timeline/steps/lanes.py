@@ -12,6 +12,7 @@ decision is an edge with its evidence:
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...tape.exchange import Seq
 from .call import (
@@ -66,6 +67,8 @@ class PendingCall:
     exchanges: list[tuple[Seq, str]] = field(default_factory=list)
     """What it caused: seq, and the text of the answer."""
     processes: set[int] = field(default_factory=set)
+    agents: int = 0
+    """How many sub-agents it has asked for."""
 
 
 @dataclass(slots=True)
@@ -459,20 +462,50 @@ def _asked_by(
     call: ModelCall, pending: list[PendingCall], warm: list[LaneState]
 ) -> tuple[PendingCall, Evidence, str] | None:
     """Find the tool call that asked for a sub-agent: what it was given is in the sub-agent's first messages."""
-    texts = user_texts(call.context.items[:4])
+    texts = [one.strip() for one in user_texts(call.context.items[:4])]
     own = {state.lane.number for state in warm if same_prompt(state.last, call)}
-    for one in reversed(pending):
-        for given in argument_texts(one.arguments):  # type: ignore[arg-type]
-            short = given.strip()
-            if len(short) < MIN_TEXT:
-                continue
-            if any(short == text.strip() for text in texts):
-                return one, Evidence.RECORDED, f"what {one.name} was given is its first message"
-            # An agent that tells itself again what its tool was given has compacted its context.
-            told = one.lane in own and bool(one.exchanges)
-            if not told and any(short in text for text in texts):
-                return one, Evidence.RECORDED, f"what {one.name} was given is in its first message"
+    whole, inside = list[_Asking](), list[_Asking]()
+    for one in pending:
+        given = {text.strip() for text in argument_texts(one.arguments)}  # type: ignore[arg-type]
+        given = {text for text in given if len(text) >= MIN_TEXT}
+        if given & set(texts):
+            whole.append(_Asking(one, given & set(texts)))
+        # An agent that tells itself again what its tool was given has compacted its context.
+        told = one.lane in own and bool(one.exchanges)
+        found = {short for short in given if not told and any(short in text for text in texts)}
+        if found:
+            inside.append(_Asking(one, found))
+    for some, where in ((whole, "is its first message"), (inside, "is in its first message")):
+        if not some:
+            continue
+        # What one was given may contain what another was given; of equal ones each asks for one agent in turn.
+        best = max(some, key=lambda one: (one.size, -one.call.agents))
+        rule = f"what {best.call.name} was given {where}"
+        best.call.agents += 1
+        if all(one is best or best.has(one) for one in some):
+            return best.call, Evidence.RECORDED, rule
+        return best.call, Evidence.INFERRED, f"{rule}, as what another call was given"
     return None
+
+
+class _Asking(NamedTuple):
+    """A tool call, and what it was given that is in the first messages of a sub-agent."""
+
+    call: PendingCall
+    found: set[str]
+
+    @property
+    def size(self) -> int:
+        """Characters of what was found, but for what is a part of other text that was."""
+        return sum(
+            len(one) for one in self.found if not any(one in two for two in self.found - {one})
+        )
+
+    def has(self, other: "_Asking") -> bool:
+        """Say whether it explains more, and all that the other explains."""
+        return self.found != other.found and all(
+            any(one in two for two in self.found) for one in other.found
+        )
 
 
 def _written_by(call: ModelCall, warm: list[LaneState]) -> LaneState | None:

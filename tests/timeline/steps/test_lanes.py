@@ -150,3 +150,67 @@ def test_a_result_is_new_once_though_the_prompt_is_new_each_turn() -> None:
     steps, _ = trace(tape)
     results = [(step.seq, step.text) for step in steps if step.kind is StepKind.TOOL_RESULT]
     assert results == [(2, "it is 0"), (3, "it is 1")]
+
+
+def _team(tasks: list[dict[str, str]], first: list[str]) -> list[tuple[str | None, str]]:
+    """Have tasks given to sub-agents, which begin with other texts; give the call and the evidence of each."""
+    tape = Tape("team")
+    wants = [call(f"call_{at}", "Task", **task) for at, task in enumerate(tasks)]
+    tape.model(
+        chat([said("system", "You lead."), said("user", "Get it all.")], tools=("Task",)),
+        chat_answer(None, *wants, id="lead"),
+    )
+    for at, text in enumerate(first):
+        tape.model(
+            chat([said("system", "You are a sub-agent."), said("user", text)]),
+            chat_answer(f"The part {at} is done now.", id=f"sub {at}"),
+            overlaps=tuple(range(2, at + 2)),
+        )
+    steps, _ = trace(tape)
+    found = [step.edges for step in steps if step.kind is StepKind.MODEL_CALL][1:]
+    return [(edge.call, edge.evidence.value) for (edge,) in found]
+
+
+_SALES = "Write the report about sales"
+_FRAME = "Task for you:\n{}\nAnswer shortly."
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("tasks", "first", "evidence"),
+    [
+        # The text of one task is in that of the other.
+        (
+            [{"prompt": f"{_SALES} in the south"}, {"prompt": _SALES}],
+            [_FRAME.format(f"{_SALES} in the south"), _FRAME.format(_SALES)],
+            "recorded",
+        ),
+        # Both were given the same beside.
+        (
+            [
+                {"task": f"Sell to the {where}.", "context": "We have many pears."}
+                for where in ("south", "north")
+            ],
+            [f"We have many pears. Sell to the {where}. Go." for where in ("south", "north")],
+            "recorded",
+        ),
+        # Each is told of the other's task.
+        (
+            [{"prompt": "Look after the pears."}, {"prompt": "Look after the plums."}],
+            ["Look after the pears. Someone else will: Look after the plums."],
+            "inferred",
+        ),
+        # The same task twice: one for each.
+        ([{"prompt": _SALES}, {"prompt": _SALES}], [_SALES, _SALES], "inferred"),
+    ],
+    ids=["one in the other", "the same beside", "both told", "twice the same"],
+)
+def test_a_sub_agent_is_of_the_call_that_explains_most_of_its_task(
+    tasks: list[dict[str, str]], first: list[str], evidence: str, *, turned: bool
+) -> None:
+    """The longest of what was given counts; where two calls explain as much, nothing is said to be recorded."""
+    order = -1 if turned else 1
+    found = _team(tasks[::order], first[::order])
+    assert [told for _, told in found] == [evidence] * len(first)
+    if len(first) > 1:
+        assert [id for id, _ in found] == ["call_0", "call_1"]
