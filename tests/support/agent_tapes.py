@@ -331,14 +331,14 @@ def claude_code() -> Tape:
     ]
     tape.state = {
         5: {
-            "entered": ["3 assistant", "3 tool result Bash"],
+            "entered": ["3 assistant", "5 tool result Bash"],
             "left": [],
             "pending": [],
             "planned": ["tool call Task"],
         },
         6: {"entered": ["6 user"], "left": [], "pending": [], "planned": ["tool call Read"]},
         10: {
-            "entered": ["8 assistant", "8 tool result Bash"],
+            "entered": ["8 assistant", "10 tool result Bash"],
             "left": [],
             "pending": [],
             "planned": ["output"],

@@ -11,7 +11,7 @@ from ..steps.call import ModelCall, read_call
 from ..steps.context import Item, read_context
 from ..steps.step import Edge
 from .calls_before import Exchanges, calls_before, find_before, read_answer
-from .parts import ContextPart, split_items
+from .parts import ContextPart, short, split_items, squeezed
 from .snapshots import Snapshot, find_snapshots
 
 _CHAIN = 1000
@@ -113,21 +113,27 @@ def _is_call(exchanges: Exchanges, seq: int) -> bool:
 
 def find_pending(parts: list[ContextPart]) -> list[ContextPart]:
     """Find the tool calls of a context that have no result in it."""
-    given = [one for one in parts if one.what == "tool result"]
-    ids = {one.call for one in given if one.call}
-    names = [one.name for one in given if not one.call]
-    pending = []
+    pending: list[ContextPart] = []
+    early = list[ContextPart]()  # a dialect may put a result before its call
     for one in parts:
-        if one.what != "tool call":
-            continue
-        if one.call:
-            if one.call not in ids:
+        if one.what == "tool call":
+            found = next((given for given in early if _is_result_of(given, one)), None)
+            if found is not None:
+                early.remove(found)
+            else:
                 pending.append(one)
-        elif one.name in names:
-            names.remove(one.name)
-        else:
-            pending.append(one)
+        elif one.what == "tool result":
+            # Ids may come again, and so may names: the oldest call that waits is the one.
+            call = next((called for called in pending if _is_result_of(one, called)), None)
+            if call is not None:
+                pending.remove(call)
+            else:
+                early.append(one)
     return pending
+
+
+def _is_result_of(result: ContextPart, call: ContextPart) -> bool:
+    return result.call == call.call and (bool(call.call) or result.name == call.name)
 
 
 def _compare(state: State, before: ModelCall, names: dict[str, str]) -> None:
@@ -138,13 +144,16 @@ def _compare(state: State, before: ModelCall, names: dict[str, str]) -> None:
     kept = {one.key for one in later}
     had = {one.key for one in earlier}
     ids = {one.id for one in before.calls if one.id}
+    message = before.answer.message if before.answer is not None else None
+    answer = {short(one) for one in split_items([Item((message,), 0)])} if message else set()
+    answer |= {squeezed("assistant", before.said)} if before.said else set()
     seq = state.call.seq
     for one in later:
         if one.key in had:
             continue
-        answered = one.what in ("assistant", "thought", "tool call", "model")
-        by_before = (one.call in ids) if one.call else answered or one.what == "tool result"
-        state.entered.append(Origin(before.seq if by_before else seq, one))
+        is_answer = one.what in ("assistant", "thought", "tool call", "model")
+        is_answer = is_answer and (one.call in ids if one.call else short(one) in answer)
+        state.entered.append(Origin(before.seq if is_answer else seq, one))
     if state.call.context.previous and before.answer is not None:
         return  # the provider keeps what the request does not repeat
     state.left = [Origin(one.since, one) for one in earlier if one.key not in kept]

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from ...store import StoreError
 from ...tape.exchange import Seq
-from ..steps.call import ModelCall
+from ..steps.call import ModelCall, is_drawn
 from ..steps.context import Item
 from ..steps.lanes import MIN_TEXT, Placed
 from ..steps.tracer import Tracer
 from .calls_before import Exchanges
 from .find_state import find_state
-from .parts import ContextPart, split_items
+from .parts import ContextPart, short, split_items, squeezed
 
 _SAID = ("assistant", "model", "thought")
 
@@ -65,7 +65,10 @@ class Watch:
         self._placed: list[Placed] = []
         """Of each that was found; what comes later may change it."""
         self._wanted = wanted
-        self._calls: dict[str, tuple[Seq, str]] = {}
+        self._calls: dict[str, Seq] = {}
+        """Answers by the tool calls that they asked for."""
+        self._names: dict[str, str] = {}
+        """Of tools, by the ids of their calls: the last, where an id comes again."""
         self._said: dict[str, Seq] = {}
         self._first: dict[str, Seq] = {}
 
@@ -101,13 +104,14 @@ class Watch:
         if message is None:
             return
         for part in split_items([Item((message,), call.seq)]):
-            self._said.setdefault(_short(part), call.seq)
+            self._said.setdefault(short(part), call.seq)
             if part.call:
-                self._calls.setdefault(part.call, (call.seq, part.name))
-        self._said.setdefault(_squeezed("assistant", message.text), call.seq)
+                self._calls.setdefault(_called(part), call.seq)
+                self._names[part.call] = part.name
+        self._said.setdefault(squeezed("assistant", message.text), call.seq)
 
     def _look(self, call: ModelCall, before: ModelCall | None, looked: Looked) -> None:
-        names = {id: name for id, (_, name) in self._calls.items()}
+        names = dict(self._names)
         now = split_items(call.context.items, names)
         same = 0
         if before is not None:
@@ -145,21 +149,22 @@ class Watch:
         return found
 
     def _origin(self, part: ContextPart) -> int:
-        called = self._calls.get(part.call or "")
-        if called is not None and part.what != "tool result":
-            return called[0]
-        said = self._said.get(_short(part)) if part.what in (*_SAID, "tool call") else None
+        called = self._calls.get(_called(part)) if part.what == "tool call" else None
+        if called is not None:
+            return called
+        said = self._said.get(short(part)) if part.what in (*_SAID, "tool call") else None
         if said is not None:
             return said
         return self._first.get(part.key) or part.since
 
     def _is_orphan(self, part: ContextPart) -> bool:
         if part.what == "tool result":
-            return part.call is not None and part.call not in self._calls
+            return part.call is not None and part.call not in self._names
         if part.what == "tool call":
-            return (part.call not in self._calls) if part.call else _short(part) not in self._said
+            known = self._calls if part.call else self._said
+            return _called(part) not in known
         if part.what in _SAID and part.text.strip():
-            return _short(part) not in self._said
+            return short(part) not in self._said
         return False
 
     def _inserted(
@@ -179,7 +184,7 @@ class Watch:
         answered = {one.id for one in before.calls if one.id}
         for one in now:
             is_answer = (one.call in answered) if one.call else False
-            said = one.what in _SAID and self._said.get(_short(one)) == before.seq
+            said = one.what in _SAID and self._said.get(short(one)) == before.seq
             if one.what in ("tool call", *_SAID) and (is_answer or said):
                 last = max(last, one.item)
                 break
@@ -192,6 +197,13 @@ class Watch:
             and call.context.items[one.item].key not in known
             and one.what not in (*_SAID, "tool call", "tool result")
         ]
+
+
+def _called(part: ContextPart) -> str:
+    """Give what tells a tool call from others: its id, and where that may come again, what it asked for."""
+    if part.call and is_drawn(part.call):
+        return part.call
+    return f"{part.call} {short(part)}" if part.call else short(part)
 
 
 def _pair_nameless(earlier: list[ContextPart], now: list[ContextPart]) -> dict[int, ContextPart]:
@@ -213,16 +225,6 @@ def _gone(before: str, now: str) -> list[str]:
     old, new = Counter(before.splitlines()), Counter(now.splitlines())
     changed = {line[:MIN_TEXT] for line in new - old}
     return [line for line in old - new if line.strip() and line[:MIN_TEXT] not in changed]
-
-
-def _short(part: ContextPart) -> str:
-    if part.what == "tool call":
-        return f"tool call {part.name} {part.text}"
-    return _squeezed("thought" if part.what == "thought" else "assistant", part.text)
-
-
-def _squeezed(what: str, text: str) -> str:
-    return f"{what} {''.join(text.split())}"
 
 
 def _count_same(one: list[Item], other: list[Item]) -> int:

@@ -106,3 +106,15 @@ def _read(message: Message, part: Part, names: dict[str, str]) -> ContextPart:
             return ContextPart("image", part.media_type or "", data=part.data or part.url or "")
         case Other():
             return ContextPart(part.kind, json.dumps(part.raw, ensure_ascii=False))
+
+
+def short(part: ContextPart) -> str:
+    """Give what a model said or wanted, so that it is the same where an agent writes white space in another way."""
+    if part.what == "tool call":
+        return f"tool call {part.name} {part.text}"
+    return squeezed("thought" if part.what == "thought" else "assistant", part.text)
+
+
+def squeezed(what: str, text: str) -> str:
+    """Give a text without its white space, as something of a kind."""
+    return f"{what} {''.join(text.split())}"

@@ -7,10 +7,18 @@ import pytest
 
 from playhead.store import Store, StoreError
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.agent_tapes import Tape, claude_code, responses_by_id
+from playhead.tests.support.agent_tapes import (
+    Tape,
+    chat,
+    chat_answer,
+    claude_code,
+    responses_by_id,
+    said,
+)
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
 from playhead.timeline.state.calls_before import Exchanges
-from playhead.timeline.state.find_state import Origin, State, find_state
+from playhead.timeline.state.find_state import Origin, State, find_pending, find_state
+from playhead.timeline.state.parts import ContextPart
 
 _ANSWERED = ("tool call", "thought")
 
@@ -102,3 +110,30 @@ async def test_snapshots_stand_between_the_requests_that_they_came_between(tmp_p
 async def test_a_log_without_requests_has_no_snapshots(tmp_path: Path) -> None:
     """As that of some imports; nor has a run of which nothing was kept."""
     assert (await state_at(tmp_path, claude_code(), 8)).snapshots == []
+
+
+def test_a_call_whose_id_comes_again_waits_for_its_own_result() -> None:
+    """A server that counts its tool calls anew in each answer has a `call_0` in each: the result of the first is of the first."""
+    parts = [
+        ContextPart("tool call", "first", "look", "call_0"),
+        ContextPart("tool result", "seen", "look", "call_0"),
+        ContextPart("tool call", "second", "look", "call_0"),
+    ]
+    assert [one.text for one in find_pending(parts)] == ["second"]
+
+
+async def test_an_answer_that_nobody_gave_entered_with_its_request(tmp_path: Path) -> None:
+    """What an agent says that the model has said, and it has not, is of the request."""
+    tape = Tape("invented")
+    asked = [said("user", "Please look at the order.")]
+    tape.model(chat(asked), chat_answer("I see an order.", id="a"))
+    asked += [said("assistant", "I see an order."), said("user", "Go on.")]
+    asked += [said("assistant", "I have paid it."), said("user", "What is next?")]
+    tape.model(chat(asked), chat_answer("Nothing.", id="b"))
+    state = await state_at(tmp_path, tape, 2)
+    assert [(one.seq, one.part.text) for one in state.entered] == [
+        (1, "I see an order."),
+        (2, "Go on."),
+        (2, "I have paid it."),
+        (2, "What is next?"),
+    ]
