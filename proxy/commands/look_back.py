@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option(
     "--all", "everything", is_flag=True, help="Every step, with thoughts and tool results."
 )
-@click.option("--grep", metavar="REGEX", help="Steps whose name or text matches, in any case.")
+@click.option("--grep", metavar="REGEX", help="Steps with a match, also in bodies, in any case.")
 @click.option("--follow", is_flag=True, help="Continue until the run ends.")
 @click.option("--cost", is_flag=True, help="Include the price of model calls.")
 @click.option("--graph", type=click.Choice(["mermaid", "dot"]), help="Draw the run as a graph.")

@@ -17,6 +17,7 @@ from ...timeline.outcomes.outcome import Verdict, find_outcome, outcome_json
 from ...timeline.show.fit import fit
 from ...timeline.show.graph import draw_graph
 from ...timeline.show.listing import WIDTH, Counts, list_counts, list_lanes, list_steps
+from ...timeline.show.matching import find_match, with_match
 from ...timeline.show.programs import git_json, list_programs, program_json
 from ...timeline.show.steps_json import lane_json, step_json
 from ...timeline.state.calls_before import Exchanges, find_before, read_answer
@@ -72,19 +73,21 @@ def show_run(config: Config, run: str, options: ShowOptions) -> int:
     restore_runs(config, run)
     with open_store(config, readonly=True) as store:
         info = store.runs.get(run)
-        reader = RunReader(store, info, _find_price() if options.cost else None)
+        price = _find_price() if options.cost else None
+        reader = RunReader(store, info, price, texts=options.pattern is not None)
         steps: Iterable[Step | None] = reader.read()
         if options.follow:
             steps = _follow(store, reader)
+        counts = Counts()
         if options.pattern is not None:
-            steps = _matching(steps, options.pattern)
+            steps = _matching(steps, options.pattern, counts)
         if options.graph is not None:
             for line in draw_graph(filter(None, steps), options.graph):
                 click.echo(line)
         elif options.as_json:
             _print_json(store, reader, filter(None, steps))
         else:
-            _print_page(store, reader, steps, options)
+            _print_page(store, reader, steps, counts, options)
     return 0
 
 
@@ -102,7 +105,11 @@ def _find_price() -> Price:
 
 
 def _print_page(
-    store: Store, reader: RunReader, steps: Iterable[Step | None], options: ShowOptions
+    store: Store,
+    reader: RunReader,
+    steps: Iterable[Step | None],
+    counts: Counts,
+    options: ShowOptions,
 ) -> None:
     info = reader.info
     plays = f", plays {info.parent}" if info.parent else ""
@@ -110,8 +117,12 @@ def _print_page(
     if info.agent:
         click.echo(fit(f"agent: {info.agent}", WIDTH))
     click.echo("    SEQ L  STEP" + "TOKENS   TIME".rjust(WIDTH - 15))
-    counts = Counts()
-    for line in list_steps(steps, counts, everything=options.everything):
+    if options.pattern is not None:  # what matches may be no line of the shorter page
+        found = (step and with_match(step, options.pattern) for step in steps)
+        lines = list_steps(found, Counts(), everything=True)
+    else:
+        lines = list_steps(steps, counts, everything=options.everything)
+    for line in lines:
         click.echo(line)
     click.echo()
     git = _find_git(store, info)
@@ -164,9 +175,14 @@ def _print_json(store: Store, reader: RunReader, steps: Iterable[Step]) -> None:
     click.echo(f"\n], {json.dumps(whole)[1:]}")
 
 
-def _matching(steps: Iterable[Step | None], pattern: re.Pattern[str]) -> Iterator[Step | None]:
+def _matching(
+    steps: Iterable[Step | None], pattern: re.Pattern[str], counts: Counts
+) -> Iterator[Step | None]:
+    """Give the steps with a pattern, and count all."""
     for step in steps:
-        if step is None or pattern.search(step.name) or pattern.search(step.text):
+        if step is not None:
+            counts.add(step)
+        if step is None or find_match(step, pattern) is not None:
             yield step
 
 

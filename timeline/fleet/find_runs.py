@@ -8,10 +8,8 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Seq
 from ...tape.headers.trace_context import find_traces
 from ...tape.records.events import EventKind
+from ..show.matching import find_match
 from ..steps.read_run import RunReader
-
-_EXCERPT = 60
-"""Characters before and behind what was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +29,21 @@ Progress = Callable[[int, int], None]
 def grep_runs(
     store: Store, runs: list[RunInfo], pattern: re.Pattern[str], progress: Progress
 ) -> Iterator[Found]:
-    """Find the runs with a step whose name or text matches, as `playhead show --grep` does.
+    """Find the runs with a step that matches, as `playhead show --grep` does.
 
     Raises: LogCorrupt.
     """
     for done, run in enumerate(runs, 1):
         seqs: dict[Seq, None] = {}
         excerpt = ""
-        for step in RunReader(store, run).read():
-            for text in (step.name, step.text):
-                match = pattern.search(text)
-                if match is None:
-                    continue
-                excerpt = excerpt or _around(text, match)
+        for step in RunReader(store, run, texts=True).read():
+            found = find_match(step, pattern)
+            if found is not None:
+                excerpt = excerpt or found
                 seqs[step.seq] = None
-                break
         progress(done, len(runs))
         if seqs:
             yield Found(run, tuple(seqs), excerpt)
-
-
-def _around(text: str, match: re.Match[str]) -> str:
-    begin, end = max(0, match.start() - _EXCERPT), min(match.end(), match.start() + 200) + _EXCERPT
-    return text[begin:end]
 
 
 def trace_runs(store: Store, runs: list[RunInfo], trace: str, progress: Progress) -> list[Found]:

@@ -21,6 +21,8 @@ class RunReader:
     info: RunInfo
     price: Price | None = None
     """Says what model calls cost."""
+    texts: bool = False
+    """Whether a step has what was sent and answered beside its text."""
     noted: list[Event] = field(default_factory=list)
     """What the log notes of the run as a whole, so far."""
     _tracer: Tracer = field(init=False)
@@ -35,7 +37,7 @@ class RunReader:
     _after: int = 0
 
     def __post_init__(self) -> None:
-        self._tracer = Tracer(self._happened, price=self.price)
+        self._tracer = Tracer(self._happened, price=self.price, texts=self.texts)
 
     @property
     def lanes(self) -> list[Lane]:

@@ -98,6 +98,8 @@ class Step:
     """Of a model call why it ended."""
     messages: int = 0
     """Of a model call how many messages its context had."""
+    beside: tuple[str, ...] = ()
+    """What was sent and answered, if that was asked for: texts that `text` does not have."""
     usd: Decimal | None = None
     """Of a model call what it cost; None where that is not known, or nobody asked for it."""
 

@@ -19,7 +19,8 @@ from ...tape.dialects.common.untrusted_json import as_object
 from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
-from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call
+from .bodies import read_bodies
+from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call, user_texts
 from .causes import find_cause
 from .context import Context, read_context
 from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed, Split
@@ -54,12 +55,15 @@ class Tracer:
         happened: Mapping[int, Sequence[tuple[StepKind, str]]] | None = None,
         observe: Callable[[ModelCall, Placed], None] | None = None,
         price: Price | None = None,
+        *,
+        texts: bool = False,
     ) -> None:
         """Begin with nothing.
 
         happened: what the log tells of exchanges beside: decisions of people, contracts.
         observe: is handed each model call of a lane, with its place.
         price: says what a model call cost; without it none has a price.
+        texts: whether a step has what was sent and answered beside its text.
         """
         self.versions = Versions()
         self._lanes = Lanes()
@@ -73,6 +77,7 @@ class Tracer:
         self._happened = {} if happened is None else happened
         self._observe = observe
         self._price = price
+        self._texts = texts
 
     @property
     def lanes(self) -> Sequence[Lane]:
@@ -169,6 +174,8 @@ class Tracer:
             finish=_finish(answer),
             messages=len(context.items),
         )
+        if self._texts:
+            step.beside = tuple(user_texts(context.new()))
         if self._price is not None and answer is not None and step.usage is not None:
             step.usd = self._price(exchange, answer, answer.model or step.name)
         if context.asked.dialect == "openai-embeddings":
@@ -350,6 +357,8 @@ class Tracer:
             failed=exchange.response is None or exchange.response.status >= 400,
             timing=_timing(exchange, None),
         )
+        if self._texts:
+            step.beside = read_bodies(exchange)
         left = frozenset(one.last.seq for state in self._lanes.warm for one in state.left)
         agents, hosts = frozenset(self._agents), frozenset(self._hosts)
         found = find_cause(exchange, self._pending, agents, hosts, left)

@@ -1,5 +1,6 @@
 """Find runs by what was said in them, or by a trace."""
 
+import gzip
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,15 @@ from pathlib import Path
 from playhead.store import Store
 from playhead.tape.exchange import Exchange
 from playhead.tape.records.events import Event, EventKind
-from playhead.tests.support.agent_tapes import claude_code, parallel_calls
+from playhead.tests.support.agent_tapes import (
+    Tape,
+    chat,
+    chat_answer,
+    claude_code,
+    parallel_calls,
+    said,
+)
+from playhead.tests.support.dialects import make_response
 from playhead.tests.support.replays import write_recording, write_replay
 from playhead.timeline.fleet.find_runs import Found, grep_runs, trace_runs
 
@@ -43,6 +52,23 @@ async def test_runs_are_found_by_what_was_said(tmp_path: Path) -> None:
         assert told(found) == [("code", (3,)), ("code@1", (3,))]
         assert "curl -s https://shop.test/orders/7" in found[0].excerpt
         assert not list(grep_runs(store, runs, re.compile("nowhere"), lambda *_: None))
+
+
+async def test_runs_are_found_by_what_services_were_sent_and_answered(tmp_path: Path) -> None:
+    """The bodies of requests count, unpacked, and what a model was newly asked."""
+    tape = Tape("shop")
+    packed = gzip.compress(b'{"city": "Koeln-am-Rhein"}')
+    tape.model(chat([said("user", "Where does Lindqvist live?")]), chat_answer("I look."))
+    tape.get("https://shop.test/a")
+    tape.exchanges[-1] = replace(
+        tape.exchanges[-1], response=make_response(packed, headers={"content-encoding": "gzip"})
+    )
+    tape.post("https://shop.test/b", {"note": "to be delivered"}, {"number": "DE-55-77"})
+    with Store.open(tmp_path / "store") as store:
+        await write_recording(store, "shop", tape.exchanges)
+        for text, seq in (("lindqvist", 1), ("rhein", 2), ("delivered", 3), ("de-55", 3)):
+            found = grep_runs(store, store.runs.all(), re.compile(text, re.I), lambda *_: None)
+            assert [one.seqs for one in found] == [(seq,)], text
 
 
 async def test_runs_are_found_by_a_trace_of_their_requests(tmp_path: Path) -> None:
