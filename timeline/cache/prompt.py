@@ -138,7 +138,7 @@ def tool_names(value: Json) -> list[str]:
 
 def _find_message(before: ModelCall, now: ModelCall) -> Moved | None:
     old, new = before.context, now.context
-    if new.previous:  # the provider keeps what the request does not repeat
+    if new.is_kept:  # the provider keeps what the request does not repeat
         return None
     key = new.split.key if new.split is not None else "messages"
     for number, item in enumerate(old.items):

@@ -168,7 +168,7 @@ class _Reader:
             settings=Settings(asked.model, system, tools, asked.sampling),
             first_item=same,
         )
-        if before is not None and not context.previous:
+        if before is not None and not context.is_kept:
             act.dropped = len(before.context.items) - same
         act.asked = [
             _said(one, same)

@@ -17,7 +17,7 @@ from ...tape.records.events import Event, EventKind
 from ..lookup.nearest_seq import no_exchange, no_part
 from ..steps.call import ModelCall, read_call, same_agent, same_prompt
 from ..steps.context import read_context
-from ..steps.lanes import CARRIED, IDLE, goes_on
+from ..steps.lanes import CARRIED, IDLE, SAME_CONVERSATION, goes_on
 from ..steps.read_run import find_served
 from ..steps.split_list import find_marks
 from ..steps.step import Edge, Evidence
@@ -152,7 +152,7 @@ def calls_before(
         found = read_call(made, context, None, part)
         if found.aside:
             continue
-        if context.told or call.context.previous or same_agent(found, call):
+        if context.told or call.context.is_kept or same_agent(found, call):
             found = read_call(made, context, read_answer(made), part)
         yield found
 
@@ -192,7 +192,7 @@ def find_before(exchanges: Exchanges, call: ModelCall) -> tuple[ModelCall, Edge]
     """
     split = call.context.split
     marks = find_marks(split) if split is not None else []
-    if marks and not call.context.previous:
+    if marks and not call.context.is_kept:
         found = _choose(call, calls_before(exchanges, call, marks=marks))
         if found is not None:
             return found
@@ -208,6 +208,9 @@ def _choose(call: ModelCall, before: Iterator[ModelCall]) -> tuple[ModelCall, Ed
         if previous and found.answer is not None and found.answer.id == previous:
             edge = Edge(found.seq, call.seq, Evidence.RECORDED, "names the answer's id")
             return found, edge
+        name = call.context.conversation
+        if name and found.context.conversation == name and same_agent(found, call, continued=True):
+            return found, Edge(found.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION)
         told = goes_on(found, call)
         if told is None:
             idle = found.seq not in call.overlaps and found.process == call.process

@@ -76,6 +76,8 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
         _compare(state, before, names)
     if call.context.previous:
         _rebuild(exchanges, state)
+    elif call.context.conversation:
+        _rebuild_conversation(exchanges, state)
     state.snapshots = find_snapshots(exchanges, before.seq if before is not None else 0, call.seq)
     return state
 
@@ -154,7 +156,7 @@ def _compare(state: State, before: ModelCall, names: dict[str, str]) -> None:
         is_answer = one.what in ("assistant", "thought", "tool call", "model")
         is_answer = is_answer and (one.call in ids if one.call else short(one) in answer)
         state.entered.append(Origin(before.seq if is_answer else seq, one))
-    if state.call.context.previous and before.answer is not None:
+    if state.call.context.is_kept and before.answer is not None:
         return  # the provider keeps what the request does not repeat
     state.left = [Origin(one.since, one) for one in earlier if one.key not in kept]
 
@@ -184,12 +186,25 @@ def _rebuild(exchanges: Exchanges, state: State) -> None:
         if found is None:
             state.broken = call.seq
             break
-        given = split_items(found.context.items, names)
-        message = found.answer.message if found.answer is not None else None
-        if message is not None:
-            given += split_items([Item((message,), found.seq)], names)
-        state.held.insert(0, (found.seq, given))
+        state.held.insert(0, (found.seq, _turn(found, names)))
         call, wanted = found, found.context.previous
+
+
+def _rebuild_conversation(exchanges: Exchanges, state: State) -> None:
+    """Put together what the provider keeps under an id, as far as the run has it: each request that names it, and its answer."""
+    name = state.call.context.conversation
+    for found in calls_before(exchanges, state.call):
+        if found.context.conversation == name and len(state.held) < _CHAIN:
+            state.held.insert(0, (found.seq, _turn(found, {})))
+
+
+def _turn(call: ModelCall, names: dict[str, str]) -> list[ContextPart]:
+    """Give the parts of a request and of its answer."""
+    given = split_items(call.context.items, names)
+    message = call.answer.message if call.answer is not None else None
+    if message is not None:
+        given += split_items([Item((message,), call.seq)], names)
+    return given
 
 
 def find_seq_at(exchanges: Exchanges, at_ns: int) -> int:

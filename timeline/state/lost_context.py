@@ -51,6 +51,8 @@ class Looked:
     """Tools that are not offered any more."""
     system: list[str] = field(default_factory=list)
     """Lines that are gone from the system prompt."""
+    conversation: str = ""
+    """Id of the conversation that the provider keeps: what is not in the request is not lost."""
 
 
 class Watch:
@@ -81,6 +83,7 @@ class Watch:
         if self._wanted(call.seq):
             number = placed.state.lane.number
             looked = Looked(call.seq, call.part, number, before.seq if before is not None else 0)
+            looked.conversation = call.context.conversation or ""
             self._look(call, before, looked)
             self.found.append(looked)
             self._placed.append(placed)
@@ -117,7 +120,7 @@ class Watch:
         if before is not None:
             same = _count_same(before.context.items, call.context.items)
             earlier = split_items(before.context.items[same:], names)
-            if not call.context.previous:  # else the provider keeps what is not repeated
+            if not call.context.is_kept:  # else the provider keeps what is not repeated
                 looked.lost = self._lost(earlier, [one for one in now if one.item >= same])
                 looked.tools = sorted(before.tools - call.tools)
                 looked.system = _gone(before.context.system, call.context.system)

@@ -90,6 +90,9 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
         yield ""
         yield f"kept by the provider, rebuilt from exchange {seq}"
         yield from _render_parts(parts, most)
+    if context.conversation:
+        told = f"the provider keeps all earlier turns of {context.conversation}, also those of other runs"
+        yield fit(told, WIDTH)
     if state.broken:
         yield "the provider keeps more: the answer that came before is not in this run"
     yield ""
@@ -200,6 +203,7 @@ def state_json(state: State) -> dict[str, Any]:
         "before": state.before.seq if state.before is not None else None,
         "evidence": edge.evidence.value if edge is not None else None,
         "rule": edge.rule if edge is not None else None,
+        "conversation": context.conversation,
         "entered": [{"origin": one.seq, **_part_json(one.part)} for one in state.entered],
         "left": [{"origin": one.seq, **_part_json(one.part)} for one in state.left],
         "pending": [_part_json(one) for one in state.pending],
@@ -241,8 +245,10 @@ def _part_json(part: ContextPart) -> dict[str, Any]:
 
 def render_lost(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
     """List what was dropped, by the request that has it no more."""
-    some = False
+    some, kept = False, dict[str, None]()
     for looked in found:
+        if looked.conversation:
+            kept[looked.conversation] = None
         if not (looked.lost or looked.tools or looked.system):
             continue
         some = True
@@ -263,6 +269,8 @@ def render_lost(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
             yield f"  - {fit('tools: ' + ', '.join(looked.tools), WIDTH - 4)}"
     if not some:
         yield "nothing was dropped"
+    for name in kept:
+        yield fit(f"the provider keeps all turns of {name}: no request repeats them", WIDTH)
 
 
 def render_orphans(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
@@ -293,6 +301,7 @@ def looked_json(looked: Looked) -> dict[str, Any]:
         "part": looked.call_part or None,
         "lane": looked.lane,
         "before": looked.before or None,
+        "conversation": looked.conversation or None,
         "lost": [
             {"origin": one.origin, "bytes_now": one.left, **_part_json(one.part)}
             for one in looked.lost

@@ -144,6 +144,20 @@ class Context:
         found = self.tree.get("previous_response_id")
         return found if isinstance(found, str) else None
 
+    @property
+    def conversation(self) -> str | None:
+        """Id of the conversation that the provider keeps, with all turns before; OpenAI's `conversation`."""
+        if self.asked.dialect != "openai-responses":
+            return None
+        found = self.tree.get("conversation")
+        found = found.get("id") if isinstance(found, dict) else found
+        return found if isinstance(found, str) else None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the provider keeps what came before, so that the request need not repeat it."""
+        return bool(self.previous or self.conversation)
+
     def new(self) -> list[Item]:
         """Give the items that the context before did not have, or not in this place."""
         return self.items[self.same : count_system(self.items)] + self.items[self.told :]

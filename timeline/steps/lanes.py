@@ -31,6 +31,7 @@ from .step import Edge, Evidence, Lane
 CARRIED = 3
 """Weight of an answer that is in a request."""
 ANSWER_IS_IN = "the answer is in the request"
+SAME_CONVERSATION = "names the same conversation"
 ONCE_MORE = "the same messages once more"
 UNANSWERED = "its messages are in the request, its answer is not"
 SOME = "some of its messages are in the request, its answer is not"
@@ -253,6 +254,10 @@ class Lanes:
             branch = next(named, known.branch)
             edge = Edge(branch.last.seq, call.seq, Evidence.RECORDED, "names the answer's id")
             return Placed(known, [edge], branch=branch)
+        kept = self._find_kept(call)
+        if kept is not None:
+            edge = Edge(kept.last.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION)
+            return Placed(kept, [edge], branch=kept.branch)
         best: tuple[tuple[int, int, bool, int], LaneState, Branch, Edge, Seq | None] | None = None
         for age, state in enumerate(reversed(self._warm)):
             for branch in state.heads():
@@ -286,6 +291,19 @@ class Lanes:
             edge = Edge(idle.last.seq, call.seq, Evidence.INFERRED, IDLE)
             return Placed(idle, [edge])
         return None
+
+    def _find_kept(self, call: ModelCall) -> LaneState | None:
+        """Find the lane of an agent whose conversation the provider keeps under the id that a call names."""
+        name = call.context.conversation
+        return next(
+            (
+                state
+                for state in reversed(self._warm if name else [])
+                if state.last.context.conversation == name
+                and same_agent(state.last, call, continued=True)
+            ),
+            None,
+        )
 
     def _find_idle(self, call: ModelCall, pending: list[PendingCall]) -> LaneState | None:
         """Find a lane with the same prompt that was not waiting for an answer when the call came.

@@ -15,10 +15,14 @@ from playhead.tests.support.agent_tapes import (
     responses_by_id,
     said,
 )
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.find_state import Origin, State, find_pending, find_state
+from playhead.timeline.state.lost_context import look_at
 from playhead.timeline.state.parts import ContextPart
+from playhead.timeline.state.render import render_lost, render_state
+from playhead.timeline.steps import Evidence, StepKind, Tracer
 
 _ANSWERED = ("tool call", "thought")
 
@@ -70,6 +74,33 @@ async def test_what_a_provider_keeps_is_rebuilt(tmp_path: Path) -> None:
     told = [(seq, [one.what for one in parts]) for seq, parts in state.held]
     assert told == [(1, ["user", "tool call"])]
     assert [one.name for one in state.parts] == ["lookup"]
+
+
+@pytest.mark.parametrize("named", ["conv_1", {"id": "conv_1"}], ids=["id", "object"])
+async def test_turns_of_a_conversation_at_the_provider_have_not_left(
+    tmp_path: Path, named: object
+) -> None:
+    """A request that names a stored conversation has its earlier turns, though it repeats none: nothing is lost, and that is said."""
+    tape = Tape("stored")
+    for at, text in enumerate(("One!", "Two!"), 1):
+        asked = {"model": "gpt-5.1", "conversation": named, "input": text}
+        part = {"type": "output_text", "text": f"Answer {at}", "annotations": []}
+        item = {"type": "message", "id": f"m{at}", "role": "assistant", "content": [part]}
+        answer = {"id": f"resp_{at}", "object": "response", "status": "completed"}
+        tape.model(
+            make_request("https://api.openai.com/v1/responses", asked),
+            make_response(answer | {"model": "gpt-5.1", "output": [item]}),
+        )
+    with Store.open(tmp_path / "store") as store:
+        exchanges = Exchanges(store, await write_run(store, "tape", tape.exchanges))
+        state, (_, looked) = find_state(exchanges, 2), look_at(exchanges, None)
+        (step,) = (one for one in Tracer().add(tape.exchanges[0]) if one.kind is StepKind.OUTPUT)
+    assert (state.left, looked.lost, looked.lane) == ([], [], step.lane)
+    assert [[one.text for one in parts] for _, parts in state.held] == [["One!", "Answer 1"]]
+    assert state.edge is not None
+    assert state.edge.evidence is Evidence.RECORDED
+    for lines in (render_state(state, full=False), render_lost([looked], full=False)):
+        assert any("the provider keeps all" in line and "conv_1" in line for line in lines)
 
 
 async def test_a_seq_outside_the_run_names_its_range_and_the_nearest(tmp_path: Path) -> None:
