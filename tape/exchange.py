@@ -287,6 +287,8 @@ class Alpn(NamedTuple):
 
 
 NO_ALPN = Alpn()
+IMPORTED = "imported"
+"""Reason of an exchange that was made of JSON lines. It has a lane where they state when it was, and no client process."""
 
 
 class Lane(NamedTuple):

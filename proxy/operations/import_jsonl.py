@@ -7,6 +7,7 @@ runs, or none of it does.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
@@ -27,6 +28,7 @@ from ...tape.canonical.canonical_request import (
 from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_body import class_now
 from ...tape.exchange import (
+    IMPORTED,
     Chunk,
     RawRequest,
     RawResponse,
@@ -46,10 +48,13 @@ from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redact_heads import find_apart, in_order
 from ...tape.redaction.redactor import Redactor, redactions_of
 from ...timeline.formats.jsonl import MAX_LINE_BYTES, BadLine, ParsedLine, read_line
+from ...timeline.formats.line_times import Times
 
 _RULE = "import"
 _PIECE_BYTES = 1 << 20
 _MOST = (1 << 63) - 1
+_HELD_BYTES = 64 << 20
+"""Most bytes of answers that wait for the requests which came before their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,9 @@ class _Run:
     started_ns: int = 0
     ended_ns: int = 0
     redacted: int = 0
+    times: Times = field(default_factory=Times)
+    waiting: deque[tuple[Seq, ParsedLine]] = field(default_factory=deque)
+    """Lines whose requests of meanwhile may yet come, in order."""
 
 
 class LineImport:
@@ -100,6 +108,8 @@ class LineImport:
         self._rules = rules_of(config, time.thread_time)
         self._now_ns = time.time_ns()
         self._runs: dict[str, _Run] = {}
+        self._held = 0
+        """Bytes of all lines that wait."""
 
     def take(self, line: bytes) -> None:
         """Take a line.
@@ -117,12 +127,31 @@ class LineImport:
             )
         run.seqs.add(seq)
         run.last = max(run.last, seq)
-        self._save(run, seq, parsed)
+        if (parsed.started_ns or self._now_ns) + parsed.end_us * 1000 > _MOST:
+            raise BadLine(
+                f"expected an end before 2**63 ns, found {parsed.end_us} us after"
+                f" {parsed.started_ns or self._now_ns} ns - at `$.end_us`"
+            )
+        run.times.begin(seq, parsed)
+        run.waiting.append((seq, parsed))
+        self._held += _size(parsed)
+        while run.waiting and run.times.is_known(run.waiting[0][1]):
+            self._save_next(run)
+        waiting = (one for one in self._runs.values() for _ in tuple(one.waiting))
+        while self._held > _HELD_BYTES:
+            self._save_next(next(waiting))
+
+    def _save_next(self, run: _Run) -> None:
+        seq, parsed = run.waiting.popleft()
+        self._held -= _size(parsed)
+        self._save(run, seq, run.times.place(seq, parsed))
 
     def publish(self) -> list[Imported]:
         """End the runs, and put all of them onto the store's list."""
         rows = []
         for run in self._runs.values():
+            while run.waiting:
+                self._save_next(run)
             closing = {"reason": "imported", "exchanges": run.last, "unfinished": ()}
             self._store.events.append(run.number, Event(EventKind.SEALED, self._now_ns, closing))
             rows.append(
@@ -172,7 +201,8 @@ class LineImport:
         if fault is not None:
             fault = replace(fault, text=run.redactor.redact_text(parsed.fault_text))
         started_ns = parsed.started_ns or self._now_ns
-        asked = Asked(seq, request, kind, fingerprint(form), started_ns, repeat=repeat)
+        lane = run.times.find_lane(seq, parsed, kind)
+        asked = Asked(seq, request, kind, fingerprint(form), started_ns, repeat=repeat, lane=lane)
         outcome = Outcome(
             parsed.end_us,
             response,
@@ -184,14 +214,9 @@ class LineImport:
             warnings,
             run.redactor.redact_text(parsed.withheld),
         )
-        exchange = build_exchange(asked, VerdictKind.RECORDED, "imported", outcome)
+        exchange = build_exchange(asked, VerdictKind.RECORDED, IMPORTED, outcome)
         run.redacted += bool(redactions)
         ended_ns = exchange.started_ns + exchange.end_us * 1000
-        if ended_ns > _MOST:
-            raise BadLine(
-                f"expected an end before 2**63 ns, found {exchange.end_us} us after"
-                f" {exchange.started_ns} ns - at `$.end_us`"
-            )
         run.started_ns = min(run.started_ns or exchange.started_ns, exchange.started_ns)
         run.ended_ns = max(run.ended_ns, ended_ns)
         row = intent_row(seq, request, kind, exchange.fingerprint, repeat=repeat)
@@ -281,6 +306,11 @@ class LineImport:
                 spool.drop()
 
         return asyncio.run(keep())
+
+
+def _size(parsed: ParsedLine) -> int:
+    answer = len(parsed.response.body) if parsed.response is not None else 0
+    return len(parsed.request.body) + answer + sum(len(one.data) for one in parsed.messages)
 
 
 def _join(found: Iterable[Secret], told: Iterable[Secret]) -> tuple[Secret, ...]:

@@ -20,7 +20,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..exchange import Exchange, Lane, RequestClass, Seq
+from ..exchange import IMPORTED, Exchange, Lane, RequestClass, Seq
 from ..headers.shipped_lists import MCP_SESSION
 
 _ACCEPTED = 202
@@ -49,7 +49,9 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     request_class: its class of now.
     """
     lane = exchange.lane
-    if lane is None:
+    if (
+        lane is None or exchange.reason == IMPORTED
+    ):  # whose process of an import it was is not known
         return None
     response = exchange.response
     events = response is not None and response.is_events and request_class is RequestClass.READ

@@ -18,6 +18,7 @@ from decimal import Decimal
 from ...store import StoreError
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.matching.dependence import seen_answer
+from ..reading.exchange_json import is_without_times
 from ..state.calls_before import Exchanges
 from ..steps.step import Evidence
 from .alone import Standing
@@ -187,7 +188,17 @@ def find_blame(
     if place.strip().startswith("answer "):
         seen.look_at(asked, 0, None, seq + 1, asked_only=True, part=part)
     seen.finish()
+    _doubt_times(found, exchanges, asked)
     return found
+
+
+def _doubt_times(found: Blame, exchanges: Exchanges, asked: Exchange) -> None:
+    """Doubt an answer of an import that does not say when it came: it may have come after the request was sent."""
+    origin = found.sightings[0] if found.sightings else None
+    if origin is None or origin.side != "answer" or found.doubt:
+        return
+    if any(map(is_without_times, (asked, exchanges.find(origin.seq)))):
+        found.doubt = "the imported lines do not say when it came"
 
 
 def name_step(seq: int, part: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...tape.exchange import (
+    IMPORTED,
     Exchange,
     Headers,
     Message,
@@ -115,6 +116,11 @@ def came_late(exchange: Exchange) -> bool:
     if response.spilled is not None:  # its pieces are not counted here
         return response.complete or not gone.head
     return not gone.head or len(response.chunks) > gone.chunks
+
+
+def is_without_times(exchange: Exchange | None) -> bool:
+    """Say whether it was made of lines that do not state when it was, so that only their order is known."""
+    return exchange is not None and exchange.reason == IMPORTED and exchange.lane is None
 
 
 def _inference(exchange: Exchange) -> dict[str, Any] | None:

@@ -4,22 +4,26 @@ import re
 
 import pytest
 
+from playhead.tape.exchange import Seq
 from playhead.timeline.show.listing import Counts, list_steps
 from playhead.timeline.show.matching import find_match, with_match
 from playhead.timeline.steps.step import Step, StepKind
 
 _LONG = "word " * 200
+_SEQ = Seq(1)
 
 
 @pytest.mark.parametrize(
     "step",
     [
-        Step(StepKind.THOUGHT, 1, "said", "needle, which is said beside a tool call"),
-        Step(StepKind.OUTPUT, 1, "", f"{_LONG}needle"),
-        Step(StepKind.TOOL_RESULT, 1, "look", f"{_LONG}needle {_LONG}"),
-        Step(StepKind.TOOL_CALL, 1, "look", f'{{"q": "{_LONG}", "r": "needle"}}'),
-        Step(StepKind.HTTP, 1, "GET https://a.test/", "200, 9 bytes", beside=(f"{_LONG}needle",)),
-        Step(StepKind.MODEL_CALL, 1, "gpt-5", beside=("Where is the needle?",)),
+        Step(StepKind.THOUGHT, _SEQ, "said", "needle, which is said beside a tool call"),
+        Step(StepKind.OUTPUT, _SEQ, "", f"{_LONG}needle"),
+        Step(StepKind.TOOL_RESULT, _SEQ, "look", f"{_LONG}needle {_LONG}"),
+        Step(StepKind.TOOL_CALL, _SEQ, "look", f'{{"q": "{_LONG}", "r": "needle"}}'),
+        Step(
+            StepKind.HTTP, _SEQ, "GET https://a.test/", "200, 9 bytes", beside=(f"{_LONG}needle",)
+        ),
+        Step(StepKind.MODEL_CALL, _SEQ, "gpt-5", beside=("Where is the needle?",)),
     ],
     ids=lambda step: step.kind.value,
 )
