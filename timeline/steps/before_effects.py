@@ -23,11 +23,11 @@ class BeforeEffect:
     seq: int | None
     """Of the model call before it; None where there was none."""
     tool: str
-    """The tool whose call made it; empty where that is not known."""
+    """The tool whose call made it, `note or refund` where either may have; empty where that is not known."""
     evidence: str
     """On what it rests that the tool call made it: `recorded` or `inferred`, and by which rule."""
     said: str
-    """What the model wanted: the tool call, or the beginning of what it said."""
+    """What the model wanted: the tool call, each of them where several may have made it, or the beginning of what it said."""
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
@@ -62,5 +62,6 @@ def _make(
         edge = step.edges[0]
         seq, tool = step.cause
         evidence = f"{edge.evidence.value}: {edge.rule}"
-        said = wanted.get((seq, edge.call), said)
+        told = [wanted[seq, one.call] for one in step.edges if (seq, one.call) in wanted]
+        said = " or ".join(told) or said
     return BeforeEffect(step.seq, step.name, step.text, step.marks, seq, tool, evidence, said)

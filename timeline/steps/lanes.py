@@ -54,6 +54,16 @@ _READ = 64 * 1024
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
 
 
+class Made(NamedTuple):
+    """An exchange that a tool call caused."""
+
+    seq: Seq
+    answer: str
+    """Its text."""
+    is_certain: bool
+    """Whether no other tool call could have."""
+
+
 @dataclass(slots=True)
 class PendingCall:
     """A tool call whose result no request has had yet."""
@@ -65,8 +75,8 @@ class PendingCall:
     arguments: object
     text: str
     """The arguments, as text."""
-    exchanges: list[tuple[Seq, str]] = field(default_factory=list)
-    """What it caused: seq, and the text of the answer."""
+    exchanges: list[Made] = field(default_factory=list)
+    """What it caused."""
     processes: set[int] = field(default_factory=set)
     agents: int = 0
     """How many sub-agents it has asked for."""

@@ -23,7 +23,7 @@ from .bodies import read_bodies
 from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call, user_texts
 from .causes import find_cause
 from .context import Context, read_context
-from .lanes import MIN_TEXT, Lanes, LaneState, PendingCall, Placed, Split
+from .lanes import MIN_TEXT, Lanes, LaneState, Made, PendingCall, Placed, Split
 from .step import Edge, Evidence, Lane, Step, StepKind, Timing
 from .versions import Versions
 from .websocket_calls import split_websocket
@@ -363,22 +363,27 @@ class Tracer:
         agents, hosts = frozenset(self._agents), frozenset(self._hosts)
         found = find_cause(exchange, self._pending, agents, hosts, left)
         if found is not None:
-            cause, evidence, rule = found
-            step.lane, step.cause = cause.lane, (cause.seq, cause.name)
-            step.edges = (Edge(cause.seq, exchange.seq, evidence, rule, cause.id),)
-            self.versions.see_tool(exchange, cause.name)
-            if exchange.lane is not None and exchange.lane.number:
-                cause.processes.add(exchange.lane.number)
+            calls = found.calls
+            step.lane, step.cause = calls[0].lane, (calls[0].seq, found.name)
+            step.edges = tuple(
+                Edge(one.seq, exchange.seq, found.evidence, found.rule, one.id) for one in calls
+            )
             body = exchange.response.body[:_ANSWER] if exchange.response is not None else b""
-            cause.exchanges.append((exchange.seq, body.decode("utf-8", "replace").strip()))
-            del cause.exchanges[:-_PENDING]
+            text = body.decode("utf-8", "replace").strip()
+            for one in calls:
+                one.exchanges.append(Made(exchange.seq, text, is_certain=len(calls) == 1))
+                del one.exchanges[:-_PENDING]
+            if len(calls) == 1:
+                self.versions.see_tool(exchange, found.name)
+                if exchange.lane is not None and exchange.lane.number:
+                    calls[0].processes.add(exchange.lane.number)
         return step
 
     def _remember(self, exchange: Exchange, text: str) -> None:
         """Note the text of an answer for the tool call that made the exchange."""
         for one in self._pending:
-            if one.exchanges and one.exchanges[-1][0] == exchange.seq:
-                one.exchanges[-1] = exchange.seq, text.strip()
+            if one.exchanges and one.exchanges[-1].seq == exchange.seq:
+                one.exchanges[-1] = one.exchanges[-1]._replace(answer=text.strip())
 
     def _marks(self, exchange: Exchange) -> list[str]:
         marks = []
@@ -539,9 +544,11 @@ def _edges_of(one: PendingCall, given: ToolResult, seq: Seq) -> list[Edge]:
         )
     ]
     text = given.text
-    for source, body in one.exchanges:
+    for source, body, is_certain in one.exchanges:
         told = body == text.strip() if len(body) < MIN_TEXT else body in text
         told = told and bool(body)
+        if not told and not is_certain:
+            continue
         rule = "its answer is in the result" if told else "made by the tool call"
         evidence = Evidence.RECORDED if told else Evidence.INFERRED
         edges.append(Edge(source, seq, evidence, rule, one.id))

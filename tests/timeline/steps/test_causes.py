@@ -1,0 +1,156 @@
+"""Which tool call made a request, and on what that rests."""
+
+import json
+from typing import Any
+
+import pytest
+
+from playhead.tape.exchange import Exchange, RequestClass, Seq
+from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, use, user
+from playhead.tests.support.dialects import make_request
+from playhead.tests.support.exchanges import make_exchange
+from playhead.timeline.steps import Tracer
+from playhead.timeline.steps.before_effects import find_before_effects
+from playhead.timeline.steps.causes import Found, find_cause
+from playhead.timeline.steps.lanes import PendingCall
+
+REFUNDS = "https://pay.test/refunds"
+ORDER = "https://shop.test/orders/7"
+
+
+def call(name: str, lane: int = 1, **arguments: Any) -> PendingCall:
+    """Make a tool call that the answer LANE asked for."""
+    made = PendingCall(Seq(lane), lane, name, f"call_{name}", arguments, json.dumps(arguments))
+    return made
+
+
+def asked(url: str, body: object = b"") -> Exchange:
+    """Make a request: a POST if it has a body."""
+    request = make_request(url, body, method="POST" if body else "GET")
+    kind = RequestClass.EFFECT if body else RequestClass.READ
+    return make_exchange(seq=9, request=request, request_class=kind)
+
+
+def find(exchange: Exchange, *calls: PendingCall) -> Found | None:
+    return find_cause(exchange, list(calls), frozenset({0, 1}), frozenset({"api.openai.com"}))
+
+
+def told(found: Found | None) -> tuple[str, str] | None:
+    return None if found is None else (found.name, found.evidence.value)
+
+
+PAID = asked(REFUNDS, {"order": 7, "amount": 4900})
+NOTE = call("note", text=f"next I will POST to {REFUNDS} for the customer")
+REFUND = call("refund", order=7, amount=4900)
+SHELL = call("Bash", command=f"curl -s '{ORDER}' | jq .total")
+READ = call("Read", path="notes.md")
+
+CASES: dict[str, tuple[Exchange, tuple[PendingCall, ...], tuple[str, str] | None]] = {
+    # A URL is not the beginning of a longer one.
+    "a longer URL, last": (asked(ORDER), (call("a", url=ORDER), call("b", url=f"{ORDER}7")), ("a", "recorded")),
+    "a longer URL, first": (asked(ORDER), (call("b", url=f"{ORDER}7"), call("a", url=ORDER)), ("a", "recorded")),
+    "a longer URL, in commands": (
+        asked(ORDER),
+        (call("a", command=f"curl {ORDER} -s"), call("b", command=f"curl {ORDER}7 -s")),
+        ("a", "recorded"),
+    ),
+    "a longer URL alone": (asked(ORDER), (call("b", url=f"{ORDER}7"), READ), None),
+    "a URL inside of another": (
+        asked(ORDER),
+        (call("a", url=f"https://cache.test/get?u={ORDER}"), READ),
+        None,
+    ),
+    "the end of a sentence": (asked(ORDER), (call("a", text=f"look at {ORDER}."),), ("a", "recorded")),
+    "the nearer beginning": (
+        asked(f"{ORDER}/lines"),
+        (call("a", url=ORDER), call("b", url="https://shop.test/")),
+        ("a", "inferred"),
+    ),
+    # Who is told of a URL is not who asks it.
+    "a note of a URL, and the call": (PAID, (NOTE, REFUND), ("note or refund", "inferred")),
+    "a bookmark of a URL, and the call": (
+        PAID,
+        (call("bookmark", url=REFUNDS), REFUND),
+        ("bookmark or refund", "inferred"),
+    ),
+    "a note in one agent, the call in another": (PAID, (NOTE, call("refund", 2, amount=4900)), None),
+    "a note, and a call that says nothing": (PAID, (NOTE, call("go")), ("note", "inferred")),
+    "a note alone": (PAID, (NOTE,), ("note", "recorded")),
+    "a command beside a read": (asked(ORDER), (SHELL, READ), ("Bash", "inferred")),
+    "a command beside another": (
+        asked(ORDER),
+        (SHELL, call("Bash2", command="curl https://shop.test/stock/1")),
+        ("Bash", "recorded"),
+    ),
+    "a URL by itself beside a read": (asked(ORDER), (call("Get", url=ORDER), READ), ("Get", "recorded")),
+    "a command with the body": (
+        PAID,
+        (call("Bash", command=f"curl {REFUNDS} -d '{{\"order\": 7, \"amount\": 4900}}'"), READ),
+        ("Bash", "recorded"),
+    ),
+    "two commands of one URL": (
+        PAID,
+        (
+            call("a", command=f"curl {REFUNDS} -d '{{\"order\": 8, \"amount\": 4900}}'"),
+            call("b", command=f"curl {REFUNDS} -d '{{\"order\": 7, \"amount\": 4900}}'"),
+        ),
+        ("b", "recorded"),
+    ),
+    "one URL in two agents": (asked(ORDER), (call("a", url=ORDER), call("b", 2, url=ORDER)), None),
+    # A value of one call alone decides.
+    "a shared value, and one of its own": (
+        asked(REFUNDS, {"order": "ORD-5531-X", "amount": 100}),
+        (call("x", order="ORD-5531-X", amount=100), call("y", 2, order="ORD-8812-Y", amount=100)),
+        ("x", "inferred"),
+    ),
+    "a short value of its own": (
+        PAID,
+        (call("x", order=8, amount=4900), call("y", order=7, amount=4900)),
+        ("y", "inferred"),
+    ),
+    "the same values": (
+        PAID,
+        (call("x", amount=4900), call("y", amount=4900)),
+        ("x or y", "inferred"),
+    ),
+    "the same values in two agents": (PAID, (call("x", amount=4900), call("y", 2, amount=4900)), None),
+    "the beginning of a value": (
+        asked(REFUNDS, {"order": "ORD-12"}),
+        (call("x", order="ORD-1"), call("y", order="ORD-12")),
+        ("y", "inferred"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_request_has_its_tool_call_or_none(name: str) -> None:
+    """Recorded is a call that fits exactly, or alone; several of one answer are all named, and of several answers none is."""
+    exchange, calls, expected = CASES[name]
+    assert told(find(exchange, *calls)) == expected
+
+
+def test_several_calls_are_named_in_the_rule() -> None:
+    """A reader sees which calls could have made a request, with their ids."""
+    found = find(PAID, NOTE, REFUND)
+    assert found is not None
+    assert [one.id for one in found.calls] == ["call_note", "call_refund"]
+    assert "note, refund" in found.rule
+
+
+def test_an_effect_names_each_call_that_may_have_asked_for_it() -> None:
+    """The step before an effect is no note that states its URL, if another call has its values."""
+    tape = Tape("shop")
+    wanted = (
+        use("toolu_note", "note", text=f"they post to {REFUNDS}"),
+        use("toolu_refund", "refund", order=7, amount=4900),
+    )
+    answer = anthropic_stream(*wanted, stop="tool_use", id="msg_1")
+    tape.model(anthropic([user("Refund it.")], system="You pay."), answer)
+    tape.post(REFUNDS, {"order": 7, "amount": 4900})
+    tracer = Tracer()
+    steps = [step for exchange in tape.exchanges for step in tracer.add(exchange)]
+    (effect,) = find_before_effects(steps)
+    assert effect.seq == 1
+    assert effect.tool == "note or refund"
+    assert effect.evidence.startswith("inferred")
+    assert '"amount": 4900' in effect.said
