@@ -34,10 +34,11 @@ def describe(answer: InferenceResponse | None) -> str:
         return "an answer that no dialect reads"
     if answer.error is not None:
         return f"error: {answer.error.message}"
-    calls = [
+    # The calls of one answer are made side by side: their order says nothing.
+    calls = sorted(
         f"{call.name}({json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)})"
         for call in answer.tool_calls
-    ]
+    )
     return (
         "; ".join(calls) if calls else json.dumps(" ".join(answer.text.split()), ensure_ascii=False)
     )

@@ -48,6 +48,13 @@ def test_what_wants_the_same_reads_alike() -> None:
     assert describe(error) == "error: busy"
 
 
+def test_calls_of_one_answer_are_in_any_order() -> None:
+    """A model that wants the same calls side by side wants the same."""
+    one, other = (call(f'{{"number": {number}}}')["tool_calls"][0] for number in (17, 170))
+    assert said(tool_calls=[one, other]) == said(tool_calls=[other, one])
+    assert said(tool_calls=[one, one]) != said(tool_calls=[one])
+
+
 def test_the_most_frequent_comes_first() -> None:
     """With a mark where the tape has it, and a line where nobody said that again."""
     rows = spread('"a"', ['"b"', '"a"', '"b"'])
