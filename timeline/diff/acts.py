@@ -7,12 +7,14 @@ one. Of any other exchange it has the request, and of both the answer.
 import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
 from ...tape.dialects import InferenceResponse, Sampling, Tool
-from ...tape.diff.align import find_made_anew
 from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
 from ...tape.records.content_coding import read_codings, undo_coding
+from ...tape.records.events import EventKind
 from ..show.listing import show_arguments
 from ..state.calls_before import Exchanges
 from ..state.parts import ContextPart, split_items
@@ -21,14 +23,19 @@ from ..steps.context import Item
 from ..steps.lanes import Placed, count_same
 from ..steps.step import Edge, Step, StepKind
 from ..steps.tracer import Tracer
+from .made_anew import Anew, find_anew, find_numbers
 
 _MOST = 8 * 1024 * 1024
 """Bytes of a body that are compared as text."""
 _SEARCHED = 1024 * 1024
 """Characters of a text up to which ids and times are looked for in it."""
 _WORDS = re.compile(r"\w+")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d.*|(?:1[0-9]|20)\d{8}(?:\d{3}|\d{6}|\d{9})?")
-"""A date with a time, or seconds, milliseconds ... since the epoch."""
+_LONG_NUMBER = re.compile(r"[0-9]{10}")
+NO_OUTCOME = "no outcome"
+"""How a request ended that was under way when its run ended: of it, no body is known."""
+_UNDER_WAY = {RequestClass.INFERENCE.value: StepKind.MODEL_CALL}
+_SPOKEN = frozenset(("user", "assistant", "system", "developer", "tool call", "thought", "image"))
+"""What agents and models say: the ids in it are from elsewhere."""
 _SKETCHED = 4000
 """Characters of an act that its sketch is made of."""
 
@@ -46,8 +53,24 @@ class Said:
     """Place of its message in the request, from 0."""
     form: bytes = b""
     """Hash of the text with a constant for whatever looks like an id or a time."""
-    tokens: tuple[str, ...] = ()
-    """Its ids, and what else looks like one."""
+    tokens: tuple[Anew, ...] = ()
+    """Its ids and times, in order."""
+    begins: bool = False
+    """Whether ids first appear here: in an answer, or in the result of a tool."""
+
+
+class Target(NamedTuple):
+    """What is asked, of what is no model call."""
+
+    method: str
+    origin: str
+    path: str
+    form: str = ""
+    """The path with a constant for its ids."""
+    tokens: tuple[Anew, ...] = ()
+
+
+_NO_TARGET = Target("", "", "")
 
 
 @dataclass(slots=True)
@@ -85,8 +108,7 @@ class Act:
     answered: list[Said] = field(default_factory=list)
     outcome: str = ""
     """How it ended: status, `cut`, a fault."""
-    target: tuple[str, str, str] = ("", "", "")
-    """Of what is no model call: method, origin and path."""
+    target: Target = _NO_TARGET
     edges: tuple[Edge, ...] = ()
     """Why it followed from others."""
     asked_key: bytes = b""
@@ -127,7 +149,51 @@ def read_acts(exchanges: Exchanges) -> list[Act]:
         reader.take(exchange, reader.tracer.add(exchange, messages))
     reader.take(None, reader.tracer.end())
     reader.end()
+    reader.acts += _under_way(exchanges)
+    reader.acts.sort(key=lambda act: act.seq)
+    proven = _find_proven(reader.acts)
+    for act in reader.acts:
+        _finish(act, proven)
     return reader.acts
+
+
+def _under_way(exchanges: Exchanges) -> list[Act]:
+    """Give the requests that a run ended in the midst of: the log has them, without an outcome."""
+    found = []
+    held = set(exchanges.seqs)
+    for event in exchanges.events():
+        data = event.data
+        if event.kind is not EventKind.INTENT or event.seq in held:
+            continue
+        if data["request_class"] == RequestClass.TELEMETRY.value or data["method"] == "CONNECT":
+            continue
+        url = urlsplit(data["url"])
+        found.append(
+            Act(
+                event.seq,
+                0,
+                _UNDER_WAY.get(data["request_class"], StepKind.HTTP),
+                f"{data['method']} {data['url']}",
+                Fingerprint(data["fingerprint"]),
+                effect=data["request_class"] == RequestClass.EFFECT.value,
+                outcome=NO_OUTCOME,
+                target=Target(data["method"], f"{url.scheme}://{url.netloc}", url.path),
+                asked=[_make("query", url.query)] if url.query else [],
+            )
+        )
+    return found
+
+
+def _find_proven(acts: list[Act]) -> frozenset[str]:
+    """Find the numbers that a run has as ids: in a path, or where the name of the place says so."""
+    found = set[str]()
+    for act in acts:
+        if _LONG_NUMBER.search(act.target.path):
+            found.update(one for one in map(unquote, act.target.path.split("/")) if one.isdigit())
+        for said in (*act.asked, *act.answered):
+            if len(said.text) <= _SEARCHED and _LONG_NUMBER.search(said.text):
+                found.update(find_numbers(said.text))
+    return frozenset(found)
 
 
 class _Reader:
@@ -194,10 +260,10 @@ class _Reader:
                 )
                 if exchange is not None and exchange.seq == step.seq:
                     found.fingerprint = exchange.fingerprint
-                self.acts.append(_finish(found))
+                self.acts.append(found)
                 self._steps.append((found, step))
             elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
-                self.acts.append(_finish(_other(exchange, step)))
+                self.acts.append(_other(exchange, step))
                 self._steps.append((self.acts[-1], step))
 
 
@@ -217,7 +283,7 @@ def _other(exchange: Exchange, step: Step) -> Act:
         step.lane,
         frozenset(exchange.lane.overlaps) if exchange.lane is not None else frozenset(),
         effect=step.effect,
-        target=(request.method, f"{request.scheme}://{request.authority}", request.path),
+        target=Target(request.method, f"{request.scheme}://{request.authority}", request.path),
         edges=step.edges,
     )
     if step.cause is not None:
@@ -229,7 +295,7 @@ def _other(exchange: Exchange, step: Step) -> Act:
     response = exchange.response
     if response is not None:
         said = _text_of(response.body, response.headers, response.spilled)
-        act.answered = [_make("body", said)] if said else []
+        act.answered = [_make("body", said, begins=True)] if said else []
         act.outcome = str(response.status)
     if exchange.fault is not None:
         act.outcome = f"{exchange.fault.kind.value} {act.outcome}".strip()
@@ -264,28 +330,36 @@ def _outcome_of(call: ModelCall) -> str:
     return answer.finish.value if answer.finish is not None else ""
 
 
-def _finish(act: Act) -> Act:
-    """Add the keys by which it is found in the other run."""
+def _finish(act: Act, proven: frozenset[str]) -> None:
+    """Add the forms and keys by which it is found in the other run."""
+    for one in (*act.asked, *act.answered):
+        shown = one.text
+        if len(one.text) <= _SEARCHED:
+            shown, one.tokens = find_anew(one.text, proven)
+        one.form = _hash(shown)
+    form, tokens = find_anew(act.target.path, proven)
+    act.target = act.target._replace(form=form, tokens=tokens)
     kind = "call" if act.is_call else " ".join(act.target[:2])
-    path = find_made_anew(act.target[2])[0]
-    act.asked_key = _key(f"{kind} {path} {bool(act.dropped)}", act.asked)
-    act.answered_key = _key(find_made_anew(act.outcome)[0], act.answered)
-    return act
+    act.asked_key = _key(f"{kind} {form} {bool(act.dropped)}", act.asked)
+    act.answered_key = _key(find_anew(act.outcome)[0], act.answered)
 
 
 def _said(part: ContextPart, first: int = 0) -> Said:
     text = part.text if part.data is None else part.data
-    return _make(part.what, text, part.name, part.call, first + part.item)
+    begins = part.what not in _SPOKEN
+    return _make(part.what, text, part.name, part.call, first + part.item, begins=begins)
 
 
-def _make(what: str, text: str, name: str = "", call: str | None = None, item: int = 0) -> Said:
-    shown, tokens = find_made_anew(text) if len(text) <= _SEARCHED else (text, [])
-    return Said(what, name, text, call, item, _hash(shown), tuple(map(_id, tokens)))
-
-
-def _id(token: str) -> str:
-    """Give what looks like an id; nothing for a time, which goes on whatever else is the same."""
-    return "" if _TIME.fullmatch(token) else token
+def _make(
+    what: str,
+    text: str,
+    name: str = "",
+    call: str | None = None,
+    item: int = 0,
+    *,
+    begins: bool = False,
+) -> Said:
+    return Said(what, name, text, call, item, begins=begins)
 
 
 def _key(head: str, parts: list[Said]) -> bytes:
@@ -316,7 +390,7 @@ def likeness(one: int, other: int) -> float:
 def says(act: Act) -> str:
     """Say in one line what an act was."""
     if not act.is_call:
-        method, origin, path = act.target
+        method, origin, path = act.target[:3]
         sign = "* " if act.effect else ""
         return f"{sign}{method} {origin.partition('://')[2]}{path} {act.outcome}".rstrip()
     for part in act.answered:

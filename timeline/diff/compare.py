@@ -3,7 +3,8 @@
 1. Both are walked from their beginnings as long as they do the same. What was under way at one time, or is of agents that did not
    wait for each other, may come in any order. Where that ends is the first divergence.
 2. What is behind it is aligned in order: by what is asked and answered, by what is asked, by likeness in the gaps.
-3. Ids and times that are made anew are the same if each of one run stands for one of the other, from first to last.
+3. Ids and times that are made anew (`made_anew.py`) are the same if each of one run stands for one of the other, from first to last, and
+   both first appear in answers, at the same place.
 4. A difference follows from an earlier one if an edge leads from that to it, or if a value of it is in what was asked; else it is a
    root. Each says on what it rests.
 """
@@ -15,17 +16,30 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
-from ...tape.diff.align import align_in_order, find_made_anew
-from ..steps.step import Evidence
-from .acts import Act, Said, Settings, likeness
+from ...tape.diff.align import align_in_order
+from ..blame.telling import is_telling
+from ..steps.step import Evidence, StepKind
+from .acts import NO_OUTCOME, Act, Said, Settings, likeness
+from .made_anew import Anew, find_anew
 
 _WORD = re.compile(r"[\w.-]{3,}")
-_CALENDAR = "|".join(filter(None, (*day_name, *month_name, *day_abbr, *month_abbr)))
-_DATED = re.compile(rf"\d{{4}}-\d\d-\d\d|\d:\d\d|\b\d{{10,13}}\b|\b(?:{_CALENDAR})\b")
-_TIMES = re.compile(rf"\b(?:{_CALENDAR}|[ap]m)\b|\d+", re.IGNORECASE)
+_MONTHS = "|".join(filter(None, (*month_name, *month_abbr)))
+_DAYS = "|".join((*day_name, *day_abbr))
+_DATE = re.compile(
+    rf"\b(?:[0-9]{{1,2}}(?:st|nd|rd|th)?\s+)?(?:{_MONTHS})\b\.?(?:\s+[0-9]{{1,2}}(?:st|nd|rd|th)?\b(?![.,]?[0-9%]))?(?:,?\s+(?:19|20)[0-9]{{2}}\b)?"
+    rf"|\b(?:{_DAYS})\b"
+    r"|\b[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}(?![0-9])|\b[0-9]{1,2}[/.][0-9]{1,2}[/.](?:19|20)[0-9]{2}\b"
+    r"|T?(?<![0-9:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:\s*[aApP][mM]\b)?(?:Z|\s*UTC|[+-][0-9]{2}:?[0-9]{2})?(?![0-9:])"
+)
+"""A date or a time of day, as a prompt states it."""
 _TOLD = 64 * 1024
 """Characters of a text in which words and lines are looked for."""
+_PROMPT = 1024 * 1024
+"""Characters of a system prompt in which ids and dates are looked for."""
+_FEW_DIGITS = 5
+"""Digits up to which a number proves nothing: another may be the same by chance."""
 _WORDS = 2000
 """Words of a difference that are looked for in what comes later."""
 _AHEAD = 512
@@ -93,6 +107,15 @@ class Compared:
     counts: dict[str, int] = field(default_factory=dict)
 
 
+class Pair(NamedTuple):
+    """Two ids or times at one place."""
+
+    first: str
+    second: str
+    may_begin: bool
+    """Whether one may stand for the other from here on: both appear in an answer, or each request has its own."""
+
+
 @dataclass(slots=True)
 class Renaming:
     """Which id or time of the second run stands for one of the first."""
@@ -100,15 +123,21 @@ class Renaming:
     _there: dict[str, str] = field(default_factory=dict)
     _back: dict[str, str] = field(default_factory=dict)
 
-    def fits(self, pairs: Iterable[tuple[str, str]]) -> bool:
-        """Say whether pairs agree with those before; they are noted if they do."""
+    def fits(self, pairs: Iterable[Pair]) -> bool:
+        """Say whether pairs agree with those before; they are noted if they do.
+
+        What stands for itself does so from then on: an agent that was given both and takes the other one differs.
+        """
         there, back = dict[str, str](), dict[str, str]()
-        for one, other in pairs:
+        for one, other, may_begin in pairs:
             if not one and not other:
                 continue
-            if self._there.get(one, there.get(one, other)) != other:
-                return False
-            if self._back.get(other, back.get(other, one)) != one:
+            known = self._there.get(one, there.get(one))
+            known_back = self._back.get(other, back.get(other))
+            if known is None and known_back is None:
+                if one != other and not may_begin:
+                    return False
+            elif known != other or known_back != one:
                 return False
             there[one], back[other] = other, one
         self._there |= there
@@ -177,6 +206,7 @@ class _Walk:
             self.rows.append(row)
             if not same_answer(self.first[at], other, self.renaming):
                 row.change = Change.ANSWERED
+                note_answer(self.first[at], other, self.renaming)
                 self.answer = row
                 break
         self.waiting = [at for at in waiting if at not in taken]
@@ -191,6 +221,7 @@ class _Walk:
             alike = one.asked_key == other.asked_key or (
                 bool(one.fingerprint) and one.fingerprint == other.fingerprint
             )
+            alike = alike or _may_be_same(one, other)
             if alike and self._may_come(at, other, passed):
                 if passed and one.answered_key != other.answered_key and self._better(at, other):
                     continue
@@ -267,26 +298,55 @@ def _leads_to(one: Act, later: Act, acts: list[Act]) -> bool:
 def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
     """Say whether two acts ask the same; ids of one stand for those of the other from then on."""
     equal = bool(one.fingerprint) and one.fingerprint == other.fingerprint
+    if NO_OUTCOME in (one.outcome, other.outcome):
+        return equal or _may_be_same(one, other)
     if equal and [said.form for said in one.asked] != [said.form for said in other.asked]:
         return True  # a rule leaves out where they differ
     if one.is_call != other.is_call or bool(one.dropped) != bool(other.dropped):
         return equal
     if not same_settings(one.settings, other.settings):
         return equal
-    heads = find_made_anew(one.target[2]), find_made_anew(other.target[2])
-    if one.target[:2] != other.target[:2] or heads[0][0] != heads[1][0]:
+    if one.target[:2] != other.target[:2] or one.target.form != other.target.form:
         return equal
-    pairs = [*zip(heads[0][1], heads[1][1], strict=False), *(_pairs(one.asked, other.asked) or ())]
-    return equal or (_pairs(one.asked, other.asked) is not None and renaming.fits(pairs))
+    found = _pairs(one.asked, other.asked)
+    if found is None:
+        return equal
+    pairs = [*_zip(one.target.tokens, other.target.tokens, begins=False), *found]
+    if one.settings is not None and other.settings is not None:
+        prompts = (_prompt_form(side.system)[1] for side in (one.settings, other.settings))
+        pairs += _zip(*prompts, begins=False)
+    return renaming.fits(pairs) or equal
+
+
+def _may_be_same(one: Act, other: Act) -> bool:
+    """Say whether a request whose body is not known, as its run ended before it had an outcome, may be another one."""
+    if NO_OUTCOME not in (one.outcome, other.outcome) or one.kind is not other.kind:
+        return False
+    if one.kind is StepKind.MODEL_CALL:
+        return True
+    queries = ([part.form for part in act.asked if part.what == "query"] for act in (one, other))
+    same = one.target[:2] == other.target[:2] and one.target.form == other.target.form
+    return same and next(queries) == next(queries)
 
 
 def same_answer(one: Act, other: Act, renaming: Renaming) -> bool:
     """Say whether two acts were answered the same; ids of one stand for those of the other from then on."""
-    ends = find_made_anew(one.outcome), find_made_anew(other.outcome)
+    ends = find_anew(one.outcome), find_anew(other.outcome)
     pairs = _pairs(one.answered, other.answered)
     if ends[0][0] != ends[1][0] or pairs is None:
         return False
-    return renaming.fits(pairs)
+    return renaming.fits([*_zip(ends[0][1], ends[1][1], begins=True), *pairs])
+
+
+def note_answer(one: Act, other: Act, renaming: Renaming) -> None:
+    """Note which ids of two answers stand for each other, where something else in them differs."""
+    for first, second in zip(one.answered, other.answered, strict=False):
+        if first.what != second.what or not (first.begins and second.begins):
+            continue
+        tokens = first.tokens, second.tokens
+        if [token.label for token in tokens[0]] == [token.label for token in tokens[1]]:
+            for pair in _zip(*tokens, begins=True):
+                renaming.fits([pair])
 
 
 def same_settings(one: Settings | None, other: Settings | None) -> bool:
@@ -306,52 +366,48 @@ def _differing(one: Settings, other: Settings) -> list[str]:
     return names if same_prompt(one.system, other.system) else [*names, "system"]
 
 
-@lru_cache(64)
 def same_prompt(one: str, other: str) -> bool:
-    """Say whether two system prompts are the same, but for ids, and for the time in lines that tell it."""
-    if one == other:
-        return True
-    lines, others = one.splitlines(), other.splitlines()
-    if len(lines) != len(others):
-        return False
-    return all(
-        first == second or _same_line(first, second)
-        for first, second in zip(lines, others, strict=True)
-    )
+    """Say whether two system prompts are the same, but for ids, dates and times of day; whether ids fit is not asked here."""
+    return one == other or _prompt_form(one)[0] == _prompt_form(other)[0]
 
 
-def _same_line(one: str, other: str) -> bool:
-    if len(one) > _TOLD:
-        return False
-    if find_made_anew(one)[0] == find_made_anew(other)[0]:
-        return True
-    dated = _DATED.search(one) and _DATED.search(other)
-    return bool(dated) and _TIMES.sub("0", one) == _TIMES.sub("0", other)
+@lru_cache(64)
+def _prompt_form(text: str) -> tuple[str, tuple[Anew, ...]]:
+    """Give a system prompt with a constant for ids, dates and times of day, and its ids."""
+    shown, tokens = find_anew(text[:_PROMPT])
+    return _DATE.sub("0", shown) + text[_PROMPT:], tokens
 
 
 def _told_apart(one: str, other: str) -> object:
-    """Give in what two system prompts differ, numbers aside: the same where a clock in one of them goes on."""
+    """Give in what two system prompts differ, dates and times aside: the same where a clock in one of them goes on."""
     lines, others = (Counter(text[:_TOLD].splitlines()) for text in (one, other))
     gone, come = lines - others, others - lines
     return tuple(
-        tuple(sorted(_TIMES.sub("0", line) for line in side.elements())) for side in (gone, come)
+        tuple(sorted(_prompt_form(line)[0] for line in side.elements())) for side in (gone, come)
     )
 
 
-def _pairs(one: list[Said], other: list[Said]) -> list[tuple[str, str]] | None:
-    """Give the ids and times that stand at the same places; None where anything else differs."""
+def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
+    """Give the ids and times that are at the same places; None where anything else differs."""
     if len(one) != len(other):
         return None
-    pairs: list[tuple[str, str]] = []
+    pairs: list[Pair] = []
     for first, second in zip(one, other, strict=True):
         if (first.what, first.name, first.form) != (second.what, second.name, second.form):
             return None
         if len(first.tokens) != len(second.tokens) or bool(first.call) != bool(second.call):
             return None
         if first.call and second.call:
-            pairs.append((first.call, second.call))
-        pairs += zip(first.tokens, second.tokens, strict=True)
+            pairs.append(Pair(first.call, second.call, may_begin=True))
+        pairs += _zip(first.tokens, second.tokens, begins=first.begins and second.begins)
     return pairs
+
+
+def _zip(one: tuple[Anew, ...], other: tuple[Anew, ...], *, begins: bool) -> list[Pair]:
+    return [
+        Pair(first.text, second.text, begins or (first.is_own and second.is_own))
+        for first, second in zip(one, other, strict=False)
+    ]
 
 
 def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:
@@ -364,6 +420,8 @@ def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:
 
     def alike(at: int, other: int) -> float:
         one, two = left[at], rest[other]
+        if _may_be_same(one, two):
+            return 0.6
         if one.is_call != two.is_call or one.kind is not two.kind:
             return 0.0
         if one.target[:2] != two.target[:2]:
@@ -414,8 +472,10 @@ def _pair_row(one: Act, other: Act, renaming: Renaming) -> Row:
     row = Row(one, other)
     if not same_question(one, other, renaming):
         row.change = Change.ASKED
+        note_answer(one, other, renaming)
     elif not same_answer(one, other, renaming):
         row.change = Change.ANSWERED
+        note_answer(one, other, renaming)
     return row
 
 
@@ -524,12 +584,13 @@ def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
     for side, act, other in zip(sides, acts, acts[::-1], strict=True):
         if act is None or not side.words:
             continue
-        told = _words_of(act.asked) | set(_WORD.findall(act.target[2]))
+        told = _words_of(act.asked) | _telling_words(act.target.path)
         if other is not None:
-            told -= _words_of(other.asked) | set(_WORD.findall(other.target[2]))
+            told -= _words_of(other.asked) | _telling_words(other.target.path)
         word = next((one for one in sorted(told, key=len, reverse=True) if one in side.words), None)
         if word is not None:
-            return _cause(side.words[word], Evidence.RECORDED, f"{word[:60]!r} is from its answer")
+            evidence = Evidence.RECORDED if is_telling(word) else Evidence.INFERRED
+            return _cause(side.words[word], evidence, f"{word[:60]!r} is from its answer")
     return None
 
 
@@ -564,7 +625,16 @@ def _cause(before: Row, evidence: Evidence, rule: str) -> Cause:
 
 
 def _words_of(parts: list[Said]) -> set[str]:
-    return {word for part in parts for word in _WORD.findall(part.text[:_TOLD])}
+    return {word for part in parts for word in _telling_words(part.text[:_TOLD])}
+
+
+def _telling_words(text: str) -> set[str]:
+    """Give the words of a text, and the numbers that have enough digits to be no coincidence."""
+    return {
+        word
+        for word in _WORD.findall(text)
+        if any(map(str.isalpha, word)) or sum(map(str.isdigit, word)) > _FEW_DIGITS
+    }
 
 
 def roots(rows: Iterable[Row]) -> Iterator[Row]:

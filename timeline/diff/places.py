@@ -9,7 +9,6 @@ from typing import Any
 
 from ...tape.canonical.canonical_request import Rules
 from ...tape.dialects.common.untrusted_json import find_json
-from ...tape.diff.align import find_made_anew
 from ...tape.diff.difference import differences, show_difference, tree_differences
 from ...tape.diff.divergence_types import ABSENT, Difference
 from ...tape.exchange import Exchange, Request
@@ -18,10 +17,12 @@ from ..state.calls_before import Exchanges
 from ..steps.split_list import Split, split_body
 from .acts import Act, Said
 from .compare import Change, Row
+from .made_anew import find_anew
 
 _MOST = 64 * 1024 * 1024
 _USAGE = re.compile(r"body \$\.usage(Metadata)?\b")
 """Counts of tokens: they differ as soon as anything does, and say nothing more."""
+_LAST_NAME = re.compile(r"\.(\w+)(?:\[[0-9]+\])?$")
 _NAMES_ID = re.compile(r"[._]id$")
 _LONG_ID = re.compile(r'"[\w-]{16,}"')
 _LOOKED_AT = 400
@@ -61,7 +62,9 @@ def find_places(
 
 def _made_anew(said: Difference) -> bool:
     """Say whether ids or times differ alone."""
-    if find_made_anew(said.recorded)[0] == find_made_anew(said.asked)[0]:
+    name = _LAST_NAME.search(said.place)
+    label = f"{name[1]}: " if name is not None else ""
+    if find_anew(label + said.recorded)[0] == find_anew(label + said.asked)[0]:
         return True
     return bool(
         _NAMES_ID.search(said.place)

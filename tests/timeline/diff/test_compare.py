@@ -1,13 +1,15 @@
 """Where two runs first differ, and what follows from that."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from playhead.addons.run.exchange_events import intent_row
 from playhead.tape.canonical.canonical_request import compile_rules
 from playhead.tape.exchange import Exchange, Fingerprint
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import (
     TAPES,
     Tape,
@@ -190,6 +192,33 @@ def test_the_answer_of_the_world_is_a_root() -> None:
     compared = compare(play((ORDER, CUSTOMER, BOTH)), other)
     roots = [row.first.place for row in compared.rows if row.is_root and row.first is not None]
     assert roots == ["2"]
+
+
+class Ended(InMemory):
+    """A run that ended while its last request was under way: the log has it, and no exchange."""
+
+    def events(self) -> Iterator[Event]:
+        last = self.last
+        row = intent_row(last.seq, last.request, last.request_class, last.fingerprint)
+        yield Event(EventKind.INTENT, last.started_ns, row)
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        super().__init__(exchanges)
+        self.__dict__["seqs"] = self.seqs[:-1]
+        self.last = exchanges[-1]
+
+    def find(self, seq: int) -> Exchange | None:
+        return None if seq == self.last.seq else super().find(seq)
+
+
+@pytest.mark.parametrize("ids", ["a", "b"])
+@pytest.mark.parametrize("count", range(2, len(play(BASE)) + 1))
+def test_a_request_under_way_at_the_end_was_asked(ids: str, count: int) -> None:
+    """A run that was killed before an answer came had asked: it is not the other run alone that did."""
+    ended = Ended(play(BASE, ids=ids)[:count])
+    compared = compare_acts(read_acts(InMemory(play(BASE))), read_acts(ended))
+    assert told(compared) == ("answered otherwise", str(count), str(count))
+    assert Change.ONLY_SECOND.value not in compared.counts
 
 
 def test_places_are_json_paths() -> None:

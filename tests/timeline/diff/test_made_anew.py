@@ -1,0 +1,234 @@
+"""Ids and times of two runs: which are the same, and which are another question."""
+
+from typing import Any
+
+import pytest
+
+from playhead.tape.exchange import Exchange
+from playhead.tests.support.agent_tapes import (
+    Tape,
+    anthropic,
+    anthropic_stream,
+    assistant,
+    result,
+    text,
+    use,
+    user,
+)
+from playhead.tests.support.in_memory import InMemory
+from playhead.timeline.diff.acts import read_acts
+from playhead.timeline.diff.compare import Change, Compared, compare_acts
+from playhead.timeline.diff.made_anew import find_anew
+
+PAY = "https://pay.test/pay"
+UUIDS = ("0b3f8c1e-7a52-4d7e-9c3b-2f6a1d4e8b90", "77aa01c2-9d14-4f0b-8e21-5c3d9b7f6a44")
+SKUS = ("SKU-AB12CD34", "SKU-ZZ98YY76")
+IBANS = ("DE89370400440532013000", "DE02120300000000202051")
+CATALOG = f"Catalog: {SKUS[0]} is a pen for 1 EUR, {SKUS[1]} is a car for 30000 EUR."
+
+
+def run(
+    ids: str,
+    body: object,
+    *,
+    given: object = None,
+    system: str = "You pay.",
+    wanted: dict[str, Any] | None = None,
+    task: str = "Pay it.",
+    told: str | None = None,
+) -> list[Exchange]:
+    """Write a run: the model looks up the order, has GIVEN from it, and pays with a body.
+
+    told: what the model is told that tools gave; else what they were answered.
+    """
+    tape = Tape("pay")
+    asked = [user(task)]
+    calls = use(f"toolu_{ids}10000", "Get"), use(f"toolu_{ids}20000", "pay", **(wanted or {}))
+    answers = given if given is not None else {"ok": True}, {"ok": True}
+    for at, call in enumerate(calls):
+        answer = anthropic_stream(call, stop="tool_use", id=f"msg_{ids}{at}")
+        tape.model(anthropic(asked, system=system), answer)
+        if at:
+            tape.post(PAY, body)
+        else:
+            tape.get("https://shop.test/order", answers[0])
+        asked = [*asked, assistant(call), user(result(call["id"], told or str(answers[at])))]
+    tape.model(anthropic(asked, system=system), anthropic_stream(text("Done."), id=f"msg_{ids}end"))
+    return tape.exchanges
+
+
+def compare(first: list[Exchange], second: list[Exchange]) -> Compared:
+    return compare_acts(*(read_acts(InMemory(one)) for one in (first, second)))
+
+
+def first_change(first: list[Exchange], second: list[Exchange]) -> Change | None:
+    divergence = compare(first, second).divergence
+    return divergence.row.change if divergence is not None else None
+
+
+BODIES: dict[str, tuple[object, object]] = {
+    "an amount": ({"amount": 1234567890}, {"amount": 1234567899}),
+    "an amount in wei": ({"amount_wei": 15 * 10**17}, {"amount_wei": 95 * 10**17}),
+    "an amount as text": ({"amount": "1500000000000000000"}, {"amount": "9500000000000000000"}),
+    "a large negative amount": ({"amount": -12345678}, {"amount": -12345679}),
+    "the fraction of a rate": ({"rate": 0.12345678901}, {"rate": 0.12345678909}),
+    "the number of an account": ({"account": 1790000001}, {"account": 1790000002}),
+    "a phone number": ({"to": "4915112345678"}, {"to": "4915112345679"}),
+    "the id of a customer": ({"customer_id": 1790000001}, {"customer_id": 1790000002}),
+    "a UUID that the agent was given": ({"customer": UUIDS[0]}, {"customer": UUIDS[1]}),
+    "an IBAN": ({"iban": IBANS[0]}, {"iban": IBANS[1]}),
+    "a departure": ({"departure": "2026-12-24T08:00"}, {"departure": "2026-12-25T08:00"}),
+    "an amount in a time's clothes": ({"paid_total": 1790000001}, {"paid_total": 1790000002}),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_another_value_of_the_agent_is_another_question(name: str) -> None:
+    """Money, quantities, accounts and dates that somebody chose are neither ids nor times, whatever they look like."""
+    one, other = BODIES[name]
+    assert first_change(run("a", one), run("b", other)) is Change.ASKED
+
+
+SAME: dict[str, tuple[object, object]] = {
+    "a time": ({"created_at": 1790000001}, {"created_at": 1790000900}),
+    "a time in milliseconds": ({"timestamp": 1790000001123}, {"timestamp": 1790000900456}),
+    "a time with a fraction": ({"ts": 1790000001.25}, {"ts": 1790000900.75}),
+    "a date with a time": ({"sent_at": "2026-11-26T10:00:00Z"}, {"sent_at": "2026-11-27T10:00:01Z"}),
+    "an id of the request": ({"request_id": UUIDS[0]}, {"request_id": UUIDS[1]}),
+    "a key of the request": ({"idempotencyKey": UUIDS[0]}, {"idempotencyKey": UUIDS[1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_each_request_has_of_its_own_is_no_difference(name: str) -> None:
+    """The name of a place says that it has a time, or an id that each request has of its own."""
+    one, other = SAME[name]
+    assert first_change(run("a", one), run("b", other)) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"id": UUIDS[0]}, {"id": UUIDS[1]}),
+        ({"id": "ch_3Pab12cd34"}, {"id": "ch_3Qxy98zw76"}),
+        ({"id": 1790000001}, {"id": 1790000002}),
+        ({"order_id": "8f3a9c2b1d0e4f56"}, {"order_id": "1c2d3e4f5a6b7c8d"}),
+    ],
+)
+def test_an_id_of_an_answer_stands_for_another(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """A run that was recorded again has other ids; where an answer had both at one place, they are the same in what follows."""
+    (value,), (there,) = one.values(), other.values()
+    first = run("a", {"order": value}, given=one, wanted={"order": value})
+    second = run("b", {"order": there}, given=other, wanted={"order": there})
+    assert first_change(first, second) is None
+
+
+def test_another_one_of_two_ids_of_an_answer_is_a_difference() -> None:
+    """An agent that takes the other one of two ids differs, although both were made anew."""
+    first = run("a", {"order": UUIDS[0]}, given={"ids": list(UUIDS)})
+    others = [one[::-1] for one in UUIDS]
+    second = run("b", {"order": UUIDS[1]}, given={"ids": list(UUIDS)})
+    third = run("c", {"order": UUIDS[1]}, given={"ids": others})
+    assert first_change(first, second) is Change.ASKED
+    assert first_change(first, third) is not None
+
+
+@pytest.mark.parametrize("system", [CATALOG, "You buy what the user says."])
+def test_another_one_of_two_ids_of_the_prompt_is_a_difference(system: str) -> None:
+    """No id that the prompt or the user gave stands for another one."""
+    runs = [
+        run(ids, {"sku": sku}, system=system, task=CATALOG, wanted={"sku": sku})
+        for ids, sku in zip("ab", SKUS, strict=True)
+    ]
+    assert first_change(*runs) is Change.ANSWERED
+
+
+def test_another_account_of_the_prompt_is_a_difference() -> None:
+    """A payment to another account that the prompt names is another payment, also if a model chose it."""
+    system = f"Ann has {IBANS[0]}, Bob has {IBANS[1]}. Pay Ann."
+    runs = [
+        run(ids, {"iban": iban}, system=system, wanted={"iban": iban})
+        for ids, iban in zip("ab", IBANS, strict=True)
+    ]
+    assert first_change(*runs) is Change.ANSWERED
+
+
+LINES = [
+    ("Today is 2026-11-26, the limit is 50 EUR.", "Today is 2026-11-27, the limit is 5000 EUR."),
+    ("On Friday, pay 50 EUR.", "On Monday, pay 60 EUR."),
+    ("It is 10:02, pay account 12.", "It is 10:03, pay account 13."),
+    ("On May 5 pay 1,000 EUR", "On May 6 pay 2,000 EUR"),
+    ("Nov 27, 2026: 3 retries", "Nov 28, 2026: 4 retries"),
+    (f"The user is {UUIDS[0]}.", f"The user is {UUIDS[1]}."),
+    ("The limit is 1790000001 EUR.", "The limit is 1790000002 EUR."),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), LINES)
+def test_a_date_takes_nothing_else_of_its_line_along(one: str, other: str) -> None:
+    """Of a line of the prompt with a date the date alone does not count."""
+    assert first_change(run("a", {}, system=one), run("b", {}, system=other)) is Change.ASKED
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Today is Thursday, 26 November 2026, 10:02 am UTC.", "Today is Monday, 2 March 2027, 9:15 pm UTC."),
+        ("Today is 2026-11-26, the limit is 50 EUR.", "Today is 2026-11-27, the limit is 50 EUR."),
+        ("now: 2026-11-26T10:02:11Z", "now: 2026-12-01T23:02:12Z"),
+        (f"Session ID: {UUIDS[0]}", f"Session ID: {UUIDS[1]}"),
+    ],
+)  # fmt: skip
+def test_a_clock_in_a_prompt_is_no_difference(one: str, other: str) -> None:
+    """A prompt says what day it is, and has an id of the session."""
+    assert first_change(run("a", {}, system=one), run("b", {}, system=other)) is None
+
+
+@pytest.mark.parametrize(
+    ("had", "sent", "roots"),
+    [((4120, 4137), (900, 4137), 2), ((412099, 413777), (9001, 413777), 1)],
+)
+def test_a_short_number_proves_no_consequence(
+    had: tuple[int, int], sent: tuple[int, int], roots: int
+) -> None:
+    """An answer that has the same few digits by chance is not why a payment differs."""
+    sides = [
+        run(ids, {"order": 7, "amount": paid}, given={"visibility_m": seen}, told="fine")
+        for ids, seen, paid in zip("ab", had, sent, strict=True)
+    ]
+    found = [row for row in compare(*sides).rows if row.is_root]
+    assert len(found) == roots
+
+
+def test_a_word_that_many_answers_have_is_inferred() -> None:
+    """A common word of an earlier answer is no proof that it was taken from there."""
+    sides = [
+        run(ids, {"state": state}, given={"state": state}, told="fine")
+        for ids, state in zip("ab", ("open", "paid"), strict=True)
+    ]
+    rows = [row for row in compare(*sides).rows if row.first is not None and row.first.effect]
+    assert rows[0].cause is not None
+    assert rows[0].cause.evidence.value == "inferred"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ('{"id": 1790000001}', '{"id": 0}'),
+        ('{\\"created\\": 1790000001}', '{\\"created\\": 0}'),
+        ("created=1790000001&x=1", "created=0&x=1"),
+        ('{"total": 1790000001}', '{"total": 1790000001}'),
+        ("tracking number 1234567890", "tracking number 1234567890"),
+        ("ord_12345678", "ord_0"),
+        ("-12345678", "-12345678"),
+        ("no digits here", "no digits here"),
+    ],
+)
+def test_the_name_of_a_place_makes_a_number_an_id(said: str, shown: str) -> None:
+    """A number is an id or a time where its place is named so, and nowhere else."""
+    assert find_anew(said)[0] == shown
+
+
+def test_a_number_that_is_in_a_path_is_an_id() -> None:
+    """A run that has a number in a path has it as an id everywhere."""
+    assert find_anew('{"order": 1790000001}', frozenset({"1790000001"}))[0] == '{"order": 0}'

@@ -1,0 +1,137 @@
+"""Ids and times that a run makes anew, in a text: what may differ between two runs that did the same.
+
+1. A UUID, hexadecimal digits, or letters and digits behind a prefix are an id; an IBAN is none.
+2. A number is an id or a time only if the name of its place says so, or if the run uses it as one elsewhere: an amount, a quantity, a
+   phone number or the number of an account never are.
+3. A date with a time is a time, if the name of its place does not say otherwise: a departure is none.
+4. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
+   each request has its own.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_TOKEN = re.compile(
+    r"(?P<uuid>[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})"
+    r"|(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)"
+    r"|(?<![0-9a-zA-Z])(?P<number>[0-9]{10,}(?:\.[0-9]+)?)(?![0-9a-zA-Z])"
+    r"|(?<![0-9a-zA-Z])(?P<hex>[0-9a-fA-F]{16,})(?![0-9a-zA-Z])"
+    r"|(?<=[_-])(?P<id>(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{8,})"
+)
+_MAY_BE = re.compile(r"[0-9]|[0-9a-fA-F]{16}")
+_LABEL = re.compile(
+    r"(?:[_-][\w-]{0,40})?[\"']?\\{0,8}\s{0,8}\[?\s{0,8}[:=]\s{0,8}[\"']?\\{0,8}([\w.-]{0,60}[A-Za-z](?: [A-Za-z]{1,20}\b)?)"
+)
+"""What is before a token, backwards: its prefix, quotes, a colon, and the name of its place."""
+_BEFORE = 180
+"""Characters before a token in which the name of its place is looked for."""
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PLAIN = re.compile(r"[^a-z0-9]+")
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}")
+_IS_TIME = re.compile(r"(?:1[0-9]|20)[0-9]{8}(?:[0-9]{3}|[0-9]{6}|[0-9]{9})?(?:\.[0-9]+)?")
+"""Seconds, milliseconds ... since the epoch."""
+_IDS = _set("id ids uuid guid")
+_TIMES = _set(
+    "at time timestamp stamp ts date datetime now today clock created updated modified changed generated expires expiry exp iat nbf"
+    " started ended finished completed since seen issued received sent processed mtime ctime atime utc epoch"
+)
+_UNITS = _set("ms ns us s sec seconds unix utc")
+_PLANNED = _set(
+    "due birth born delivery departure arrival deadline booking appointment start end from to until valid pickup check ship"
+)
+"""A time that somebody chose."""
+_OWN = _set(
+    "request idempotency correlation trace span session conversation thread run nonce invocation attempt progress boundary message"
+    " msg event call tool"
+)
+"""What each request, or each run, has an id of its own of."""
+_NUMBERS = _set(
+    "amount price total cost balance sum fee quantity qty count limit size bytes wei cents paid credit debit iban account phone tel"
+    " mobile card routing bic salary"
+)
+"""Never an id or a time, but an id of one is."""
+
+
+class Anew(NamedTuple):
+    """An id, or a time."""
+
+    text: str
+    """Empty for a time: it goes on whatever else is the same."""
+    label: str = ""
+    """Name of its place, in lower case; empty if it has none."""
+    is_own: bool = False
+    """Whether each request, or each run, has its own by the name of its place."""
+
+
+def find_anew(text: str, proven: frozenset[str] = frozenset()) -> tuple[str, tuple[Anew, ...]]:
+    """Give a text with a constant for its ids and times, and these in order.
+
+    proven: numbers that the run has as ids.
+    """
+    if _MAY_BE.search(text) is None:
+        return text, ()
+    found: list[Anew] = []
+    is_rpc = '"jsonrpc"' in text
+
+    def take(match: re.Match[str]) -> str:
+        made = _read(text, match, proven, is_rpc=is_rpc)
+        if made is None:
+            return match[0]
+        found.append(made)
+        return "0"
+
+    shown = _TOKEN.sub(take, text)
+    return shown, tuple(found)
+
+
+def find_numbers(text: str) -> Iterable[str]:
+    """Give the numbers of a text that are ids by the names of their places."""
+    for match in _TOKEN.finditer(text):
+        if match["number"] and _IDS & {*_label_of(text, match.start())[-1:]}:
+            yield match[0]
+
+
+def _read(text: str, match: re.Match[str], proven: frozenset[str], *, is_rpc: bool) -> Anew | None:
+    kind, token, at = match.lastgroup, match[0], match.start()
+    label = _label_of(text, at)
+    name = "_".join(label)
+    is_id = label[-1:] in [(one,) for one in _IDS]
+    is_own = bool(_OWN & {*label}) or text[max(0, at - 2) : at] == "--"
+    is_own = is_own or (is_rpc and label == ("id",))
+    if kind == "time":
+        chosen = bool(label) and not _is_time(label)
+        return Anew(token if chosen else "", name)
+    if kind == "number" and _is_time(label) and _IS_TIME.fullmatch(token):
+        return Anew("", name)
+    if kind == "number" or (kind == "id" and token.isdigit()):
+        behind = kind == "id" and text[at - 2 : at - 1].isalpha()
+        if not is_id and (_NUMBERS & {*label} or (token not in proven and not behind)):
+            return None
+    if kind == "hex" and _IBAN.fullmatch(token):
+        return None
+    return Anew(token, name, is_own)
+
+
+def _is_time(label: tuple[str, ...]) -> bool:
+    if _PLANNED & {*label}:
+        return False
+    last = label[-1:]
+    return bool(_TIMES & {*last}) or (bool(_UNITS & {*last}) and bool(_TIMES & {*label}))
+
+
+def _label_of(text: str, at: int) -> tuple[str, ...]:
+    """Give the words of the name of a place: a member of JSON, a field of a form, what is before a colon."""
+    match = _LABEL.match(text[max(0, at - _BEFORE) : at][::-1])
+    return _words(match[1][::-1]) if match is not None else ()
+
+
+@lru_cache(4096)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(filter(None, _PLAIN.split(_CAMEL.sub("_", name).lower())))
