@@ -114,6 +114,7 @@ class Pair(NamedTuple):
     second: str
     may_begin: bool
     """Whether one may stand for the other from here on: both appear in an answer, or each request has its own."""
+    is_time: bool = False
 
 
 @dataclass(slots=True)
@@ -122,6 +123,7 @@ class Renaming:
 
     _there: dict[str, str] = field(default_factory=dict)
     _back: dict[str, str] = field(default_factory=dict)
+    _times: set[tuple[str, str]] = field(default_factory=set)
 
     def fits(self, pairs: Iterable[Pair]) -> bool:
         """Say whether pairs agree with those before; they are noted if they do.
@@ -129,8 +131,14 @@ class Renaming:
         What stands for itself does so from then on: an agent that was given both and takes the other one differs.
         """
         there, back = dict[str, str](), dict[str, str]()
-        for one, other, may_begin in pairs:
-            if not one and not other:
+        times = set[tuple[str, str]]()
+        for one, other, may_begin, is_time in pairs:
+            if one == other and (is_time or not one):
+                continue
+            if is_time:
+                if not may_begin and (one, other) not in self._times | times:
+                    return False
+                times.add((one, other))
                 continue
             known = self._there.get(one, there.get(one))
             known_back = self._back.get(other, back.get(other))
@@ -140,6 +148,7 @@ class Renaming:
             elif known != other or known_back != one:
                 return False
             there[one], back[other] = other, one
+        self._times |= times
         self._there |= there
         self._back |= back
         return True
@@ -314,7 +323,7 @@ def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
     pairs = [*_zip(one.target.tokens, other.target.tokens, begins=False), *found]
     if one.settings is not None and other.settings is not None:
         prompts = (_prompt_form(side.system)[1] for side in (one.settings, other.settings))
-        pairs += _zip(*prompts, begins=False)
+        pairs += [pair for pair in _zip(*prompts, begins=False) if not pair.is_time]
     return renaming.fits(pairs) or equal
 
 
@@ -405,7 +414,12 @@ def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
 
 def _zip(one: tuple[Anew, ...], other: tuple[Anew, ...], *, begins: bool) -> list[Pair]:
     return [
-        Pair(first.text, second.text, begins or (first.is_own and second.is_own))
+        Pair(
+            first.text,
+            second.text,
+            begins or (first.is_own and second.is_own),
+            first.is_time or second.is_time,
+        )
         for first, second in zip(one, other, strict=False)
     ]
 

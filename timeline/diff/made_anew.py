@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 )
 _MAY_BE = re.compile(r"[0-9]|[0-9a-fA-F]{16}")
 _LABEL = re.compile(
-    r"(?:[_-][\w-]{0,40})?[\"']?\\{0,8}\s{0,8}\[?\s{0,8}[:=]\s{0,8}[\"']?\\{0,8}([\w.-]{0,60}[A-Za-z](?: [A-Za-z]{1,20}\b)?)"
+    r"(?:[_-][\w-]{0,40})?[\"']?\\{0,8}\s{0,8}\[?\s{0,8}([:=])\s{0,8}([\"']?)\\{0,8}([\w.-]{0,60}[A-Za-z](?: [A-Za-z]{1,20}\b)?)"
 )
 """What is before a token, backwards: its prefix, quotes, a colon, and the name of its place."""
 _BEFORE = 180
@@ -37,11 +37,15 @@ _PLAIN = re.compile(r"[^a-z0-9]+")
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}")
 _IS_TIME = re.compile(r"(?:1[0-9]|20)[0-9]{8}(?:[0-9]{3}|[0-9]{6}|[0-9]{9})?(?:\.[0-9]+)?")
 """Seconds, milliseconds ... since the epoch."""
-_IDS = _set("id ids uuid guid")
+_IDS = _set("id ids uuid uuids guid ulid uid sid oid cid rid tid")
 _TIMES = _set(
     "at time timestamp stamp ts date datetime now today clock created updated modified changed generated expires expiry exp iat nbf"
     " started ended finished completed since seen issued received sent processed mtime ctime atime utc epoch"
 )
+_BARE = frozenset(
+    (("at",), ("date",), ("time",), ("datetime",), ("since",), ("expires",), ("expiry",))
+)
+"""Names of members that have a time, which somebody may have chosen: a meeting is `at` one."""
 _UNITS = _set("ms ns us s sec seconds unix utc")
 _PLANNED = _set(
     "due birth born delivery departure arrival deadline booking appointment start end from to until valid pickup check ship"
@@ -68,6 +72,8 @@ class Anew(NamedTuple):
     """Name of its place, in lower case; empty if it has none."""
     is_own: bool = False
     """Whether each request, or each run, has its own by the name of its place."""
+    is_time: bool = False
+    """Whether it is a time that somebody may have chosen. Two of one run may be one of another."""
 
 
 def find_anew(text: str, proven: frozenset[str] = frozenset()) -> tuple[str, tuple[Anew, ...]]:
@@ -94,22 +100,21 @@ def find_anew(text: str, proven: frozenset[str] = frozenset()) -> tuple[str, tup
 def find_numbers(text: str) -> Iterable[str]:
     """Give the numbers of a text that are ids by the names of their places."""
     for match in _TOKEN.finditer(text):
-        if match["number"] and _IDS & {*_label_of(text, match.start())[-1:]}:
+        if match["number"] and _IDS & {*_label_of(text, match.start())[0][-1:]}:
             yield match[0]
 
 
 def _read(text: str, match: re.Match[str], proven: frozenset[str], *, is_rpc: bool) -> Anew | None:
     kind, token, at = match.lastgroup, match[0], match.start()
-    label = _label_of(text, at)
+    label, is_member = _label_of(text, at)
     name = "_".join(label)
+    is_clock = _is_time(label) and not (is_member and label in _BARE)
     is_id = label[-1:] in [(one,) for one in _IDS]
     is_own = bool(_OWN & {*label}) or text[max(0, at - 2) : at] == "--"
     is_own = is_own or (is_rpc and label == ("id",))
-    if kind == "time":
-        chosen = bool(label) and not _is_time(label)
-        return Anew(token if chosen else "", name)
-    if kind == "number" and _is_time(label) and _IS_TIME.fullmatch(token):
-        return Anew("", name)
+    if kind == "time" or (kind == "number" and _is_time(label) and _IS_TIME.fullmatch(token)):
+        chosen = bool(label) and not is_clock
+        return Anew(token if chosen else "", name, is_time=True)
     if kind == "number" or (kind == "id" and token.isdigit()):
         behind = kind == "id" and text[at - 2 : at - 1].isalpha()
         if not is_id and (_NUMBERS & {*label} or (token not in proven and not behind)):
@@ -126,10 +131,12 @@ def _is_time(label: tuple[str, ...]) -> bool:
     return bool(_TIMES & {*last}) or (bool(_UNITS & {*last}) and bool(_TIMES & {*label}))
 
 
-def _label_of(text: str, at: int) -> tuple[str, ...]:
-    """Give the words of the name of a place: a member of JSON, a field of a form, what is before a colon."""
+def _label_of(text: str, at: int) -> tuple[tuple[str, ...], bool]:
+    """Give the words of the name of a place, and whether it is a member of JSON or a field of a form, not words before a colon."""
     match = _LABEL.match(text[max(0, at - _BEFORE) : at][::-1])
-    return _words(match[1][::-1]) if match is not None else ()
+    if match is None:
+        return (), False
+    return _words(match[3][::-1]), match[1] == "=" or bool(match[2])
 
 
 @lru_cache(4096)

@@ -7,7 +7,8 @@ The rules, the strongest first:
    one that is there: inferred.
 3. A value of the arguments is in the URL or the body.
 4. It comes from a process that the tool call has made a request from before.
-5. One tool call alone was under way, and the request is not one that the agent makes by itself.
+5. One tool call alone was under way, or one alone has all of its arguments in the request, however short; and the request is not one
+   that the agent makes by itself.
 
 Where several fit, the one does all of whose values are in the request, then the one that has a value that no other has. Where several
 are left, calls of one answer are all named, as inferred; of several answers none is.
@@ -16,6 +17,7 @@ are left, calls of one answer are all named, as inferred; of several answers non
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
 from ...tape.dialects.common.untrusted_json import Json, find_json
@@ -93,8 +95,14 @@ def find_cause(
         return Found(of_process, Evidence.INFERRED, "same process as another of its requests")
     if found is not None:
         return found if len({one.seq for one in found.calls}) == 1 else None
-    if len(current) == 1 and (process not in agents or exchange.request.authority not in hosts):
+    if process in agents and exchange.request.authority in hosts:
+        return None
+    if len(current) == 1:
         return Found(fitting, Evidence.INFERRED, "the one tool call under way")
+    leaves = {*_body_values(exchange), *_head_values(exchange)}
+    exact = tuple(one for one in current if _values(one) and _values(one) <= leaves)
+    if len(exact) == 1:
+        return Found(exact, Evidence.INFERRED, "all of its arguments are in the request")
     return None
 
 
@@ -137,11 +145,14 @@ def _by_url(
     if place is _Place.BEGINS:
         return Found((call,), Evidence.INFERRED, rule)
     # Who is told of a URL need not ask it: another call may have it from its program.
-    others = [one.name for one in rest if _URL.search(one.text) is None]
+    others = [one for one in rest if _URL.search(one.text) is None]
     is_whole = place is _Place.WHOLE and not exchange.request.body
     if not others or is_whole or _has_body(exchange, call):
         return Found((call,), Evidence.RECORDED, rule)
-    names = ", ".join(dict.fromkeys(others))[:_NAMES]
+    beside = [one for one in others if one.seq == call.seq]
+    if exchange.request.body and beside:
+        return _choose([call, *beside], rule)
+    names = ", ".join(dict.fromkeys(one.name for one in others))[:_NAMES]
     return Found((call,), Evidence.INFERRED, f"{rule} of {call.name}; at one time with {names}")
 
 
@@ -261,8 +272,15 @@ def _shared(exchange: Exchange, one: PendingCall) -> list[str]:
 def _is_in(exchange: Exchange, value: str) -> bool:
     if len(value) < _MIN_VALUE:
         return False
-    body = exchange.request.body[:_MAX_BODY].decode("utf-8", "replace")
-    return _stands_in(value, exchange.request.target) or _stands_in(value, body)
+    return _stands_in(value, exchange.request.target) or _stands_in(
+        value, _text_of(exchange.request.body)
+    )
+
+
+@lru_cache(4)
+def _text_of(body: bytes) -> str:
+    """Decode a body, which each value of each tool call is looked for in."""
+    return body[:_MAX_BODY].decode("utf-8", "replace")
 
 
 def _stands_in(value: str, text: str) -> bool:

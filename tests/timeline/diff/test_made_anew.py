@@ -78,6 +78,7 @@ BODIES: dict[str, tuple[object, object]] = {
     "a UUID that the agent was given": ({"customer": UUIDS[0]}, {"customer": UUIDS[1]}),
     "an IBAN": ({"iban": IBANS[0]}, {"iban": IBANS[1]}),
     "a departure": ({"departure": "2026-12-24T08:00"}, {"departure": "2026-12-25T08:00"}),
+    "a meeting": ({"at": "2026-12-01T10:00:00Z"}, {"at": "2026-12-01T15:00:00Z"}),
     "an amount in a time's clothes": ({"paid_total": 1790000001}, {"paid_total": 1790000002}),
 }
 
@@ -121,6 +122,20 @@ def test_an_id_of_an_answer_stands_for_another(one: dict[str, Any], other: dict[
     first = run("a", {"order": value}, given=one, wanted={"order": value})
     second = run("b", {"order": there}, given=other, wanted={"order": there})
     assert first_change(first, second) is None
+
+
+def test_a_time_of_an_answer_stands_for_others() -> None:
+    """Two times of one run may be one of another; what the agent was given of them it may send."""
+    one, other = "2026-12-01T10:00:00Z", "2026-12-03T11:30:00Z"
+    first = run("a", {"at": one}, given={"time": one, "at": one, "departure": one})
+    second = run(
+        "b", {"at": other}, given={"time": one[:-3] + "05Z", "at": other, "departure": other}
+    )
+    third = run(
+        "c", {"at": "2026-12-04T11:30:00Z"}, given={"time": one, "at": one, "departure": one}
+    )
+    assert first_change(first, second) is None
+    assert first_change(first, third) is Change.ASKED
 
 
 def test_another_one_of_two_ids_of_an_answer_is_a_difference() -> None:
@@ -219,6 +234,7 @@ def test_a_word_that_many_answers_have_is_inferred() -> None:
         ("created=1790000001&x=1", "created=0&x=1"),
         ('{"total": 1790000001}', '{"total": 1790000001}'),
         ("tracking number 1234567890", "tracking number 1234567890"),
+        ('{"uid": 883662984795}', '{"uid": 0}'),
         ("ord_12345678", "ord_0"),
         ("-12345678", "-12345678"),
         ("no digits here", "no digits here"),

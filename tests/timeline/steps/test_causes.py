@@ -74,7 +74,12 @@ CASES: dict[str, tuple[Exchange, tuple[PendingCall, ...], tuple[str, str] | None
         ("bookmark or refund", "inferred"),
     ),
     "a note in one agent, the call in another": (PAID, (NOTE, call("refund", 2, amount=4900)), None),
-    "a note, and a call that says nothing": (PAID, (NOTE, call("go")), ("note", "inferred")),
+    "a note, and a call that says nothing": (PAID, (NOTE, call("go")), ("note or go", "inferred")),
+    "a note, and another agent's call that says nothing": (
+        PAID,
+        (NOTE, call("go", 2)),
+        ("note", "inferred"),
+    ),
     "a note alone": (PAID, (NOTE,), ("note", "recorded")),
     "a command beside a read": (asked(ORDER), (SHELL, READ), ("Bash", "inferred")),
     "a command beside another": (
@@ -107,6 +112,16 @@ CASES: dict[str, tuple[Exchange, tuple[PendingCall, ...], tuple[str, str] | None
         PAID,
         (call("x", order=8, amount=4900), call("y", order=7, amount=4900)),
         ("y", "inferred"),
+    ),
+    "short values alone": (
+        asked(REFUNDS, {"i": 2}),
+        (call("x", i=1), call("y", 2, i=2)),
+        ("y", "inferred"),
+    ),
+    "a short value of an agent's own request": (
+        asked("https://api.openai.com/v1/files", {"i": 2}),
+        (call("x", i=1), call("y", i=2)),
+        None,
     ),
     "the same values": (
         PAID,
