@@ -20,7 +20,7 @@ from ...tape.diff.divergence_types import (
 )
 from ...tape.diff.nearest import nearest
 from ...tape.diff.suggest_rule import has_clock, is_volatile, note_on, propose_rule
-from ...tape.exchange import SENT_OUT, Request, RequestClass, Seq
+from ...tape.exchange import SENT_OUT, Request, Seq
 from ...tape.matching.cursor import Exhausted, Hit
 from ...tape.matching.origin_of_difference import (
     Answer,
@@ -157,7 +157,7 @@ def _changed(
         cause is None
         and not replaced
         and len(found) < _COMPARED
-        and is_volatile(found, then_s, now_s, is_effect=kind is RequestClass.EFFECT)
+        and is_volatile(found, then_s, now_s, kind)
     ):
         rule = propose_rule(recorded, request, found, open_run.identifier.rules, kind, secret)
     text = [

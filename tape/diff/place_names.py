@@ -1,4 +1,4 @@
-"""Read the name of the place at which two requests differ: whether it says that requests are counted, or names a party.
+"""Read the name of the place at which two requests differ: whether it says that requests are counted or told apart, or names a party or a quantity.
 
 Values alone do not tell: 1, 2, 3 may number requests or be what is bought, and `acct_1A2b3C4d5E` may be drawn or be
 who is paid. When in doubt a place is content.
@@ -22,6 +22,28 @@ _COUNTERS = frozenset(
 )
 _TOP_COUNTERS = frozenset(("id", "index", "idx"))
 """Number the message only where they are members of it; deeper, or in a target or form, of what it is about."""
+
+_REQUESTS = frozenset(
+    (
+        *("requestid", "requestuuid", "reqid", "requestno", "requestnumber", "requestindex"),
+        *("requestseq", "requestcounter", "requestnonce", "requesttoken", "requesttime"),
+        *("correlationid", "traceid", "spanid", "parentspanid", "traceparent", "invocationid"),
+        *("idempotencykey", "idempotencytoken", "dedupid", "deduplicationid", "token", "nonce"),
+        *("rpcid", "seq", "sequence", "seqno", "seqnum", "sequenceno", "sequencenumber", "counter"),
+    )
+)
+"""Tell one request from another, whatever it is about. An `event_id` or `message_id` may be what is cancelled or deleted."""
+_BEFORE_REQUESTS = frozenset(("x", "amz", "sdk", "client"))
+"""Words that may stand before: whose identifier it is."""
+_CLIENTS = frozenset(("token",))
+"""Names a request only where it is the client's."""
+_AROUND_REQUESTS = frozenset(
+    (
+        *("meta", "metadata", "context", "header", "headers", "extensions", "envelope"),
+        *("request", "params", "trace", "tracing"),
+    )
+)
+"""Members that hold what is said of a request; in others an identifier is one of what it is about."""
 
 _PARTIES = frozenset(
     (
@@ -58,6 +80,39 @@ _OF_A_PARTY = frozenset(
     ("id", "ids", "uuid", "guid", "uid", "key", "ref", "reference", "no", "number", "name", "value")
 )
 """Words that say how the party is named, behind its own."""
+
+_QUANTITIES = frozenset(
+    (
+        *("amount", "amt", "price", "cost", "fee", "total", "subtotal", "sum", "balance", "value"),
+        *("quantity", "qty", "units", "shares", "stake", "payment", "charge", "refund", "payout"),
+        *("limit", "budget", "salary", "tip", "tax", "discount", "rate", "percent", "size"),
+        *("count", "micros", "cents", "wei", "gwei", "satoshi", "sats", "lamports", "currency"),
+    )
+)
+
+
+def names_request(place: str) -> bool:
+    """Say whether a place is called as the identifier of a request is, and stands where one does."""
+    what, steps = _read(place)
+    if not steps:
+        return False
+    words = _words(steps[-1])
+    before = 0
+    while before < len(words) - 1 and words[before] in _BEFORE_REQUESTS:
+        before += 1
+    name = "".join(words[before:])
+    if name not in _REQUESTS or (name in _CLIENTS and "client" not in words[:before]):
+        return False
+    if what != "body":
+        return len(steps) == 1
+    return all("".join(_words(step)) in _AROUND_REQUESTS for step in steps[:-1])
+
+
+def names_quantity(place: str) -> bool:
+    """Say whether a word of the last name of a place says how much of something it is."""
+    steps = _read(place)[1]
+    words = _words(steps[-1]) if steps else []
+    return any(one in _QUANTITIES or one.removesuffix("s") in _QUANTITIES for one in words)
 
 
 def names_counter(place: str) -> bool:

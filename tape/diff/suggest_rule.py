@@ -16,7 +16,7 @@ from ..canonical.block_names import without_block_names
 from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, compile_rules
 from ..exchange import Request, RequestClass
 from .divergence_types import Difference
-from .place_names import names_party
+from .made_anew import Value, Window, is_proved
 from .volatile import Seen, ValueClass, classify_values
 
 _MOST_PLACES = 32
@@ -61,16 +61,21 @@ def propose_rule(
 
 
 def is_volatile(
-    found: Iterable[Difference], recorded_s: float, asked_s: float, *, is_effect: bool
+    found: Iterable[Difference], recorded_s: float, asked_s: float, request_class: RequestClass
 ) -> bool:
     """Say whether every difference is of values that a program makes anew each time, as `learn` has it.
 
     recorded_s, asked_s: when either request was made, in seconds since the epoch.
-    is_effect: an id in a place of it that names a party is content.
     """
+    windows = Window(recorded_s, recorded_s), Window(asked_s, asked_s)
     return all(
-        _volatile_class(one, recorded_s, asked_s) is not ValueClass.CONTENT
-        and not (is_effect and names_party(one.place))
+        is_proved(
+            one.place,
+            _volatile_class(one, recorded_s, asked_s),
+            (Value(one.recorded, windows[0]), Value(one.asked, windows[1])),
+            is_content=is_content(one, request_class),
+            is_inference=request_class is RequestClass.INFERENCE,
+        )
         for one in found
     )
 

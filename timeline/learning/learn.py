@@ -2,9 +2,8 @@
 
 `learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
 there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
-nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again. A number
-that counts is content unless its name says that it counts requests, and so is an id that names a party of an effect
-(`tape/diff/place_names.py`).
+nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again. What a request
+may be about is content unless its place or its time proves that the client has made it anew (`tape/diff/made_anew.py`).
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
 
 Of two WebSockets the client's messages are compared, each with the one of the same place, as a playback
@@ -39,9 +38,11 @@ from ...tape.canonical.json import json_tree, show_json
 from ...tape.diff.align import Item, align, scrub, scrubbed_key
 from ...tape.diff.difference import differences, json_step, show_difference
 from ...tape.diff.divergence_types import ABSENT, Difference, one_line
+from ...tape.diff.made_anew import Value, Window, is_proved
 from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import path_shape
-from ...tape.diff.place_names import names_counter, names_party
+from ...tape.diff.place_names import names_party
+from ...tape.diff.suggest_rule import is_content
 from ...tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
 from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ...tape.headers.counted_fields import FieldRules
@@ -80,6 +81,7 @@ _REPLACED = "(replaced)"
 FLOWS = "it comes from an earlier answer of the same recording"
 CONTENT = "content"
 PARTY = "it says with whom something is done"
+UNPROVED = "nothing proves that the client makes it anew"
 NO_RULE = "no rule can name this place"
 
 
@@ -349,8 +351,8 @@ class _Observation:
     full: tuple[str, str]
     """Both values, not shortened where they could be found whole."""
     at_s: tuple[float, float]
-    is_effect: bool
-    """Or may be one: a message of a WebSocket has no class of its own."""
+    kind: RequestClass
+    """Of the request. A message of a WebSocket has no class of its own, and may be an effect."""
     numbers: tuple[int, int] | None = None
     """Of the messages, in WebSockets."""
     before: tuple[_When, _When] = ((0, 0), (0, 0))
@@ -408,7 +410,7 @@ def _observe(
                 _full(other.request, found.place, found.asked),
             ),
             (one.started_ns / 1e9, other.started_ns / 1e9),
-            kind is RequestClass.EFFECT,
+            kind,
             before=((pair[0], -1), (pair[1], -1)),
         )
 
@@ -431,12 +433,13 @@ def _observe_messages(
 ) -> Iterator[_Observation]:
     one, other = (tape.exchange(seq) for tape, seq in zip(tapes, pair, strict=True))
     whence = _whence(one.request), _whence(other.request)
-    is_effect = one.request_class is not RequestClass.INFERENCE
+    is_model = one.request_class is RequestClass.INFERENCE
+    may_be = RequestClass.INFERENCE if is_model else RequestClass.EFFECT
     for first, second in _strays(tapes, pair, rules):
         if first is None or second is None or first.message.kind is not second.message.kind:
             found = Difference("message", _name(first), _name(second))
             at_s = one.started_ns / 1e9, other.started_ns / 1e9
-            yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s, is_effect)
+            yield _Observation(pair, whence, found, (found.recorded, found.asked), at_s, may_be)
             continue
         old, new = first.message, second.message
         kind = one.request_class
@@ -451,7 +454,7 @@ def _observe_messages(
                     _full(as_request(other.request, new.data), found.place, found.asked),
                 ),
                 (one.started_ns / 1e9 + old.at_us / 1e6, other.started_ns / 1e9 + new.at_us / 1e6),
-                is_effect,
+                may_be,
                 (first.number, second.number),
                 ((old.after, first.number), (new.after, second.number)),
             )
@@ -666,16 +669,17 @@ def _place(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> Place:
     if group[0].difference.place.partition(" ")[0] in _NAMED:
         kind, form = classify_values([one.seen for one in own or group])
     first = (own or group)[0]
-    is_party = kind in (ValueClass.ID, ValueClass.RANDOM) and any(
-        one.is_effect and names_party(one.difference.place) for one in own
-    )
-    if is_party or (kind is ValueClass.COUNTER and not names_counter(first.difference.place)):
+    is_party = is_unproved = False
+    if kind is not ValueClass.CONTENT and not all(_is_proved(tapes, kind, one) for one in own):
+        is_party = names_party(first.difference.place)
+        is_unproved = not is_party and kind is not ValueClass.COUNTER
         kind, form = ValueClass.CONTENT, ""
     places = [_indexes(one.difference.place) for one in group]
     # An index that is the same everywhere stays.
     varying = tuple(at[0] if len(set(at)) == 1 else None for at in zip(*places, strict=True))
     place = with_indexes(first.difference.place, varying)
-    why = FLOWS if not own else PARTY if is_party else CONTENT
+    why = PARTY if is_party else UNPROVED if is_unproved else CONTENT
+    why = why if own else FLOWS
     if own and kind is not ValueClass.CONTENT:
         why = "" if _nameable(place) and _leads_somewhere(tapes, first, place) else NO_RULE
     return Place(
@@ -690,6 +694,31 @@ def _place(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> Place:
         proposed=not why,
         why=why,
     )
+
+
+def _is_proved(tapes: tuple[_Tape, _Tape], kind: ValueClass, one: _Observation) -> bool:
+    place, found = one.difference.place, one.difference
+    begun = [tape.info.created_ns / 1e9 for tape in tapes]
+    windows = [Window(*at) for at in zip(begun, one.at_s, strict=True)]
+    return is_proved(
+        place,
+        kind,
+        [Value(found.recorded, windows[0]), Value(found.asked, windows[1])],
+        is_content=is_content(found, one.kind),
+        is_inference=one.kind is RequestClass.INFERENCE,
+        is_call=_is_call(tapes[0], one),
+    )
+
+
+def _is_call(tape: _Tape, one: _Observation) -> bool:
+    """Say whether a place is the `id` of a JSON-RPC message."""
+    place = one.difference.place
+    steps = _steps(place) if place.startswith("body $") else None
+    if not steps or steps[-1] != "id" or any(isinstance(step, str) for step in steps[:-1]):
+        return False
+    number = None if one.numbers is None else one.numbers[0]
+    beside = _values_at(tape.asked(one.seqs[0], number), (*steps[:-1], "jsonrpc"))
+    return next(beside, None) is not None
 
 
 def _all_have_class(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole: Place) -> bool:

@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from ..receipts.plain_text import plain, table
-from .learn import CONTENT, PARTY, Lesson, Partnerless, Place, render_rules, render_telemetry
+from .learn import (
+    CONTENT,
+    PARTY,
+    UNPROVED,
+    Lesson,
+    Partnerless,
+    Place,
+    render_rules,
+    render_telemetry,
+)
 
 _PLACES = 60
 _PARTNERLESS = 12
@@ -28,7 +37,7 @@ def render_lesson(lesson: Lesson) -> str:
             "",
             render_telemetry(lesson.telemetry).rstrip("\n"),
         ]
-    if any(place.why in (CONTENT, PARTY) for place in lesson.places):
+    if any(place.why in (CONTENT, PARTY, UNPROVED) for place in lesson.places):
         lines += ["", _CONTENT]
     if lesson.rules:
         lines += [

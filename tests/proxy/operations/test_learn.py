@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     with Store.open(folder) as opened:
         for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
-            record_run(opened, name, [ask({"id": own})])
+            record_run(opened, name, [ask({"request_id": own})])
     return folder
 
 
@@ -46,7 +46,9 @@ def test_learn_prints_json(store: Path) -> None:
 def test_learn_tries_its_rules_as_a_playback_would(store: Path) -> None:
     """What is asked once more than it was recorded is not answered, though an equal request is on the tape."""
     with Store.open(store) as opened:
-        record_run(opened, "three", [ask({"id": "c0ffee254"}), ask({"id": "beef12345"})])
+        record_run(
+            opened, "three", [ask({"request_id": "c0ffee254"}), ask({"request_id": "beef12345"})]
+        )
     told = run("learn", "one", "three", "--store", store)
     assert "Tried with these rules: the tape of one answers 1 of the 2 requests of three." in told
     assert "The first that it does not answer: seq 2  POST https://api.test/v1/runs" in told

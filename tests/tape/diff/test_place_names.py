@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.tape.diff.place_names import names_counter, names_party
+from playhead.tape.diff.place_names import names_counter, names_party, names_quantity, names_request
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,46 @@ def test_only_a_name_that_says_so_counts(place: str, counts: bool) -> None:
 def test_a_party_is_named_by_its_last_word(place: str, party: bool) -> None:
     """Words that say how it is named stand behind it."""
     assert names_party(place) is party
+
+
+@pytest.mark.parametrize(
+    ("place", "tells"),
+    [
+        ("body $.request_id", True),
+        ("body $.meta.requestId", True),
+        ("body $[0].nonce", True),
+        ("header x-request-id", True),
+        ("header amz-sdk-invocation-id", True),
+        ("form idempotency_key", True),
+        ("body $.clientToken", True),
+        ("body $.token", False),
+        ("body $.id", False),
+        ("body $.event_id", False),
+        ("body $.message_id", False),
+        ("body $.payment_request_id", False),
+        ("body $.items[0].request_id", False),
+        ("query filter%5Brequest_id%5D", False),
+        ("body byte 3", False),
+    ],
+)
+def test_a_request_is_told_by_its_own_identifier(place: str, tells: bool) -> None:
+    """An id of something else may be what the request is about."""
+    assert names_request(place) is tells
+
+
+@pytest.mark.parametrize(
+    ("place", "quantity"),
+    [
+        ("body $.amount", True),
+        ("body $.sellAmount", True),
+        ("body $.amount_micros", True),
+        ("form unit_price", True),
+        ("body $.items[0].qty", True),
+        ("body $.amount.id", False),
+        ("body $.request_id", False),
+        ("body byte 3", False),
+    ],
+)
+def test_a_quantity_is_named_by_any_word(place: str, quantity: bool) -> None:
+    """Of the last name of the place."""
+    assert names_quantity(place) is quantity

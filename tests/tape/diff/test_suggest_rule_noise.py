@@ -28,17 +28,37 @@ def test_what_is_made_anew_is_volatile(
 ) -> None:
     """As `learn` has it; everything else is content."""
     found = [Difference("body $.x", recorded, asked)]
-    assert is_volatile(found, THEN_S, NOW_S, is_effect=True) is volatile
+    assert is_volatile(found, THEN_S, NOW_S, INFERENCE) is volatile
     assert has_clock(found, THEN_S, NOW_S) is clock
     content = Difference("body $.y", '"a"', '"b"')
-    assert not is_volatile([*found, content], THEN_S, NOW_S, is_effect=True)
+    assert not is_volatile([*found, content], THEN_S, NOW_S, INFERENCE)
 
 
 def test_an_id_that_names_a_party_of_an_effect_is_content() -> None:
     """Who is paid is what an effect is about, however drawn the id looks."""
     found = [Difference("body $.to", *UUIDS)]
-    assert not is_volatile(found, THEN_S, NOW_S, is_effect=True)
-    assert is_volatile(found, THEN_S, NOW_S, is_effect=False)
+    assert not is_volatile(found, THEN_S, NOW_S, EFFECT)
+    assert is_volatile(found, THEN_S, NOW_S, INFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("place", "recorded", "asked", "kind", "volatile"),
+    [
+        # What an effect is about, and what a model is asked, is not proved by how it looks.
+        ("body $.amount", '"1000000000000000000"', '"9000000000000000000"', EFFECT, False),
+        ("body $.x", *UUIDS, EFFECT, False),
+        ("body $.messages[0].content", *UUIDS, INFERENCE, False),
+        ("body $.request_id", *UUIDS, EFFECT, True),
+        ("body $.at", "1760000000", "1760086400", EFFECT, True),
+        ("body $.at", "1760000000", "1760089999", EFFECT, False),
+    ],
+)
+def test_no_rule_is_shown_for_what_may_be_content(
+    place: str, recorded: str, asked: str, kind: RequestClass, volatile: bool
+) -> None:
+    """The place has to name a request, or the value has to be the time of its recording."""
+    found = [Difference(place, recorded, asked)]
+    assert is_volatile(found, THEN_S, NOW_S, kind) is volatile
 
 
 @pytest.mark.parametrize(

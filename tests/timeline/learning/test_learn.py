@@ -1,9 +1,11 @@
 """What two recordings of the same task teach."""
 
 import json
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,17 +16,28 @@ from playhead.config import IgnoreRule, loads, parse_match
 from playhead.config.schema import Classes
 from playhead.store import RunInfo, Store
 from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
+from playhead.tape.diff.difference import json_step
 from playhead.tape.exchange import Message, MessageKind, Request, RequestClass, Secret
 from playhead.tape.playback.websocket import is_same
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
-from playhead.timeline.learning.learn import FLOWS, NO_RULE, PARTY, Lesson, learn, render_rules
+from playhead.timeline.learning.learn import (
+    FLOWS,
+    NO_RULE,
+    PARTY,
+    UNPROVED,
+    Lesson,
+    learn,
+    render_rules,
+)
 from playhead.timeline.learning.render_text import render_lesson
 
 URL = "https://api.test/v1/runs"
 REALTIME = "https://api.test/v1/realtime"
+MODEL = Classes(inference=(parse_match("*://api.test/v*/runs*"), parse_match("*://api.test/v2/*")))
+"""What is asked there is no effect, so its places outside of the question may be anything."""
 Task = Callable[[Random], list[Asked]]
 """Gives what an agent asks; the chance is what differs from time to time."""
 
@@ -41,7 +54,7 @@ def study(tmp_path: Path) -> Any:
         with Store.open(tmp_path / "store") as store:
             first = record_run(store, "one", task(Random(1)))
             second = record_run(store, "two", task(Random(2)))
-            return learn(store, first, second, ignore, Redactor(b"a test"))
+            return learn(store, first, second, ignore, Redactor(b"a test"), classes=MODEL)
 
     return compare
 
@@ -164,11 +177,11 @@ def test_a_list_is_named_whole_only_where_all_its_items_are_alike(study: Any) ->
 
     def task(chance: Random) -> list[Asked]:
         said = ["be kind", new_id(chance), "refund this", new_id(chance)]
-        return [ask({"messages": [{"content": text} for text in said]})]
+        return [ask({"notes": [{"own": text} for text in said]})]
 
     assert places(study(task)) == [
-        ("body $.messages[1].content", "id", True),
-        ("body $.messages[3].content", "id", True),
+        ("body $.notes[1].own", "id", True),
+        ("body $.notes[3].own", "id", True),
     ]
 
 
@@ -177,11 +190,11 @@ def test_content_beside_ids_is_told_apart(study: Any) -> None:
 
     def task(chance: Random) -> list[Asked]:
         said = [new_id(chance), f"word {chance.random() > 0.5} {chance.randrange(99)}"]
-        return [ask({"messages": said})]
+        return [ask({"notes": said})]
 
     assert places(study(task)) == [
-        ("body $.messages[0]", "id", True),
-        ("body $.messages[1]", "content", False),
+        ("body $.notes[0]", "id", True),
+        ("body $.notes[1]", "content", False),
     ]
 
 
@@ -241,15 +254,82 @@ def test_who_is_paid_is_content(study: Any, path: str, parties: set[str]) -> Non
         def account() -> str:
             return f"acct_1A2b3C{chance.randrange(10**6):06}Z"
 
-        body = {"to": account(), "payee": {"id": new_id(chance)}, "ref": new_id(chance)}
-        own = {"model": "m", "messages": [], "meta": {"id": account()}}
+        body = {"to": account(), "payee": {"id": new_id(chance)}, "request_id": new_id(chance)}
+        own = {"model": "m", "messages": [], "meta": {"trace_id": new_id(chance)}}
         return [ask({**body, **own}, url=f"https://api.test{path}")]
 
     lesson = study(task)
     proposed = {one.place for one in lesson.places if one.proposed}
-    assert proposed == {"body $.ref", "body $.meta.id"} | parties
+    assert proposed == {"body $.request_id", "body $.meta.trace_id"} | parties
     assert {one.why for one in lesson.places if not one.proposed} <= {PARTY}
     assert (PARTY in render_lesson(lesson)) is (not parties)
+
+
+DRAWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e1", "cm0gLXJmIC9ob21lL2FsaWNlL29sZC1kb2N1bWVudHM7"
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "values"),
+    [
+        ("pay", "amount", ("1000000000000000000", "9000000000000000000")),
+        ("pay", "sellAmount", (1250000000000000000000, 9875000000000000000000)),
+        ("pay", "amount", (int(time.time()) - 60, int(time.time()) - 9)),
+        ("pay", "amount_micros", (int(time.time()) + 90_000, int(time.time()) - 90_000)),
+        ("pay", "at", (int(time.time()) + 90_000, int(time.time()) - 90_000)),
+        ("pay", "pix_key", (f"{DRAWN[0]}1", f"{DRAWN[0]}2")),
+        ("pay", "payment_method", ("pm_1PqRsT2eZvKYlo2CAbCd", "pm_1Nx81kQw92LmPq7R1Hg3")),
+        ("cancel", "event_id", (f"{DRAWN[0]}1", f"{DRAWN[0]}2")),
+        ("cancel", "id", (f"{DRAWN[0]}1", f"{DRAWN[0]}2")),
+        ("approve", "payment_request_id", (f"{DRAWN[0]}1", f"{DRAWN[0]}2")),
+        ("run", "script", (DRAWN[1], DRAWN[1][::-1])),
+        ("chat/completions", "messages", (f"{DRAWN[0]}1", f"{DRAWN[0]}2")),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_how_a_value_looks_proves_nothing_where_it_may_be_content(
+    path: str, place: str, values: tuple[object, object], study: Any
+) -> None:
+    """An amount may look like a time or a drawn number, and a document that is deleted like a drawn id."""
+
+    def task(chance: Random) -> list[Asked]:
+        return [
+            ask(
+                {place: values[chance.random() > 0.5], "model": "m"},
+                url=f"https://api.test/v1/{path}",
+            )
+        ]
+
+    lesson = study(task)
+    assert places(lesson) == [(f"body ${json_step(place)}", "content", False)]
+    assert lesson.rules == ()
+
+
+def test_items_that_are_bought_in_turn_are_no_counter(study: Any) -> None:
+    """An `id` numbers the messages of JSON-RPC alone."""
+
+    def task(chance: Random) -> list[Asked]:
+        start = chance.randrange(40)
+        numbers = range(start, start + 3)
+        return [ask({"id": n, "qty": 1}, url="https://api.test/v1/buy") for n in numbers]
+
+    assert places(study(task)) == [("body $.id", "content", False)]
+
+
+def test_a_place_of_an_effect_has_a_rule_where_it_is_proved(study: Any) -> None:
+    """By its name, or since it is the time of its recording."""
+
+    def task(chance: Random) -> list[Asked]:
+        now = time.time() - chance.random()
+        stamp = datetime.fromtimestamp(now, UTC).isoformat()
+        own = {"nonce": new_id(chance), "meta": {"requestId": new_id(chance)}}
+        return [ask({**own, "at": now, "sent": stamp}, url="https://api.test/v1/pay")]
+
+    assert {(place, proposed) for place, _, proposed in places(study(task))} == {
+        ("body $.nonce", True),
+        ("body $.meta.requestId", True),
+        ("body $.at", True),
+        ("body $.sent", True),
+    }
 
 
 def test_a_name_that_is_shown_with_escapes_has_no_rule(study: Any) -> None:
@@ -279,7 +359,7 @@ def test_what_no_rule_can_name_is_told(study: Any) -> None:
 
     assert [(one.place, one.why) for one in study(task).places] == [
         ("path", "content"),
-        ("body byte 0", NO_RULE),
+        ("body byte 0", UNPROVED),
     ]
 
 
@@ -393,7 +473,7 @@ def test_values_that_redaction_replaced_are_compared(
             record_run(store, f"run{seed}", [ask_with_secret(Random(seed), form)], placeholders=key)
             for seed, key in enumerate(keys)
         ]
-        lesson = learn(store, runs[0], runs[1], (), Redactor(b"a test"))
+        lesson = learn(store, runs[0], runs[1], (), Redactor(b"a test"), classes=MODEL)
     assert places(lesson) == places_there
     differs = not all(proposed for _, _, proposed in places(lesson))
     assert (lesson.same, lesson.would_match) == (int(not places_there), int(not differs))
@@ -457,7 +537,7 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
             {
                 "type": "go",
                 "mark": event_id(chance),
-                "parts": [{"id": new_id(chance)}],
+                "own": [{"id": new_id(chance)}],
             },
             b"\x00\x01",
         )
@@ -465,12 +545,12 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
     lesson = overhear(says, ask({"x": 1}))
     assert places(lesson) == [
         ("body $.mark", "id", True),
-        ("body $.parts[0].id", "id", True),
+        ("body $.own[0].id", "id", True),
     ]
     assert {one.seen for one in lesson.places} == {1, 2}
     assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
     (rule,) = lesson.rules
-    assert rule.json == ("$.mark", "$.parts[0].id")
+    assert rule.json == ("$.mark", "$.own[0].id")
     masks = compile_rules(lesson.rules).of(make_request(REALTIME)).masks
     for one, other in zip(says(Random(1)), says(Random(2)), strict=True):
         if one.from_client:

@@ -1,0 +1,120 @@
+"""Say whether a value that differs between two recordings is proved to be made anew by the client, by its place and its form.
+
+How a value looks does not tell what it is for: 20 digits may be drawn or be an amount, and a UUID may be drawn or be the document that
+is deleted. So where a value may be what a request is about, one of these has to prove it:
+
+1. Its place is called as the identifier of a request is (`place_names.py`).
+2. It is a time of its own recording: not before this began, and not after the request.
+
+A place that is called as a quantity or a party is content whatever stands there.
+"""
+
+import re
+from calendar import timegm
+from collections.abc import Iterable, Iterator
+from email.utils import mktime_tz, parsedate_tz
+from typing import NamedTuple
+
+from .place_names import names_counter, names_party, names_quantity, names_request
+from .volatile import ValueClass, bare
+
+_BEFORE_S = 300.0
+"""How long before the recording a program may have begun."""
+_AFTER_S = 5.0
+"""By how much the clock of a client may be ahead."""
+_ZONES_S = 14 * 3600.0
+"""How far local days are from those of UTC."""
+_UNITS = (1.0, 1e3, 1e6, 1e9)
+"""Of a second: times since the epoch are counted in s, ms, us or ns."""
+_NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?")
+_DAY = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-([0-9]{2})")
+_ISO = re.compile(
+    r"([0-9]{4})-?(0[1-9]|1[0-2])-?([0-9]{2})[T ]([0-9]{2}):?([0-9]{2})(?::?([0-9]{2})(?:[.,]([0-9]{1,9}))?)?"
+    r" ?(Z|UTC|([+-])([0-9]{2}):?([0-9]{2}))?"
+)
+"""Year, month, day, hour, minute, second, fraction, and zone with its sign, hours and minutes."""
+
+
+class Window(NamedTuple):
+    """When a value can have been made, in seconds since the epoch."""
+
+    begun_s: float
+    """The recording."""
+    asked_s: float
+    """The request."""
+
+
+class Value(NamedTuple):
+    """A value of a recording, as a difference shows it."""
+
+    shown: str
+    window: Window
+
+
+def is_proved(
+    place: str,
+    value_class: ValueClass,
+    values: Iterable[Value],
+    *,
+    is_content: bool,
+    is_inference: bool,
+    is_call: bool = False,
+) -> bool:
+    """Say whether values of a class that stand at one place are proved to be made anew.
+
+    is_content: the place is what a request is about, or may be.
+    is_inference: of a model call, whose other places are settings and notes of the client.
+    is_call: the place is the `id` of a JSON-RPC message.
+    """
+    if value_class is ValueClass.CONTENT:
+        return False
+    if is_inference and not is_content:
+        return value_class is not ValueClass.COUNTER or names_counter(place)
+    if names_party(place) or names_quantity(place):
+        return False
+    if is_call or names_request(place):
+        return True
+    if value_class is ValueClass.TIME:
+        return all(is_time_of(bare(one.shown), one.window) for one in values)
+    # What is read may have an id that was drawn; a number may be how much.
+    numbers = any(_NUMBER.fullmatch(bare(one.shown)) for one in values)
+    return not is_content and value_class is not ValueClass.COUNTER and not numbers
+
+
+def is_time_of(text: str, window: Window) -> bool:
+    """Say whether a text or number is a time, or a day, between the beginning of a recording and a request of it."""
+    first, last = min(window) - _BEFORE_S, window.asked_s + _AFTER_S
+    day_s = _read_day(text)
+    if day_s is not None:
+        return first - _ZONES_S - 86400 < day_s <= last + _ZONES_S
+    return any(first <= at <= last for at in _read_times(text))
+
+
+def _read_times(text: str) -> Iterator[float]:
+    """Give what times a text may say, in seconds since the epoch."""
+    if _NUMBER.fullmatch(text):
+        yield from (float(text) / unit for unit in _UNITS)
+        return
+    found = _ISO.fullmatch(text)
+    if found is None:
+        told = parsedate_tz(text)
+        if told is not None and told[9] is not None:
+            yield mktime_tz(told)
+        return
+    year, month, day, hour, minute, second = (int(found[at] or 0) for at in range(1, 7))
+    fraction = float(f"0.{found[7] or 0}")
+    at_s = timegm((year, month, day, hour, minute, second)) + fraction
+    if found[9]:
+        ahead_s = 3600 * int(found[10]) + 60 * int(found[11])
+        yield at_s + (ahead_s if found[9] == "-" else -ahead_s)
+        return
+    yield at_s
+    # What people write has no fractions of a second; then its zone may be any.
+    if not found[8] and fraction:
+        yield from (at_s + 900 * quarters for quarters in range(-56, 57) if quarters)
+
+
+def _read_day(text: str) -> float | None:
+    """Read a day; its beginning in UTC."""
+    found = _DAY.fullmatch(text)
+    return None if found is None else timegm((*map(int, found.groups()), 0, 0, 0))
