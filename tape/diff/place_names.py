@@ -96,7 +96,7 @@ def names_request(place: str) -> bool:
     what, steps = _read(place)
     if not steps:
         return False
-    words = _words(steps[-1])
+    words = name_words(steps[-1])
     before = 0
     while before < len(words) - 1 and words[before] in _BEFORE_REQUESTS:
         before += 1
@@ -105,13 +105,13 @@ def names_request(place: str) -> bool:
         return False
     if what != "body":
         return len(steps) == 1
-    return all("".join(_words(step)) in _AROUND_REQUESTS for step in steps[:-1])
+    return all("".join(name_words(step)) in _AROUND_REQUESTS for step in steps[:-1])
 
 
 def names_quantity(place: str) -> bool:
     """Say whether a word of the last name of a place says how much of something it is."""
     steps = _read(place)[1]
-    words = _words(steps[-1]) if steps else []
+    words = name_words(steps[-1]) if steps else []
     return any(one in _QUANTITIES or one.removesuffix("s") in _QUANTITIES for one in words)
 
 
@@ -120,13 +120,13 @@ def names_counter(place: str) -> bool:
     what, steps = _read(place)
     if not steps:
         return False
-    name = "".join(_words(steps[-1]))
+    name = "".join(name_words(steps[-1]))
     return name in _COUNTERS or (name in _TOP_COUNTERS and what == "body" and len(steps) == 1)
 
 
 def names_party(place: str) -> bool:
     """Say whether a place is called as somebody is with whom something is done."""
-    words = [word for step in _read(place)[1] for word in _words(step)]
+    words = [word for step in _read(place)[1] for word in name_words(step)]
     while len(words) > 1 and words[-1] in _OF_A_PARTY:
         words.pop()
     return bool(words) and (words[-1] in _PARTIES or words[-1].removesuffix("s") in _PARTIES)
@@ -142,5 +142,6 @@ def _read(place: str) -> tuple[str, list[str]]:
     return what, [step for step in _STEP.findall(path) if not step.isdigit()]
 
 
-def _words(name: str) -> list[str]:
+def name_words(name: str) -> list[str]:
+    """Give the words of a name in lower case: of `customerId` and `customer_id` two."""
     return [word.lower() for word in _WORD.findall(name)]

@@ -5,8 +5,10 @@ An endpoint is proposed if in both recordings
 1. what is sent there is a POST that neither a pattern nor a table names, and that would be an effect;
 2. the bodies differ mostly: of what stands at the places of each two, three at least, less than half is the same, and rules
    of `ignore` would not make them match;
-3. it is answered with little, and nothing depends on that: no later request has a value of an answer;
-4. it sends nothing that a model asked a tool for: what an agent does on a model's word is a deed, however much it differs.
+3. each request is answered with success and nothing else, so that no later request can depend on it;
+4. each body is a batch of events: a list of objects that each have a name and the time at which they were sent, as telemetry is in all protocols.
+   None of them names a party or a quantity: a list of payouts has names and times, too;
+5. it sends nothing that a model asked a tool for: what an agent does on a model's word is a deed, however much it differs.
 """
 
 import json
@@ -19,22 +21,27 @@ from ...config import EffectRule, parse_match
 from ...config.schema import Classes
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
+from ...tape.diff.made_anew import Window, is_time_of
 from ...tape.diff.path_shape import path_shape
+from ...tape.diff.place_names import name_words, names_party, names_quantity
 from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Facts
 from .learn import FLOWS, Lesson
 
-_ANSWER_BYTES = 4096
-"""Telemetry is answered with less."""
+_NOTHING = (b"", b"{}", b"[]", b"null")
+"""What telemetry is answered with."""
+_SUCCESS = range(200, 300)
 _SHORT = 4
-"""Characters from which on a text says what it is of; a shorter one is looked for in targets alone."""
+"""Characters from which on a text says what it is of."""
+_NAMES = frozenset(("event", "name", "type", "kind", "action", "metric"))
+"""Words that a member with the name of an event is called by."""
 _SAME = 0.5
 _LEAST = 3
 """Values of a body, below which it says too little to be told apart."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
-_TELLING = (b"location", b"etag", b"set-cookie")
-
+_TELLING = frozenset((b"location", b"etag", b"set-cookie"))
+"""Header fields of an answer that a later request may depend on."""
 _Endpoint = tuple[str, str]
 """Origin, and path without ids."""
 
@@ -45,8 +52,8 @@ class _Sent:
 
     bodies: list[dict[str, str]] = field(default_factory=list)
     """Values by their places."""
-    depends: bool = False
-    """Whether something rests on it, or it on what a model asked for."""
+    is_deed: bool = False
+    """Whether one of them is no batch of events, is answered with more than nothing, or does what a model asked for."""
 
 
 def find_telemetry(
@@ -66,7 +73,7 @@ def find_telemetry(
     found, unlike = [], set(_find_unlike(lesson))
     for endpoint, one in first.items():
         other = second.get(endpoint)
-        if endpoint not in unlike or other is None or one.depends or other.depends:
+        if endpoint not in unlike or other is None or one.is_deed or other.is_deed:
             continue
         if all(_differ_mostly(*pair) for pair in zip(one.bodies, other.bodies, strict=False)):
             found.append(f"POST {endpoint[0]}{endpoint[1]}")
@@ -88,30 +95,28 @@ def _read(
     store: Store, run: RunInfo, classes: Classes, effects: tuple[EffectRule, ...]
 ) -> dict[_Endpoint, _Sent]:
     found: dict[_Endpoint, _Sent] = {}
-    answers: dict[_Endpoint, set[str]] = {}
+    others: set[_Endpoint] = set()
     tools: list[str] = []
     for recorded in store.exchanges.all(run):
         exchange = reclassify(recorded, classes)
-        request, target = exchange.request, exchange.request.target
-        said = " ".join([target, *_text(request)])
-        for endpoint, values in answers.items():
-            if any(one in (said if len(one) >= _SHORT else target) for one in values):
-                found[endpoint].depends = True
+        request = exchange.request
+        endpoint = f"{request.scheme}://{request.authority}", path_shape(request.path)
         if exchange.request_class is RequestClass.INFERENCE:
             tools += _find_calls(exchange)
         if not _may_be(exchange, classes, effects):
+            if request.method == "POST":
+                others.add(endpoint)
             continue
-        endpoint = f"{request.scheme}://{request.authority}", path_shape(request.path)
         sent = found.setdefault(endpoint, _Sent())
         places = dict(_places(request))
         sent.bodies.append(places)
-        given = _answered(exchange)
+        window = Window(run.created_ns / 1e9, exchange.started_ns / 1e9)
+        is_batch = _is_answered_with_nothing(exchange) and _is_batch(request, window)
         asked_for = any(
             len(one) >= _SHORT and one in call for one in places.values() for call in tools
         )
-        sent.depends = sent.depends or given is None or asked_for
-        answers.setdefault(endpoint, set()).update(given or ())
-    return found
+        sent.is_deed = sent.is_deed or not is_batch or asked_for
+    return {endpoint: sent for endpoint, sent in found.items() if endpoint not in others}
 
 
 def _may_be(exchange: Exchange, classes: Classes, effects: tuple[EffectRule, ...]) -> bool:
@@ -122,13 +127,6 @@ def _may_be(exchange: Exchange, classes: Classes, effects: tuple[EffectRule, ...
         return False
     facts, kind = Facts.of_request(request, classes)
     return not kind.named and not any(rule.match.maybe(facts.ways) for rule in effects)
-
-
-def _text(request: Request) -> Iterator[str]:
-    for _, value in request.headers:
-        yield value.decode("latin-1")
-    if request.spilled is None:
-        yield open_body(request)[0].decode("utf-8", "replace")
 
 
 def _places(request: Request) -> Iterator[tuple[str, str]]:
@@ -151,20 +149,43 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
         yield path, str(value)
 
 
-def _answered(exchange: Exchange) -> set[str] | None:
-    """Give the values of an answer on which something could depend; None where it is more than telemetry is told."""
+def _is_answered_with_nothing(exchange: Exchange) -> bool:
+    """Say whether an answer is a success, and nothing can depend on it."""
     response = exchange.response
-    if response is None:
-        return set()
-    if response.spilled is not None or len(response.body) > _ANSWER_BYTES:
-        return None
-    text = response.body.decode("utf-8", "replace")
+    if response is None or response.spilled is not None or response.status not in _SUCCESS:
+        return False
+    told = {name.lower() for name, _ in response.headers}
+    return response.body.strip() in _NOTHING and _TELLING.isdisjoint(told)
+
+
+def _is_batch(request: Request, window: Window) -> bool:
+    """Say whether a body is a list of events, or has one: of JSON, or with a line for each."""
+    text = open_body(request)[0].decode("utf-8", "replace")
     try:
-        found = {value for _, value in _leaves("$", json.loads(text))}
+        tree = json.loads(text)
     except (ValueError, RecursionError):
-        found = set(_WORD.findall(text))
-    told = (value.decode("latin-1") for name, value in response.headers if name.lower() in _TELLING)
-    return found.union(*map(_WORD.findall, told))
+        try:
+            tree = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, RecursionError):
+            return False
+    if any(
+        names_party(f"body {path}") or names_quantity(f"body {path}")
+        for path, _ in _leaves("$", tree)
+    ):
+        return False
+    lists = [tree, *(tree.values() if isinstance(tree, dict) else ())]
+    return any(
+        isinstance(one, list) and one and all(_is_event(item, window) for item in one)
+        for one in lists
+    )
+
+
+def _is_event(item: Any, window: Window) -> bool:
+    if not isinstance(item, dict):
+        return False
+    leaves = dict(_leaves("$", item))
+    is_named = any(not _NAMES.isdisjoint(name_words(name)) for name in item)
+    return is_named and any(is_time_of(value, window) for value in leaves.values())
 
 
 def _find_calls(exchange: Exchange) -> Iterator[str]:

@@ -33,7 +33,7 @@ def render_lesson(lesson: Lesson) -> str:
     if lesson.telemetry:
         lines += [
             "",
-            "These look like telemetry: their bodies differ mostly, and nothing depends on their answers. If they are, paste",
+            "These look like telemetry: batches of events that differ mostly, and are answered with nothing. If they are, paste",
             "",
             render_telemetry(lesson.telemetry).rstrip("\n"),
         ]

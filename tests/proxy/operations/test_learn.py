@@ -1,6 +1,7 @@
 """`playhead learn` and `reindex` as a person runs them."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,8 @@ def test_learn_proposes_telemetry_and_tries_it(tmp_path: Path) -> None:
         for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
             url = "https://stats.test/v2/collect"
             body = {"event": "step", "did": [f"went {name}", f"saw {name}"], "id": own}
-            record_run(opened, name, [ask(body, b"", url), ask({"n": 1})])
+            batch = [body | {"at": time.time()}]
+            record_run(opened, name, [ask(batch, b"", url), ask({"n": 1})])
     found = json.loads(run("learn", "one", "two", "--store", tmp_path, "--json"))
     assert found["telemetry"] == ["POST https://stats.test/v2/collect"]
     assert found["snippet"] == (

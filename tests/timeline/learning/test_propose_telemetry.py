@@ -1,6 +1,7 @@
 """Which endpoints two recordings show to be telemetry."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ from playhead.config import Config, loads
 from playhead.store import Store
 from playhead.tape.exchange import RequestClass
 from playhead.tape.redaction.redactor import Redactor
+from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
 from playhead.timeline.learning.learn import learn
 from playhead.timeline.learning.propose_telemetry import find_telemetry
@@ -22,8 +24,14 @@ Task = Callable[[Random], list[Asked]]
 
 def _report(chance: Random, answer: object = b"", **more: object) -> Asked:
     words = [chance.choice(("read", "write", "look")) + str(chance.random())[:5] for _ in range(3)]
-    body = {"event": "step", "did": words, "id": chance.getrandbits(64), **more}
-    return ask(body, answer, url=HOOK)
+    body = {"event": "step", "did": words, "id": chance.getrandbits(64), "at": time.time(), **more}
+    return ask({"batch": [body]}, answer, url=HOOK)
+
+
+def _payout(chance: Random, answer: object = b"", url: str = HOOK, **more: object) -> Asked:
+    """Ask to pay somebody: each time another sum, and somebody else."""
+    body = {"amount": chance.randrange(10**5), "to": f"acct_{chance.getrandbits(60):015x}"}
+    return ask({**body, "memo": f"for {chance.random()}", **more}, answer, url=url)
 
 
 def _model_asks(chance: Random, item: str) -> Asked:
@@ -57,26 +65,38 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
 @pytest.mark.parametrize(
     "task",
     [
-        lambda chance: [ask({"event": "step", "text": "the same", "n": chance.random()}, url=HOOK)],
-        lambda chance: [ask({"a": "x", "b": f"{chance.getrandbits(64):016x}"}, url=HOOK)],
-        lambda chance: [_report(chance, {"id": "ticket-17"}), ask({"about": "ticket-17"})],
-        lambda chance: [_report(chance, {"id": 17}), ask({}, url="https://api.test/orders/17")],
-        lambda chance: [_report(chance, b"x" * 5000)],
+        lambda chance: [_report(chance, {"id": "ticket-17"})],
+        lambda chance: [_report(chance, b"x")],
         lambda chance: [_model_asks(chance, "a pear"), _report(chance, item="a pear", n=1)],
         lambda chance: [ask({"a": chance.random()}, url=CHAT)],
+        lambda chance: [_payout(chance, {"id": "po_1"}), _payout(chance, {"id": "po_2"})],
+        lambda chance: [_payout(chance), _payout(chance)],
+        lambda chance: [
+            ask(
+                {"payouts": [json.loads(_payout(chance, type="pay", at=time.time())[0].body)]},
+                b"",
+                url=HOOK,
+            )
+        ],
+        lambda chance: [_report(chance), _payout(chance)],
+        lambda chance: [(_report(chance)[0], make_response(b"", 500))],
+        lambda chance: [_report(chance, at=17)],
     ],
     ids=[
-        "alike",
-        "an id alone",
-        "depends",
-        "depends in a path",
-        "large answer",
+        "answered with an id",
+        "answered with something",
         "asked for",
         "model call",
+        "payouts",
+        "payouts without an answer",
+        "a batch of payouts",
+        "a batch and something else",
+        "failed",
+        "another time",
     ],
 )
-def test_what_something_depends_on_is_none(tmp_path: Path, task: Task) -> None:
-    """Nor what is alike, is answered at length, or is what a model asked for."""
+def test_what_may_be_a_deed_is_none(tmp_path: Path, task: Task) -> None:
+    """Telemetry is proposed only of batches of events that are answered with nothing: a payout differs each time, too."""
     assert _find(tmp_path, task) == ()
 
 
