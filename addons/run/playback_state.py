@@ -16,6 +16,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...config import Config
+from ...config.profiles.shipped import shipped_profiles
 from ...store import LogCorrupt, RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import DEFAULT_IGNORE, Rules, compile_rules, raw_key
 from ...tape.canonical.identify import Identifier
@@ -177,15 +178,19 @@ class PlaybackState:
 
     @cached_property
     def shipped_rules(self) -> Rules:
-        """The rules without those of the configuration's `ignore`."""
-        return compile_rules(
-            (), thread_time, self.identifier.rules.fields, self.identifier.rules.profiles.all
-        )
+        """The rules without those of the configuration: no `ignore`, and of its profiles those that are shipped."""
+        rules = self.identifier.rules
+        names = {one.name for one in rules.profiles.all}
+        shipped = [one for one in shipped_profiles() if one.name in names]
+        return compile_rules((), thread_time, rules.fields, shipped)
 
     @property
-    def has_own_ignore(self) -> bool:
-        """Whether the configuration has rules of `ignore`."""
-        return len(self.identifier.rules.ignore) > len(DEFAULT_IGNORE)
+    def has_own_rules(self) -> bool:
+        """Whether the configuration has rules of `ignore`, or profiles."""
+        rules, shipped = self.identifier.rules, shipped_profiles()
+        if len(rules.ignore) > len(DEFAULT_IGNORE):
+            return True
+        return any(one not in shipped for one in rules.profiles.all)
 
     def _next_use(self, fingerprint: Fingerprint, after: int) -> Seq | None:
         found, resume = self._next_recorded(fingerprint, after), self.resumption.resume

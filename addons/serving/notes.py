@@ -110,11 +110,11 @@ def notes(
 
 
 def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Exchange) -> bool:
-    """Say whether what a request is about differs from the tape, where a rule of the configuration has it ignored."""
+    """Say whether what a request is about differs from the tape, where a rule or profile of the configuration has it ignored."""
     rules, kind = playback.identifier.rules, recorded.request_class
-    if not playback.has_own_ignore or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
+    if not playback.has_own_rules or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
         return False
-    if rules.of(request).masks == playback.shipped_rules.of(request).masks:
+    if rules.of(request, kind).masks == playback.shipped_rules.of(request, kind).masks:
         return False
     if kind is RequestClass.EFFECT and playback.agreement.have_other_masked(
         request, recorded, playback.shipped_rules

@@ -183,7 +183,7 @@ class WebSocketPlayer(WebSocket):
         """Note what a message that is not the recorded one byte for byte owes to the profile of its client, and to rules of `ignore`."""
         request, playback = self._request, self._playback
         rules, kind = playback.identifier.rules, self._pending.request_class
-        shipped = playback.shipped_rules if playback.has_own_ignore else None
+        shipped = playback.shipped_rules if playback.has_own_rules else None
         differs = find_ignored(request, recorded, heard, shipped, kind)
         if differs is not None:
             self._told["rematched"] = ["exact", "canonical"]

@@ -9,6 +9,7 @@ import pytest
 
 from playhead.config import Classes, Config, IgnoreRule, Mode, parse_match
 from playhead.config.profiles.profile import Profile, Unconditional
+from playhead.config.profiles.profile_file import ProfileFile
 from playhead.tape.canonical import canonical_request
 from playhead.tape.exchange import Request
 from playhead.tests.support.engine import Running, running_engine
@@ -174,6 +175,56 @@ async def test_a_client_without_a_profile_is_played_as_ever(store_dir: Path) -> 
     assert (said.status, receipt.faithful) == (200, True)
     assert receipt.to_json()["unprofiled"] == []
     assert "profile" not in render_receipt(receipt)
+
+
+# ---- profiles of one's own ----------------------------------------------------------------------
+
+OWN = """
+profile: mybot
+version: 1
+client: My bot
+recognise: {user_agent: [mybot]}
+places:
+  - match: POST *://*/v1/chat/completions
+    json: $.messages[*].content
+    regex: '^Please transfer the amount of ([0-9]+) '
+    reason: chosen wrongly
+    client_version: 1.0
+    recordings: [a, b]
+  - match: POST *://*/v1/chat/completions
+    json: $.metadata.run
+    regex: '^([0-9a-f]{8})$'
+    reason: the run
+    client_version: 1.0
+    recordings: [a, b]
+"""
+
+
+def mybot(amount: int, run: str) -> Call:
+    said = f"Please transfer the amount of {amount} to bob"
+    body = {"model": "m", "messages": [{"role": "user", "content": said}], "metadata": {"run": run}}
+    return Call("POST /v1/chat/completions", body, headers={"User-Agent": "mybot/1.0"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "but_for"),
+    [
+        (mybot(656, "0a0a0a0a"), []),
+        (mybot(656, "1b1b1b1b"), []),
+        (mybot(94000, "0a0a0a0a"), ["ignored content"]),
+    ],
+    ids=["the same", "another run", "another amount"],
+)
+async def test_what_a_profile_of_ones_own_leaves_out_of_a_question_is_told(
+    asked: Call, but_for: list[str], store_dir: Path
+) -> None:
+    """As of a rule of `ignore`: nobody has tried it."""
+    own = (ProfileFile("mybot.yaml", OWN),)
+    async with recorded(store_dir, [mybot(656, "0a0a0a0a")], profiles=own) as story:
+        (said,) = await story.play([asked])
+        receipt = await story.end()
+    assert said.status == 200
+    assert (receipt.faithful, receipt.faithful_but_for) == (not but_for, but_for)
 
 
 # ---- ids that are linked ------------------------------------------------------------------------
