@@ -37,6 +37,9 @@ _TIME = 10
 """Digits from which on a number says when."""
 _BESIDE = 2
 """Pieces of text before a token that its pattern has."""
+_OF_AN_ID = 4
+"""The same before a UUID that is called the id of something: what of is part of its name."""
+_ID = re.compile("id|uuid", re.IGNORECASE)
 
 _DURATION = re.compile(
     r"\b((?:wall|elapsed|total)[ _]time|elapsed|duration|took)([^0-9A-Za-z\n]{1,3})([0-9]+(?:\.[0-9]+)?)"
@@ -87,10 +90,9 @@ def _beside(olds: Sequence[str], news: Sequence[str], at: int, form: str) -> tup
     """Give the pattern of what stands before and behind a piece, as far as it is the same in both."""
     before = ""
     least = OWN_LETTERS if form == _NUMBER else 0
+    most = _OF_AN_ID if form == _UUID and _is_named_id(olds, at) else _BESIDE
     for place in range(at - 1, -1, -1):
-        enough = (
-            place < at - _BESIDE and sum(map(str.isalpha, "".join(olds[place + 1 : at]))) >= least
-        )
+        enough = place < at - most and sum(map(str.isalpha, "".join(olds[place + 1 : at]))) >= least
         if olds[place] != news[place] or enough:
             break
         before = re.escape(olds[place].rpartition("\n")[2]) + before
@@ -103,6 +105,14 @@ def _beside(olds: Sequence[str], news: Sequence[str], at: int, form: str) -> tup
         return before, "$"
     behind = olds[at + 1]
     return before, re.escape(behind[:1]) if behind[:1] != "\n" else r"\n"
+
+
+def _is_named_id(pieces: Sequence[str], at: int) -> bool:
+    """Say whether the words before a piece are `session id`, `turn_id` or the like."""
+    if at < _OF_AN_ID:
+        return False
+    of, between, what, _ = pieces[at - _OF_AN_ID : at]
+    return of.isalpha() and between in (" ", "_", "-") and _ID.fullmatch(what) is not None
 
 
 def _pattern(beside: tuple[str, str], words: Sequence[str]) -> str | None:

@@ -43,18 +43,21 @@ def record_run(
     kind: RequestClass = RequestClass.INFERENCE,
     websockets: Mapping[int, Sequence[Message]] = MappingProxyType({}),
     noted: Mapping[str, Any] | None = None,
+    between_ns: tuple[int, int] | None = None,
     **info: Any,
 ) -> RunInfo:
     """Write a recording as the proxy does, under some rules; blocks.
 
     websockets: messages of those that became a WebSocket, by seq.
     noted: of the command, and how it ended.
+    between_ns: when it began, and when its requests came and it ended; now without.
     """
     rules = rules_of(Config(ignore=ignore))
+    begun_ns, at_ns = between_ns or (time.time_ns(), None)
 
     async def write() -> RunInfo:
         told = {"rules": rules.digest, "canonical": CANONICAL_VERSION, **info}
-        run = await store.runs.create(name, mode="record", at_ns=time.time_ns(), **told)
+        run = await store.runs.create(name, mode="record", at_ns=begun_ns, **told)
         for seq, (request, response) in enumerate(asked, start=1):
             said = websockets.get(seq)
             for number, message in enumerate(said or ()):
@@ -66,7 +69,7 @@ def record_run(
                 kind=kind,
                 response=response,
                 request=request,
-                started_ns=time.time_ns(),
+                started_ns=at_ns or time.time_ns(),
                 fingerprint=fingerprint(canonical(request, kind, rules)),
             )
             store.events.append_made(run.number, partial(make_intent, exchange))
@@ -75,7 +78,7 @@ def record_run(
         if noted is not None:
             store.events.append(run.number, Event(EventKind.NOTED, time.time_ns(), dict(noted)))
         if seal:
-            run = await store.runs.seal(run, reason="test", at_ns=time.time_ns())
+            run = await store.runs.seal(run, reason="test", at_ns=at_ns or time.time_ns())
         return run
 
     # On a thread, so that a test with a loop of its own can call this too.

@@ -1,13 +1,14 @@
 """Propose the profile of a client from two recordings of one task: a text to be looked at, and then named in `profiles`.
 
 Looked at are the model calls and reads of one client, the one that differs in most places. Proposed is a place whose values differ in
-tokens alone (`tape/diff/token_pattern.py`); what differs otherwise is listed as a comment, and values from earlier answers are no
-difference. Nothing is applied.
+tokens alone (`tape/diff/token_pattern.py`). In what a model is asked, and in bodies of reads, a token may be what it is about: there a pattern is
+proposed only if what it finds is proved to be made anew (`proved_tokens.py`). What differs otherwise is listed as a comment, and values from earlier
+answers are no difference. Nothing is applied.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
@@ -23,11 +24,15 @@ from ...tape.canonical.canonical_request import open_body
 from ...tape.canonical.client_profiles import find_product
 from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import Pattern, Placed, find_placed
+from ...tape.diff.divergence_types import Difference
+from ...tape.diff.made_anew import Window
+from ...tape.diff.suggest_rule import is_content
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
-from ...tape.exchange import Exchange, RequestClass
+from ...tape.exchange import Exchange, RequestClass, Seq
 from ..receipts.command.command_end import find_command
 from .id_links import tie_requests
 from .learn import FLOWS, Lesson, Place, with_indexes
+from .proved_tokens import Times, are_proved
 
 SDK_PRODUCTS = frozenset(
     (
@@ -45,6 +50,20 @@ _TRIED = (
     "a token that in one recording differs from the other there, and the rest of the value does not"
 )
 _CHANCE = "a duration that may be the same in both recordings by chance"
+
+
+_UNPROVED = "Differs in tokens that nothing proves to be made anew, so that they may be content"
+
+
+class _Found(NamedTuple):
+    """Patterns for a place."""
+
+    patterns: tuple[str, ...]
+    is_all: bool = True
+    """Whether all tokens that differ there have one."""
+
+
+_NONE = _Found(())
 
 
 class _Pair(NamedTuple):
@@ -78,28 +97,39 @@ def propose_profile(
     product = products.most_common(1)[0][0]
     mine = [one for one in pairs.values() if find_product(one.other.request.headers) == product]
 
-    def find(place: Place) -> tuple[str, ...]:
+    def find(place: Place) -> _Found:
         if not _where(place):
-            return ()
-        both = [value for pair in mine for value in _values(store, (first, second), pair, place)]
-        patterns = find_token_patterns(pair for pair in both if pair[0] != pair[1])
-        return () if any(_is_wide(place, one) for one in patterns) else patterns
+            return _NONE
+        both = [
+            (value, Times(_time(first, pair.one), _time(second, pair.other)))
+            for pair in mine
+            for value in _values(store, (first, second), pair, place)
+        ]
+        patterns = find_token_patterns(value for value, _ in both if value[0] != value[1])
+        if any(_is_wide(place, one) for one in patterns):
+            return _NONE
+        if not _may_be_content(place, pairs):
+            return _Found(patterns)
+        proved = tuple([one for one in patterns if are_proved(place.place, one, both)])
+        return _Found(proved, is_all=len(proved) == len(patterns))
 
     def find_more(place: Place, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        if _may_be_content(place, pairs):
+            return ()
         both = [value for pair in mine for value in _values(store, (first, second), pair, place)]
         found = find_durations((text for pair in both for text in pair), patterns)
         return tuple(one for one in found if not _is_wide(place, one))
 
-    entries, left = list[str](), list[str]()
+    entries, left, unproved = list[str](), list[str](), list[str]()
     for wide, places_there in _with_all_items(places).items():
         own = [
             one
             for one in places_there
             if find_product(pairs[one.seqs].other.request.headers) == product
         ]
-        tried = [wide] if own and find(wide) else places_there
+        tried = [wide] if own and find(wide).patterns else places_there
         for place in tried:
-            patterns = find(place) if own else ()
+            patterns, is_all = find(place) if own else _NONE
             for regex in patterns:
                 values = (_values(store, (first, second), pair, place) for pair in mine)
                 linked = tie_requests(regex, map(list, values))
@@ -107,9 +137,10 @@ def propose_profile(
             if patterns:
                 more = find_more(place, patterns)
                 entries += [_entry(place, one, _CHANCE, mine, (first, second)) for one in more]
-            if not patterns:
+            if not patterns or not is_all:
                 told = " | ".join(place.values)
-                left.append(f"#   {place.match}  {place.place}: {told}")
+                listed = left if is_all else unproved
+                listed.append(f"#   {place.match}  {place.place}: {told}")
     process = (
         find_program(find_command(store.events.all(second))) if product in SDK_PRODUCTS else ""
     )
@@ -117,6 +148,8 @@ def propose_profile(
     text += "places:\n" + "".join(entries) if entries else ""
     if left:
         text += "\n".join(["# Differs, and not in tokens alone:", *left]) + "\n"
+    if unproved:
+        text += "\n".join([f"# {_UNPROVED}:", *unproved]) + "\n"
     if not entries:
         return text, None
     parse_profile(text, name)
@@ -134,6 +167,20 @@ def _with_all_items(places: Iterable[Place]) -> dict[Place, list[Place]]:
         wide = replace(one, place=with_indexes(one.place, None))
         found.setdefault(first.setdefault((wide.match, wide.place), wide), []).append(one)
     return found
+
+
+def _may_be_content(place: Place, pairs: Mapping[tuple[Seq, Seq], _Pair]) -> bool:
+    """Say whether a place is in what a model is asked, or in the body of a read."""
+    kind = pairs[place.seqs].other.request_class
+    if kind is RequestClass.READ:
+        return place.place.startswith("body")
+    return is_content(Difference(place.place, *place.values), kind)
+
+
+def _time(run: RunInfo, exchange: Exchange) -> Window:
+    """Give when the values of a request were made; the messages of a WebSocket may have been until the end."""
+    until_ns = exchange.started_ns if exchange.websocket is None else run.sealed_ns
+    return Window(run.created_ns / 1e9, max(until_ns, exchange.started_ns) / 1e9)
 
 
 def with_profile(config: Config, file: ProfileFile) -> Config:

@@ -12,11 +12,16 @@ from playhead.config.profiles.shipped import shipped_profiles
 from playhead.proxy.cli import cli
 from playhead.store import Store, StoreError
 from playhead.tape.exchange import Message, MessageKind, Request
+from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.profile_pairs import Pair, pairs
 from playhead.tests.support.recordings import record_run
 
 PAIRS = pairs()
+DAY_NS = (1795478400 * 10**9, 1795564800 * 10**9)
+"""The 24th of November 2026, on which they were recorded."""
+PROVED = ("litellm", "opencode", "qwen-code")
+"""Clients of which all tokens are outside of what the model is asked."""
 
 
 def run(*words: str | Path) -> Result:
@@ -35,9 +40,11 @@ def record(store: Path, client: str) -> None:
             if mine(client)[0].message:
                 said = [Message(0, True, MessageKind.TEXT, one.body) for one in asked]
                 handshake = replace(asked[0], body=b"")
-                record_run(opened, name, [(handshake, make_response())], websockets={1: said})
+                told = [(handshake, make_response())]
+                record_run(opened, name, told, websockets={1: said}, between_ns=DAY_NS)
             else:
-                record_run(opened, name, [(one, make_response()) for one in asked])
+                told = [(one, make_response()) for one in asked]
+                record_run(opened, name, told, between_ns=DAY_NS)
 
 
 def test_all_are_listed() -> None:
@@ -131,35 +138,96 @@ def test_wrong_words_are_told(words: tuple[str, ...], said: str) -> None:
 
 
 @pytest.mark.parametrize("client", [one.name for one in shipped_profiles()])
-def test_a_profile_is_learned_and_leaves_out_what_differs(client: str, tmp_path: Path) -> None:
-    """What is proposed loads as a profile of one's own, and makes two recordings match."""
+def test_a_profile_is_learned_and_leaves_out_what_is_proved(client: str, tmp_path: Path) -> None:
+    """What is proposed loads as a profile of one's own, and each pattern is needed; what may be content is listed."""
     store = tmp_path / "store"
     record(store, client)
     off, own = tmp_path / "off.yaml", tmp_path / "own.yaml"
     off.write_text(f"profiles_off: [{client}]\n")
     words = ["learn", "one", "two", "--profile", "mine", "--store", str(store), "-c", str(off)]
     told = CliRunner().invoke(cli, words).stdout
-    assert "# Tried on both recordings: 0 places of its client differ all the same." in told
+    all_proved = "# Tried on both recordings: 0 places of its client differ all the same." in told
+    assert (all_proved, "# Differs in tokens that nothing proves" in told) == (
+        client in PROVED,
+        client not in PROVED,
+    )
+    if "places:" not in told:
+        return
     (tmp_path / "mine.yaml").write_text(told)
     own.write_text(f"profiles: [mine.yaml]\nprofiles_off: [{client}]\n")
-    (trial,) = json.loads(run("test", "one", "two", "--store", store, "-c", own, "--json").stdout)
-    assert (trial["profile"], trial["still"], trial["without"]) == ("mine", [], [])
+    done = run("test", "one", "two", "--store", store, "-c", own, "--json")
+    (trial,) = json.loads(done.stdout)
+    assert (trial["profile"], not trial["still"], trial["without"]) == ("mine", all_proved, [])
     rows = json.loads(run("--json", "-c", own).stdout)
     assert [row["off"] for row in rows if row["profile"] == client] == [True]
     assert rows[-1]["profile"] == "mine"
 
 
+def chat(said: str, **metadata: str) -> Request:
+    """Ask a model something, as a client without a profile."""
+    body = {"model": "m", "messages": [{"role": "user", "content": said}], "metadata": metadata}
+    headers = {"content-type": "application/json", "user-agent": "mybot/1.0"}
+    return make_request(
+        "https://api.openai.com/v1/chat/completions", json.dumps(body).encode(), headers
+    )
+
+
+UUIDS = ("6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11", "7a2d0e4f-3c8b-4d69-8f20-1b4c6d8e0f22")
+WALLETS = (
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+    "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "regex"),
+    [
+        (("Please transfer the amount of 656 USD to bob", "Please transfer the amount of 94000 USD to bob"), ""),
+        (tuple(f"Send everything to wallet {one} right now" for one in WALLETS), ""),
+        (tuple(f"Delete the document {one} for good" for one in UUIDS), ""),
+        (tuple(f"Delete the document with document id {one}" for one in UUIDS), ""),
+        (("Order quantity: 2", "Order quantity: 900"), ""),
+        (("Your duration: 30 s", "Your duration: 90 s"), ""),
+        (("Book it for 2027-03-01 please", "Book it for 2027-04-02 please"), ""),
+        (("Begin at 1795478409 sharp", "Begin at 1795999999 sharp"), ""),
+        (tuple(f"Your session id: {one} is new" for one in UUIDS), "session"),
+        (tuple(f'{{"turn_id": "{one}", "a": 1}}' for one in UUIDS), "id"),
+        (("It is 2026-11-24T11:55:24Z now", "It is 2026-11-24T12:01:05Z now"), "is"),
+        (("Today's date: 2026-11-24, so go", "Today's date: 2026-11-25, so go"), "date"),
+    ],
+    ids=[
+        *("amount", "wallet", "document", "document id", "quantity", "duration", "another day"),
+        *("another time", "session", "turn in JSON", "time of recording", "day of recording"),
+    ],
+)  # fmt: skip
+def test_in_a_question_a_pattern_needs_a_proof(
+    said: tuple[str, str], regex: str, tmp_path: Path
+) -> None:
+    """A UUID beside the name of an id of the client, or a time of the recording: all else may be what the model is to do."""
+    with Store.open(tmp_path) as opened:
+        for name, text in zip(("one", "two"), said, strict=True):
+            request = chat(text, run=UUIDS[0] if name == "one" else UUIDS[1])
+            record_run(opened, name, [(request, make_response())], between_ns=DAY_NS)
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
+    told = CliRunner().invoke(cli, words).stdout
+    places = {one.json: one.regex for one in parse_profile(told, "mine.yaml").places}
+    assert set(places) == {"$.metadata.run"} | ({"$.messages[*].content"} if regex else set())
+    assert regex in places.get("$.messages[*].content", "")
+
+
 def test_a_profile_asks_for_the_program_where_an_sdk_has_its_product(tmp_path: Path) -> None:
     """The one that the recording was made with."""
     store = tmp_path / "store"
-    record(store, "copilot-cli")
+    agent = ((b"content-type", b"application/json"), (b"user-agent", b"openai/6.1"))
+    sides = [
+        [replace(getattr(one, side), headers=agent) for one in mine("qwen-code")]
+        for side in ("recorded", "asked")
+    ]
     command = {"child_exit": 0, "command": ["node", "/opt/copilot.js", "--prompt", "go"]}
     with Store.open(store) as opened:
-        asked = [(pair.asked, make_response()) for pair in mine("copilot-cli")]
-        record_run(opened, "three", asked, noted=command)
-    off = tmp_path / "off.yaml"
-    off.write_text("profiles_off: [copilot-cli]\n")
-    words = ["learn", "one", "three", "--profile", "mine", "--store", str(store), "-c", str(off)]
+        for name, asked in zip(("one", "two"), sides, strict=True):
+            record_run(opened, name, [(one, make_response()) for one in asked], noted=command)
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(store)]
     told = CliRunner().invoke(cli, words).stdout
     profile = parse_profile(told, "mine.yaml")
     assert (profile.products, profile.processes) == (("openai",), ("copilot",))
