@@ -13,6 +13,7 @@
         json: $.system[*].text
         regex: '^x-anthropic-billing-header:.* cch=([0-9a-f]{5});'
         linked: false                 # true for an id, which is the same in several places or requests
+        tool: run_shell               # of one tool alone: an object on the way to the place has this `name`
         reason: five hex digits that are new in each run
         client_version: 2.1.197
         recordings: [a of 2026-11-24, b of 2026-11-24]
@@ -76,6 +77,8 @@ class ProfilePlace:
     """Lower case."""
     linked: bool = False
     """Whether it counts which values of these places are the same, in one request and in the run."""
+    tool: str = ""
+    """Of which tool a place of JSON has to be; empty where it may be any."""
 
     @property
     def text(self) -> str:
@@ -232,7 +235,7 @@ def _recognised(value: Value) -> _Recognised:
 
 
 def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
-    fields = value.fields("match", "json", "header", "regex", "linked", *_EVIDENCE)
+    fields = value.fields("match", "json", "header", "regex", "linked", "tool", *_EVIDENCE)
     place = ProfilePlace(
         match=_match(fields),
         json=fields.parsed("json", parse_path, ""),
@@ -240,6 +243,7 @@ def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
         evidence=_evidence(fields),
         header=fields.parsed("header", parse_field, ""),
         linked=fields.parsed("linked", _parse_flag, False),
+        tool=fields.parsed("tool", _parse_line, ""),
     )
     wide = (
         find_wide(place.regex) if place.json and place.regex and parse_regex is check_narrow else ""
@@ -248,6 +252,8 @@ def _place(value: Value, parse_regex: _ParseRegex) -> ProfilePlace:
         fields.given["regex"].fault(wide)
     if value.is_mapping and ("json" in fields.given) is ("header" in fields.given):
         value.fault("expected exactly one of json, header")
+    if place.tool and "header" in fields.given:
+        fields.given["tool"].fault("is of no header field; expected it beside json")
     return place
 
 

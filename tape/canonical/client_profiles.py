@@ -115,7 +115,13 @@ class ClientProfiles:
             (
                 *(one.name, one.version, (*one.products, *one.sends, *one.says)),
                 [
-                    (p.match.text, p.text, p.regex, *([True] if p.linked else ()))
+                    (
+                        p.match.text,
+                        p.text,
+                        p.regex,
+                        *([True] if p.linked else ()),
+                        *filter(None, [p.tool]),
+                    )
                     for p in one.places
                 ],
                 [entry.match.text for entry in one.unconditional],
@@ -204,7 +210,7 @@ def compile_profiles(
                 )
             else:
                 path = parse_json_path(place.json)
-                one = Placed(path, pattern, place.text, place.linked)
+                one = Placed(path, pattern, place.text, place.linked, place.tool)
             found.append((place.match, one))
         places[profile.name] = tuple(found)
     by_product: dict[bytes, tuple[Profile, ...]] = {}

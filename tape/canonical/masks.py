@@ -86,6 +86,8 @@ class Placed(NamedTuple):
     """The path as a profile has it."""
     linked: bool = False
     """Whether it counts which values of such places are the same."""
+    tool: str = ""
+    """Of which tool the place has to be: an object on the way to it has this `name`. Empty where it may be any."""
 
 
 class PlacedText(NamedTuple):
@@ -230,6 +232,8 @@ def find_placed(
     found: dict[tuple[int, Any], PlacedText] = {}
     for one in placed:
         for trail, holder, value in _at(tree, exact, one.path, left_out):
+            if one.tool and not _is_of_tool(tree, exact, trail, one.tool):
+                continue
             number = number_of(value, exact)
             text = text_of(value, exact) if number is None else number
             key = trail[-1]
@@ -240,6 +244,16 @@ def find_placed(
                     holder, key, text, number is not None, more, trail
                 )
     return list(found.values())
+
+
+def _is_of_tool(tree: Any, exact: bool, trail: tuple[str | int, ...], tool: str) -> bool:
+    """Say whether an object on the way to a place has the name of a tool."""
+    value = tree
+    for step in trail:
+        if isinstance(value, dict) and text_of(value.get("name"), exact) == tool:
+            return True
+        value = value[step]
+    return False
 
 
 def _at(

@@ -177,6 +177,26 @@ async def test_a_client_without_a_profile_is_played_as_ever(store_dir: Path) -> 
     assert "profile" not in render_receipt(receipt)
 
 
+GEMINI = PAIRS["gemini-cli"]
+
+
+async def test_a_process_id_counts_in_what_another_tool_says(store_dir: Path) -> None:
+    """The shell tool alone ends with one that is chance."""
+    line = b"one apple\\nProcess Group PGID: %d\\n</untrusted_context>"
+    (old, new) = (
+        one.body.replace(b'{"output":"one apple\\n"}', b'{"output":"' + line % at + b'"}')
+        for one, at in ((GEMINI.recorded, 17), (GEMINI.recorded, 18))
+    )
+    assert old != new
+    what, fields = call(GEMINI.recorded).what, call(GEMINI.recorded).headers
+    async with recorded(store_dir, [Call(what, old, headers=fields)]) as story:
+        await story.play([Call(what, new, headers=fields)])
+        receipt = await story.end()
+    assert receipt.faithful is False
+    place = receipt.divergences[0]["differences"][0]["place"]
+    assert place == "body $.contents[2].parts[1].functionResponse.response.output"
+
+
 # ---- profiles of one's own ----------------------------------------------------------------------
 
 OWN = """

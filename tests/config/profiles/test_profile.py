@@ -111,6 +111,10 @@ FAULTS = [
             *("(?i)^X([A-Z ]{40,})", r"^then ((?:\pL+ )+)", "^to ([a-z0-9.]+@[a-z.]+)$"),
         )
     ),
+    (
+        place(json="", header="x-run", tool="sh"),
+        "tool: is of no header field; expected it beside json",
+    ),
     # what live, gate and effect rules go by
     (place(json="$._method"), "which live, gate and effect rules go by"),
     (place(json="$['_METHOD']"), "which live, gate and effect rules go by"),
