@@ -16,14 +16,15 @@ from typing import NamedTuple
 from ...config import Config, parse_match
 from ...config.profiles.command_programs import find_program
 from ...config.profiles.narrow import find_wide
-from ...config.profiles.profile import parse_field, parse_path, parse_profile
+from ...config.profiles.profile import Profile, ProfilePlace, parse_field, parse_path, parse_profile
 from ...config.profiles.profile_file import ProfileFile
 from ...config.values import parse_json_path
 from ...store import RunInfo, Store
-from ...tape.canonical.canonical_request import open_body
+from ...tape.canonical.canonical_request import compile_rules, open_body
 from ...tape.canonical.client_profiles import find_product
 from ...tape.canonical.json import quick_tree
 from ...tape.canonical.masks import Pattern, Placed, find_placed
+from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import Difference
 from ...tape.diff.made_anew import Window
 from ...tape.diff.suggest_rule import is_content
@@ -45,6 +46,8 @@ SDK_PRODUCTS = frozenset(
 )
 """What many clients name in their `user-agent`: a profile asks for the process as well."""
 _ASKED = (RequestClass.INFERENCE, RequestClass.READ)
+_LIMIT = 200
+"""Most differences of a pair that are looked at."""
 _NOTHING = Pattern.later("()")
 _TRIED = (
     "a token that in one recording differs from the other there, and the rest of the value does not"
@@ -107,6 +110,8 @@ def propose_profile(
         ]
         patterns = find_token_patterns(value for value, _ in both if value[0] != value[1])
         if any(_is_wide(place, one) for one in patterns):
+            return _NONE
+        if place.place.startswith("header ") and not _leave_out(place, patterns, mine, product):
             return _NONE
         if not _may_be_content(place, pairs):
             return _Found(patterns)
@@ -191,6 +196,22 @@ def with_profile(config: Config, file: ProfileFile) -> Config:
 def _is_wide(place: Place, pattern: str) -> bool:
     """Say whether a profile with a pattern would not load: what does not is not proposed."""
     return place.place.startswith("body") and bool(find_wide(pattern))
+
+
+def _leave_out(
+    place: Place, patterns: Iterable[str], mine: Iterable[_Pair], product: bytes
+) -> bool:
+    """Say whether requests are the same at a header field with these patterns: some fields are compared otherwise than they are written."""
+    match, name = parse_match(place.match), parse_field(place.place.partition(" ")[2])
+    tried = tuple([ProfilePlace(match, "", one, header=name) for one in patterns])
+    rules = compile_rules(profiles=[Profile("tried", 1, "", (product.decode("latin-1"),), tried)])
+    return not any(
+        found.place == place.place
+        for pair in mine
+        for found in differences(
+            pair.one.request, pair.other.request, rules, pair.other.request_class, limit=_LIMIT
+        )
+    )
 
 
 def _where(place: Place) -> str:

@@ -215,6 +215,30 @@ def test_in_a_question_a_pattern_needs_a_proof(
     assert regex in places.get("$.messages[*].content", "")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "is_proposed"),
+    [
+        ("x-codex-turn-metadata", '{"session_id":"%s","begun_ms":%d}', False),
+        ("x-my-turn", '{"session_id":"%s","begun_ms":%d}', True),
+    ],
+)
+def test_no_pattern_is_proposed_that_does_not_match_as_the_field_is_compared(
+    name: str, value: str, is_proposed: bool, tmp_path: Path
+) -> None:
+    """One field of Codex is compared as JSON without its ids, so a pattern for the text finds nothing in it."""
+    with Store.open(tmp_path) as opened:
+        for number, run_name in enumerate(("one", "two")):
+            field = name.encode(), (value % (UUIDS[number], 1795478500000 + number)).encode()
+            asked = chat("go", run=f"{number}{UUIDS[number][1:]}")
+            asked = replace(asked, headers=(*asked.headers, field))
+            record_run(opened, run_name, [(asked, make_response())], between_ns=DAY_NS)
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
+    told = CliRunner().invoke(cli, words).stdout
+    headers = {one.header for one in parse_profile(told, "mine.yaml").places if one.header}
+    assert headers == ({name} if is_proposed else set())
+    assert (f"  header {name}: " in told.partition("# Differs")[2]) is not is_proposed
+
+
 def test_a_profile_asks_for_the_program_where_an_sdk_has_its_product(tmp_path: Path) -> None:
     """The one that the recording was made with."""
     store = tmp_path / "store"
