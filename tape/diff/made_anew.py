@@ -24,6 +24,7 @@ _AFTER_S = 5.0
 """By how much the clock of a client may be ahead."""
 _ZONES_S = 14 * 3600.0
 """How far local days are from those of UTC."""
+_DAY_S = 86400.0
 _UNITS = (1.0, 1e3, 1e6, 1e9)
 """Of a second: times since the epoch are counted in s, ms, us or ns."""
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?")
@@ -68,26 +69,30 @@ def is_proved(
     """
     if value_class is ValueClass.CONTENT:
         return False
-    if is_inference and not is_content:
-        return value_class is not ValueClass.COUNTER or names_counter(place)
     if names_party(place) or names_quantity(place):
         return False
-    if is_call or names_request(place):
+    counts = value_class is ValueClass.COUNTER
+    if is_inference and not is_content:
+        return not counts or names_counter(place)
+    if is_call or names_request(place, counts=counts):
         return True
     if value_class is ValueClass.TIME:
         return all(is_time_of(bare(one.shown), one.window) for one in values)
     # What is read may have an id that was drawn; a number may be how much.
     numbers = any(_NUMBER.fullmatch(bare(one.shown)) for one in values)
-    return not is_content and value_class is not ValueClass.COUNTER and not numbers
+    return not is_content and not counts and not numbers
 
 
 def is_time_of(text: str, window: Window) -> bool:
-    """Say whether a text or number is a time, or a day, between the beginning of a recording and a request of it."""
+    """Say whether a text or number is a time between the beginning of a recording and a request of it."""
     first, last = min(window) - _BEFORE_S, window.asked_s + _AFTER_S
-    day_s = _read_day(text)
-    if day_s is not None:
-        return first - _ZONES_S - 86400 < day_s <= last + _ZONES_S
     return any(first <= at <= last for at in _read_times(text))
+
+
+def is_day_of(text: str, window: Window) -> bool:
+    """Say whether a text is a day between the beginning of a recording and a request of it, in any zone."""
+    day_s, first = _read_day(text), min(window) - _BEFORE_S
+    return day_s is not None and first - _ZONES_S - _DAY_S < day_s <= window.asked_s + _ZONES_S
 
 
 def _read_times(text: str) -> Iterator[float]:

@@ -29,10 +29,16 @@ _REQUESTS = frozenset(
         *("requestseq", "requestcounter", "requestnonce", "requesttoken", "requesttime"),
         *("correlationid", "traceid", "spanid", "parentspanid", "traceparent", "invocationid"),
         *("idempotencykey", "idempotencytoken", "dedupid", "deduplicationid", "token", "nonce"),
-        *("rpcid", "seq", "sequence", "seqno", "seqnum", "sequenceno", "sequencenumber", "counter"),
+        "rpcid",
     )
 )
 """Tell one request from another, whatever it is about. An `event_id` or `message_id` may be what is cancelled or deleted."""
+_SEQUENCES = frozenset(
+    ("seq", "sequence", "seqno", "seqnum", "sequenceno", "sequencenumber", "counter")
+)
+"""The same of whole numbers alone: what else is called a sequence is not made by counting."""
+_BESIDE_A_BODY = frozenset(("traceid", "spanid", "parentspanid"))
+"""Tell a request by what is said of it: in a body alone they may be the trace that is deleted."""
 _BEFORE_REQUESTS = frozenset(("x", "amz", "sdk", "client"))
 """Words that may stand before: whose identifier it is."""
 _CLIENTS = frozenset(("token",))
@@ -40,7 +46,7 @@ _CLIENTS = frozenset(("token",))
 _AROUND_REQUESTS = frozenset(
     (
         *("meta", "metadata", "context", "header", "headers", "extensions", "envelope"),
-        *("request", "params", "trace", "tracing"),
+        *("request", "trace", "tracing"),
     )
 )
 """Members that hold what is said of a request; in others an identifier is one of what it is about."""
@@ -91,8 +97,11 @@ _QUANTITIES = frozenset(
 )
 
 
-def names_request(place: str) -> bool:
-    """Say whether a place is called as the identifier of a request is, and stands where one does."""
+def names_request(place: str, *, counts: bool = False) -> bool:
+    """Say whether a place is called as the identifier of a request is, and stands where one does.
+
+    counts: the values there are whole numbers that count by one.
+    """
     what, steps = _read(place)
     if not steps:
         return False
@@ -101,10 +110,14 @@ def names_request(place: str) -> bool:
     while before < len(words) - 1 and words[before] in _BEFORE_REQUESTS:
         before += 1
     name = "".join(words[before:])
-    if name not in _REQUESTS or (name in _CLIENTS and "client" not in words[:before]):
+    if name in _CLIENTS and "client" not in words[:before]:
+        return False
+    if name not in _REQUESTS and not (counts and name in _SEQUENCES):
         return False
     if what != "body":
         return len(steps) == 1
+    if len(steps) == 1 and name in _BESIDE_A_BODY:
+        return False
     return all("".join(name_words(step)) in _AROUND_REQUESTS for step in steps[:-1])
 
 

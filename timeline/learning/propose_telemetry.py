@@ -6,8 +6,8 @@ An endpoint is proposed if in both recordings
 2. the bodies differ mostly: of what stands at the places of each two, three at least, less than half is the same, and rules
    of `ignore` would not make them match;
 3. each request is answered with success and nothing else, so that no later request can depend on it;
-4. each body is a batch of events: a list of objects that each have a name and the time at which they were sent, as telemetry is in all protocols.
-   None of them names a party or a quantity: a list of payouts has names and times, too;
+4. each body is a batch of events: a list of objects that each have the time at which they were made, and are called events, logs, metrics or
+   spans. None of them names a party or a quantity;
 5. it sends nothing that a model asked a tool for: what an agent does on a model's word is a deed, however much it differs.
 """
 
@@ -34,8 +34,8 @@ _NOTHING = (b"", b"{}", b"[]", b"null")
 _SUCCESS = range(200, 300)
 _SHORT = 4
 """Characters from which on a text says what it is of."""
-_NAMES = frozenset(("event", "name", "type", "kind", "action", "metric"))
-"""Words that a member with the name of an event is called by."""
+_EVENTS = frozenset(("event", "log", "metric", "span", "trace"))
+"""Words by which a list of events, or the member with the name of one, is called."""
 _SAME = 0.5
 _LEAST = 3
 """Values of a body, below which it says too little to be told apart."""
@@ -173,19 +173,24 @@ def _is_batch(request: Request, window: Window) -> bool:
         for path, _ in _leaves("$", tree)
     ):
         return False
-    lists = [tree, *(tree.values() if isinstance(tree, dict) else ())]
+    lists = tree.items() if isinstance(tree, dict) else [("", tree)]
     return any(
-        isinstance(one, list) and one and all(_is_event(item, window) for item in one)
-        for one in lists
+        isinstance(one, list)
+        and one
+        and all(_is_event(item, window, is_named=_names_event(name)) for item in one)
+        for name, one in lists
     )
 
 
-def _is_event(item: Any, window: Window) -> bool:
-    if not isinstance(item, dict):
+def _is_event(item: Any, window: Window, *, is_named: bool) -> bool:
+    """Say whether an item of a list is an event; is_named: of the list it is said to be one of events."""
+    if not isinstance(item, dict) or not (is_named or any(map(_names_event, item))):
         return False
-    leaves = dict(_leaves("$", item))
-    is_named = any(not _NAMES.isdisjoint(name_words(name)) for name in item)
-    return is_named and any(is_time_of(value, window) for value in leaves.values())
+    return any(is_time_of(value, window) for _, value in _leaves("$", item))
+
+
+def _names_event(name: str) -> bool:
+    return any(word.removesuffix("s") in _EVENTS for word in name_words(name))
 
 
 def _find_calls(exchange: Exchange) -> Iterator[str]:

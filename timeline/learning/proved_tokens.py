@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...tape.canonical.masks import Pattern
-from ...tape.diff.made_anew import Window, is_time_of
+from ...tape.diff.made_anew import Window, is_day_of, is_time_of
 from ...tape.diff.place_names import name_words
 
 _UUID = re.compile("[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -42,7 +42,9 @@ def are_proved(place: str, regex: str, values: Iterable[tuple[tuple[str, str], T
     pattern = Pattern(regex)
     is_id = _names_own_id(place) or _ends_with_id(regex)
     return all(
-        is_time_of(found, window) or (is_id and _UUID.fullmatch(found) is not None)
+        is_time_of(found, window)
+        or is_day_of(found, window)
+        or (is_id and _UUID.fullmatch(found) is not None)
         for pair, times in values
         for text, window in zip(pair, times, strict=True)
         for found in _find(pattern, text)

@@ -73,6 +73,11 @@ def test_a_party_is_named_by_its_last_word(place: str, party: bool) -> None:
         ("header amz-sdk-invocation-id", True),
         ("form idempotency_key", True),
         ("body $.clientToken", True),
+        ("header x-trace-id", True),
+        ("body $.meta.trace_id", True),
+        ("body $.trace_id", False),
+        ("body $.params.request_id", False),
+        ("body $.sequence", False),
         ("body $.token", False),
         ("body $.id", False),
         ("body $.event_id", False),
@@ -86,6 +91,12 @@ def test_a_party_is_named_by_its_last_word(place: str, party: bool) -> None:
 def test_a_request_is_told_by_its_own_identifier(place: str, tells: bool) -> None:
     """An id of something else may be what the request is about."""
     assert names_request(place) is tells
+
+
+def test_a_sequence_tells_a_request_where_it_counts() -> None:
+    """One of letters is something else."""
+    assert names_request("body $.sequence", counts=True)
+    assert not names_request("body $.order.sequence", counts=True)
 
 
 @pytest.mark.parametrize(

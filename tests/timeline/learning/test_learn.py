@@ -243,12 +243,9 @@ def test_pages_quantities_and_coordinates_are_content(study: Any) -> None:
     assert "made anew" in text
 
 
-@pytest.mark.parametrize(
-    ("path", "parties"),
-    [("/v1/pay", set()), ("/v1/chat/completions", {"body $.to", "body $.payee.id"})],
-)
-def test_who_is_paid_is_content(study: Any, path: str, parties: set[str]) -> None:
-    """In an effect, however drawn its id looks; ids of the request itself are proposed as ever."""
+@pytest.mark.parametrize("path", ["/v1/pay", "/v1/chat/completions"])
+def test_who_is_paid_is_content(study: Any, path: str) -> None:
+    """However drawn its id looks; ids of the request itself are proposed as ever."""
 
     def task(chance: Random) -> list[Asked]:
         def account() -> str:
@@ -260,9 +257,9 @@ def test_who_is_paid_is_content(study: Any, path: str, parties: set[str]) -> Non
 
     lesson = study(task)
     proposed = {one.place for one in lesson.places if one.proposed}
-    assert proposed == {"body $.request_id", "body $.meta.trace_id"} | parties
-    assert {one.why for one in lesson.places if not one.proposed} <= {PARTY}
-    assert (PARTY in render_lesson(lesson)) is (not parties)
+    assert proposed == {"body $.request_id", "body $.meta.trace_id"}
+    assert {one.why for one in lesson.places if not one.proposed} == {PARTY}
+    assert PARTY in render_lesson(lesson)
 
 
 DRAWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e1", "cm0gLXJmIC9ob21lL2FsaWNlL29sZC1kb2N1bWVudHM7"

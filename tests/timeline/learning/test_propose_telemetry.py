@@ -78,6 +78,17 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
                 url=HOOK,
             )
         ],
+        lambda chance: [
+            ask(
+                {
+                    "operations": [
+                        {"type": "delete", "path": f"/{chance.random()}", "at": time.time(), "n": 1}
+                    ]
+                },
+                b"",
+                url=HOOK,
+            )
+        ],
         lambda chance: [_report(chance), _payout(chance)],
         lambda chance: [(_report(chance)[0], make_response(b"", 500))],
         lambda chance: [_report(chance, at=17)],
@@ -90,6 +101,7 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
         "payouts",
         "payouts without an answer",
         "a batch of payouts",
+        "a batch of operations",
         "a batch and something else",
         "failed",
         "another time",
