@@ -2,7 +2,7 @@
 
 import contextlib
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from ...config import Config
 from ...timeline.receipts.plain_text import plain, plain_lines
@@ -36,11 +36,13 @@ def find_pages(config: Config) -> str:
     refused: NotAnswered | None = None
     for address in _addresses(config):
         try:
-            path = ask(config, address, "POST", "/v1/links", {})["path"]
+            link = ask(config, address, "POST", "/v1/links", {})
         except NotAnswered as error:
             refused = error
         else:
-            return f"{address.url}{path}"
+            place = urlsplit(address.url)
+            netloc = f"{link['host']}:{place.port}" if link["host"] else place.netloc
+            return f"{place.scheme}://{netloc}{link['path']}"
     if refused is not None:
         raise refused
     return "no proxy is running on this store"

@@ -21,7 +21,7 @@ from ...config.values import is_loopback
 from ..errors import EngineError
 from ..standard_streams import print_status
 from .address import Address, open_token, publish
-from .http.access import Guard
+from .http.access import Guard, make_own_name
 from .http.route import ProxyState
 
 if TYPE_CHECKING:
@@ -106,12 +106,15 @@ class ControlServer:
                 "choose another control.listen (port 0: a free one), or off",
             ) from error
         self._house.engine.keep_from_clients(ready)
+        # A certificate would not name it.
+        own = make_own_name() if scheme == "http" and is_loopback(host) else ""
         guard = Guard(
             token,
             scheme,
             port,
-            _LOOPBACK | {listen.host.lower(), host} - {"0.0.0.0", "::"},
+            _LOOPBACK | {listen.host.lower(), host, *([own] if own else ())} - {"0.0.0.0", "::"},
             frozenset(control.hosts),
+            own,
             anywhere=_is_any(host),
         )
         self._guard, self._context = guard, context

@@ -130,6 +130,9 @@ class Application:
 
     def _open_link(self, request: web.BaseRequest, path: str, query: Mapping[str, str]) -> Reply:
         """Begin the session of a link, and lead to the page without its token."""
+        place = self._guard.find_own_place(request.headers.get("host", ""))
+        if place:
+            return Reply(b"", 303, HTML, {"location": f"{place}{request._message.path}"})
         known = self._is_let_in(request)
         rights = self._links.take(query["token"]) if request.method == "GET" else None
         if rights is None and not known:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ...config import Config
 from ...web.render import warm_up
 from ..control.address import open_token
-from ..control.http.access import Guard
+from ..control.http.access import Guard, make_own_name
 from ..control.http.serving import serve_on
 from ..errors import EngineError
 from .application import Application
@@ -71,9 +71,9 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     port = ready.getsockname()[1]
-    name = f"playhead-{secrets.token_hex(4)}.localhost"
+    name = make_own_name()
     links = Links(secrets.token_bytes(32), lambda: time.time_ns() / 1e9)
-    guard = Guard(open_token(library.config), "http", port, LOOPBACK | {name})
+    guard = Guard(open_token(library.config), "http", port, LOOPBACK | {name}, own=name)
     application = Application(library, guard, links, shown.command)
     runner = await serve_on(ready, application, None)
     try:

@@ -78,7 +78,13 @@ SCHEMAS: dict[str, Any] = {
     "Gates": _object(
         gates={"type": "array", "items": {"$ref": "#/components/schemas/Gate"}}, held=_COUNT
     ),
-    "Link": _object(path={**_TEXT, "description": "With a token that is valid once."}),
+    "Link": _object(
+        path={**_TEXT, "description": "With a token that is valid once."},
+        host={
+            "type": ["string", "null"],
+            "description": "Name to open it by, with the same port: the session is of this name alone. Null for any.",
+        },
+    ),
     "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
     "Break": _object(**_BREAK),
     "Breaks": _object(breaks={"type": "array", "items": {"$ref": "#/components/schemas/Break"}}),

@@ -131,7 +131,9 @@ _ROUTES = (
 )
 
 
-def make_table(make_link: Callable[[], str] = lambda: "/gates") -> tuple[Route, ...]:
+def make_table(
+    make_link: Callable[[], tuple[str, str]] = lambda: ("/gates", ""),
+) -> tuple[Route, ...]:
     """Give all routes, with the one that describes them.
 
     make_link: makes the path of a link to the page of gates.

@@ -14,6 +14,7 @@ Source: RFC 9110 sections 7.2 and 9.2.1; Fetch Metadata (W3C) section 2; RFC 675
 import hmac
 import ipaddress
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,11 @@ _SCHEME = "bearer "
 _SHOWN = 100
 
 
+def make_own_name() -> str:
+    """Make a name of this machine that no other process has: browsers take every name below `localhost` for loopback (RFC 6761)."""
+    return f"playhead-{secrets.token_hex(4)}.localhost"
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """What is checked before anything is looked at."""
@@ -43,6 +49,9 @@ class Guard:
     """Hosts that stand for this machine, with our port: loopback, and the address that is listened on."""
     hosts: frozenset[str] = frozenset()
     """Further names, with any port: something else may stand before us."""
+    own: str = ""
+    """One of `names` that is this process's alone, under which pages have their sessions: a browser sends a cookie to every port of a host,
+    and so what is set under 127.0.0.1 to every server of this machine. Empty where there is none."""
     anywhere: bool = False
     """Whether every address of this machine is listened on: then any address may be the host, and no other name."""
 
@@ -59,6 +68,17 @@ class Guard:
         for site in _values(fields, "sec-fetch-site"):
             if site.strip().lower() not in _SAME_SITE:
                 raise _cross_site(f"sec-fetch-site: {site[:_SHOWN]}")
+
+    def find_own_place(self, host: str) -> str:
+        """Give the origin with which a session may begin; empty where the one that was asked for will do.
+
+        host: the header field of a request that was checked.
+        """
+        parsed = _HOST.fullmatch(host)
+        name = (parsed["v6"] or parsed["name"]).lower() if parsed is not None else ""
+        if not self.own or name == self.own or name in self.hosts:
+            return ""
+        return f"{self.scheme}://{self.own}:{self.port}"
 
     def check_token(self, fields: Fields) -> None:
         """Check who sent a request.
