@@ -29,7 +29,7 @@ from .views.run_facts import read_facts, run_row
 from .views.run_index import Mark, RunIndex, first_effects
 from .views.run_parts import view_cache, view_files, view_receipt
 from .views.strip import Axis, draw_strip
-from .views.texts import Shown, show_clock
+from .views.texts import Shown, show_bytes, show_clock
 from .views.value_tree import Line
 
 VERSION = 1
@@ -231,10 +231,17 @@ def _document(store: Store, index: RunIndex, shared: _Shared, progress: Progress
     }
 
 
-def _files(view: dict[str, Any] | None) -> list[Any]:
+def _files(view: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Give what the working folder held, in a line, and what became of it at its savepoints."""
     if view is None:
-        return []
-    return [[one["at"], one["paths"], one["more"]] for one in view["rows"]]
+        return None
+    commit = f", commit {view['head']}" if view["head"] else ""
+    branch = f" on {view['branch']}" if view["branch"] else ""
+    about = (
+        f"{view['folder']}: {view['files']:,} files, {show_bytes(view['bytes'])}{commit}{branch}"
+    )
+    rows = [[one["at"], one["paths"], one["more"]] for one in view["rows"]]
+    return {"about": about, "rows": rows}
 
 
 def _repeat_of(exchanges: Exchanges, seq: int) -> str:

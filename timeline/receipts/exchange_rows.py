@@ -1,9 +1,10 @@
 """The rows of a run's listing: recordings from their exchanges, playbacks from their verdicts."""
 
+from dataclasses import replace
 from typing import Any
 
 from ...store import RunInfo, Store
-from ...tape.exchange import Exchange
+from ...tape.exchange import Exchange, VerdictKind
 from ...tape.records.events import EventKind
 from .effects import describe_close
 
@@ -28,7 +29,8 @@ def rows(store: Store, info: RunInfo) -> list[dict[str, Any]]:
 def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange] | None:
     """Find the exchange that stands for a seq of a run, and whose it is: its own, or its tape's.
 
-    Its fingerprint is the one under which a playback finds it.
+    Its fingerprint is the one under which a playback finds it. One of the tape has its own seq, and the verdict and time that the
+    playback gave it: nothing was executed there.
     """
     if not 0 < seq < 1 << 63:
         return None
@@ -43,7 +45,15 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
             if tape is None:
                 return None
             found = store.exchanges.find(tape, event.data["tape_seq"])
-            return (tape, store.index.indexed(tape, found)) if found is not None else None
+            if found is None:
+                return None
+            served = replace(
+                store.index.indexed(tape, found),
+                verdict=VerdictKind(event.data["verdict"]),
+                reason=event.data["reason"],
+                started_ns=event.at_ns,
+            )
+            return tape, served
     return None
 
 

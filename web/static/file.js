@@ -209,7 +209,12 @@ function start() {
   $("receipt-text").append(text(DOC.receipt, "Text of the receipt"));
   $("divergences").append(DOC.divergences.length ? make("ol", { className: "plain" }, ...DOC.divergences.map(([seq, kind, what, said]) => make("li", {}, link(seq, String(seq)), " ", make("b", {}, kind), ` ${what} `, soft(said)))) : make("p", { className: "soft" }, "None."));
   $("cache").append(DOC.cache.length ? make("ul", { className: "plain" }, ...DOC.cache.map(([name, verdict, read, prompt, why]) => make("li", {}, link(name, name), ` ${verdict}, ${read ?? "?"} of ${prompt || "?"} tokens read `, soft(why)))) : make("p", { className: "soft" }, "No model was asked."));
-  $("files").append(DOC.files.length ? make("ul", { className: "plain" }, ...DOC.files.map(([when, paths, more]) => make("li", {}, `${when}: ${paths.map(([change, path]) => `${change} ${path}`).join(", ") || "nothing changed"}${more ? ` and ${more} more` : ""}`))) : make("p", { className: "soft" }, "Nothing is known of them."));
+  if (DOC.files) {
+    const told = ([when, paths, more]) => `${when}: ${paths.map(([change, path]) => `${change} ${path}`).join(", ") || "nothing changed"}${more ? ` and ${more} more` : ""}`;
+    $("files").append(make("p", {}, DOC.files.about), make("ul", { className: "plain" }, ...DOC.files.rows.map((one) => make("li", {}, told(one)))));
+  } else {
+    $("files").append(make("p", { className: "soft" }, "The run has no manifest of its folder."));
+  }
   strip = new Strip(DOC.run, $("canvas"), $("gaps"), $("lane-names"), (place) => { let low = 0; STEPS.forEach((one, number) => { if (one.place[0] <= place) low = number; }); go(low); });
   $("list").addEventListener("scroll", () => requestAnimationFrame(rows), { passive: true });
   $("previous").addEventListener("click", () => go(at - 1));

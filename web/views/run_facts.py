@@ -61,10 +61,10 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         verdict = "recording" if info.status is RunStatus.OPEN else "recorded"
     elif info.status is RunStatus.OPEN:
         verdict = "playing"
-    elif receipt.faithful:
-        verdict = "faithful"
-    elif receipt.faithful_but_for:
-        verdict = "faithful but for " + ", ".join(receipt.faithful_but_for)
+    elif receipt.faithful is not None and not code:
+        verdict = f"faithful{receipt.parts.tape.qualify().lower()}"
+        if receipt.faithful_but_for:
+            verdict += f" but for {', '.join(receipt.faithful_but_for)}"
     else:
         verdict = {
             121: "diverged",

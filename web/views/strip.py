@@ -3,7 +3,7 @@
 from typing import Any
 
 from .run_index import KINDS, Mark, RunIndex
-from .texts import show_time
+from .texts import safe_short, show_time
 
 WIDTH = 2000
 """Most bins."""
@@ -113,10 +113,10 @@ def _bins(
             cover[x:until] = b"\1" * (until - x)
             counts[key][x] = counts[key].get(x, 0) + 1
     listed: dict[int, dict[str, Any]] = {}
-    names = {one.number: one.name for one in index.reader.lanes[:LANES]}
+    names = {one.number: safe_short(one.name, 80) for one in index.reader.lanes[:LANES]}
     size = 0
     for lane, kind in sorted(covers):
-        row = listed.setdefault(lane, {"lane": lane, "name": names.get(lane, "")[:80], "kinds": {}})
+        row = listed.setdefault(lane, {"lane": lane, "name": names.get(lane, ""), "kinds": {}})
         triples = _runs(covers[lane, kind], counts[lane, kind])
         size += len(triples)
         row["kinds"][_NAMES[kind]] = triples
