@@ -128,7 +128,6 @@ def _apply(pending: PendingExchange, finding: Finding) -> None:
     """Let a request go on, or have it refused: it has not been done then, and costs nothing."""
     if pending.revise(finding).action is not Action.REFUSE:
         return
-    if pending.account.gated is not None:
-        pending.account.gated.undone = True
+    pending.account.note_undone()
     if pending.open_run.usage_meter is not None:
         pending.open_run.usage_meter.count(pending, -1)

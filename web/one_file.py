@@ -81,7 +81,7 @@ class _Shared:
         if isinstance(value, str):
             return self.short(value)
         if isinstance(value, dict):
-            return {key: self.deep(one) for key, one in value.items()}
+            return {self.short(key): self.deep(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return [self.deep(one) for one in value]
         return value
@@ -410,10 +410,15 @@ def _causes(index: RunIndex, exchanges: Exchanges) -> dict[str, Any]:
     return found
 
 
-def signed_part(store: Store, info: RunInfo, file: OneFile) -> dict[str, Any]:
-    """Give what is signed: the receipt of the run, with the chain of its log and the hash of the file."""
+def signed_part(
+    store: Store, info: RunInfo, file: OneFile, redact: Callable[[str], str]
+) -> dict[str, Any]:
+    """Give what is signed: the receipt of the run, with the chain of its log and the hash of the file.
+
+    redact: takes out of its texts what is a secret by now.
+    """
     return {
-        **build(store, info).to_json(),
+        **_Shared(redact).deep(build(store, info).to_json()),
         "chain": file.chain,
         "content": file.content,
     }

@@ -116,10 +116,10 @@ class Comparisons:
     def find(self, first: str, second: str) -> DiffView:
         """Compare two runs, or give what was found before.
 
-        Raises: UnknownRun; LogCorrupt.
+        Raises: UnknownRun; LogCorrupt; ControlError, where one is in the archive alone.
         """
-        get = self._library.store.runs.get
-        return self._make(get(first), get(second))
+        find = self._library.find_here
+        return self._make(find(first), find(second))
 
     def _compare(self, one: RunInfo, other: RunInfo) -> DiffView:
         rules = rules_of(self._library.config, time.thread_time)

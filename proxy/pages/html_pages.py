@@ -81,11 +81,11 @@ class Pages:
 
     def run(self, asked: Asked) -> Reply:
         """Give the page of a run, at a step."""
-        info = self._library.store.runs.get(asked.parameters["run"])
-        if info.is_only_in_archive:
-            self._fetches.begin(info)
-            return _page("fetching", asked, run=info.id, name=safe_short(info.id, 120))
-        run = self._library.open_run(info.id)
+        fetching = self._fetch(asked, asked.parameters["run"])
+        if fetching is not None:
+            return fetching
+        run = self._library.open_run(asked.parameters["run"])
+        info = run.index.info
         index = run.index
         name = _read_name(asked, run)
         values = self._at_step(asked, run, name) if name is not None else {"step": None}
@@ -377,9 +377,21 @@ class Pages:
 
     # ---- other pages ---------------------------------------------------------------------------
 
+    def _fetch(self, asked: Asked, *names: str) -> Reply | None:
+        """Have the first of some runs fetched that is in the archive alone; give the page that waits for it."""
+        for name in names:
+            info = self._library.store.runs.get(name)
+            if info.is_only_in_archive:
+                self._fetches.begin(info)
+                return _page("fetching", asked, run=info.id, name=safe_short(info.id, 120))
+        return None
+
     def diff(self, asked: Asked) -> Reply:
         """Give the page of a comparison."""
         first, second = asked.parameters["first"], asked.parameters["second"]
+        fetching = self._fetch(asked, first, second)
+        if fetching is not None:
+            return fetching
         view = self._comparisons.find(first, second)
         rows, total = view.rows(0, 200, everything=asked.query.get("all") == "1")
         return _page(

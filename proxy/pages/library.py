@@ -17,9 +17,11 @@ from ...store import RunInfo, RunStatus, Store
 from ...timeline.reading.call_cost import has_prices
 from ...timeline.state.calls_before import Exchanges
 from ...timeline.steps.tracer import Price
+from ...web.views.addresses import run_path
 from ...web.views.moves import Scrubbers
 from ...web.views.run_facts import RunFacts, is_quick, read_facts
 from ...web.views.run_index import RunIndex
+from ..control.http.error_body import ControlError
 from ..operations.open_store import open_store
 
 logger = logging.getLogger(__name__)
@@ -118,12 +120,27 @@ class Library:
         self.store.close()
         return True
 
+    def find_here(self, name: str) -> RunInfo:
+        """Find a run that can be read: an archived one would be an empty one.
+
+        Raises: UnknownRun; ControlError.
+        """
+        info = self.store.runs.get(name)
+        if info.is_only_in_archive:
+            raise ControlError(
+                503,
+                f"Run {info.id!r} is in the archive",
+                hint="open its page, which fetches it, and ask again",
+                near=((f"Fetch {info.id}", run_path(info.id)),),
+            )
+        return info
+
     def open_run(self, name: str) -> OpenRun:
         """Open a run, or give it as it is open already; it is read on with.
 
-        Raises: UnknownRun; LogCorrupt.
+        Raises: UnknownRun; LogCorrupt; ControlError, for one that is in the archive alone.
         """
-        info = self.store.runs.get(name)
+        info = self.find_here(name)
         with self._lock:
             run = self._open.get(info.number)
             if run is None:

@@ -34,7 +34,7 @@ def _export(
     redactor = redactor_of(config, open_redaction_key(config.store))
     seed = open_receipt_key(config.store)
     file = make_file(store, info, redactor.redact_text, price, progress)
-    write(file.make(sign(signed_part(store, info, file), seed)))
+    write(file.make(sign(signed_part(store, info, file, redactor.redact_text), seed)))
     return [info]
 
 

@@ -198,6 +198,25 @@ def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
     assert secret.encode() not in file.read_bytes()
 
 
+def test_what_is_a_secret_by_now_is_in_no_part_of_the_file(
+    refund_store: Path, tmp_path: Path
+) -> None:
+    """Neither in steps nor in the receipt that is signed, with its effects, URLs and divergences; the signature holds."""
+    config, file = tmp_path / "f.yaml", tmp_path / "refund.html"
+    config.write_text(f"store: {refund_store}\nredact:\n  - {{pattern: 'ch_[0-9A-Za-z]+'}}\n")
+    plain = tmp_path / "plain.html"
+    export(refund_store, RUN, plain)
+    assert re.search(r"\bch_[0-9A-Za-z]+", plain.read_text("utf-8").rpartition('id="receipt"')[2])
+    done = playhead("export", RUN, "--html", file, "-c", config)
+    assert done.returncode == 0, done.stderr
+    known = {*re.findall(r"\bch_[0-9A-Za-z]+", plain.read_text("utf-8"))}
+    assert not [one for one in known if one in file.read_text("utf-8")]
+    key = _KEY.search(done.stdout)
+    assert key is not None
+    verified = playhead("verify", "--receipt", file, "--key", key[0])
+    assert verified.returncode == 0, verified.stderr
+
+
 def test_an_export_that_cannot_be_is_explained(refund_store: Path, tmp_path: Path) -> None:
     """Nothing is overwritten, and half a file is not left."""
     store, file = refund_store, tmp_path / "refund.html"

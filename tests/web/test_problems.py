@@ -111,6 +111,9 @@ def test_an_archived_run_is_fetched_and_shown(tmp_path: Path) -> None:
     with Ui(store, "-c", str(config)) as ui:
         cookie = ui.open_session()
         assert "archived" in ui.ask("/runs", cookie).text
+        # It is no empty run, nor compared as one.
+        for path in (f"/data{path_of('nightly-1')}/steps", f"/data/diff/nightly-1/{RUN}"):
+            assert ui.ask(path, cookie).status == 503, path
         assert ui.ask(path_of("nightly-0"), cookie).status == 200
         _wait_for(ui, cookie, path_of("nightly-0", 4), "/v1/refunds")
         (tmp_path / "attic").rename(tmp_path / "away")

@@ -40,6 +40,10 @@ def _in_words(kind: EventKind, data: Any) -> str:
             return f"contract of its {data['of']}, rule {data['rule']}{place}"
 
 
+RUN_STOPPED = "the run was stopped"
+"""Begins the text of a step that is the run's: the exchange before it may have ended long ago."""
+
+
 def tell_between(event: Event, after: Seq) -> Step | None:
     """Make a step of an event that speaks of no exchange; None for what is none.
 
@@ -49,7 +53,7 @@ def tell_between(event: Event, after: Seq) -> Step | None:
     match event.kind:
         case EventKind.STOPPED:
             why = f": {data['reason']}" if data["reason"] else ""
-            return _between(StepKind.POLICY, after, f"stopped by {data['by']}{why}")
+            return _between(StepKind.POLICY, after, f"{RUN_STOPPED} by {data['by']}{why}")
         case EventKind.EGRESS:
             times = f", {data['count']} times" if data.get("count", 1) > 1 else ""
             told = f"denied: {data['target']}, by {data['by']}{times}: {data['reason']}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...timeline.show.listing import show_arguments
 from ...timeline.steps.step import StepKind
+from ...timeline.steps.told import RUN_STOPPED
 from .texts import safe_short
 
 Row = dict[str, Any]
@@ -94,7 +95,8 @@ def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
         # What a policy or a person decided says so itself.
         told = f"{kind}: {text}" if kind == StepKind.SNAPSHOT.value else text
         row["notes"].append(safe_short(told))
-        row["failed"] |= step["failed"] and kind == StepKind.POLICY.value
+        is_own = kind == StepKind.POLICY.value and not text.startswith(RUN_STOPPED)
+        row["failed"] |= step["failed"] and is_own
 
 
 def _add_tokens(before: list[int] | None, usage: dict[str, Any] | None) -> list[int] | None:

@@ -174,6 +174,8 @@ class Account:
     effect: Effect | None = None
     gated: Effect | None = None
     """The same among those that a gate on duplicates looks at."""
+    undone: bool = False
+    """Whether a gate did not let it out; that may be known before it is noted among the effects."""
 
     def log(self, row: dict[str, Any]) -> None:
         """Note what the log says of it."""
@@ -190,11 +192,19 @@ class Account:
     def note_effect(self, effect: Effect, repeat: Repeat | None) -> None:
         """Note it among the effects of the run, and what it repeats."""
         self.effect, self.repeat = effect, repeat
+        effect.undone |= self.undone
 
     def note_gated(self, effect: Effect) -> Effect:
         """Note it among the effects that a gate looks at."""
         self.gated = effect
         return effect
+
+    def note_undone(self) -> None:
+        """Note that it has not happened, so that nobody repeats it: it was not let out."""
+        self.undone = True
+        for effect in (self.effect, self.gated):
+            if effect is not None:
+                effect.undone = True
 
     def note_seen(self) -> None:
         """Note that its client was given the whole answer."""

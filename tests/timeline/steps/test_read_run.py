@@ -89,8 +89,8 @@ async def write(store: Store, *told: tuple[int, EventKind, Mapping[str, Any]]) -
         ),
         (
             (1, EventKind.STOPPED, STOPPED),
-            ("policy", 1, "stopped by ana: it loops"),
-            " ! stopped by ana: it loops",
+            ("policy", 1, "the run was stopped by ana: it loops"),
+            " ! the run was stopped by ana: it loops",
         ),
         (
             (1, EventKind.EGRESS, EGRESS),
