@@ -215,3 +215,15 @@ def test_values_that_come_in_pieces_are_given_whole() -> None:
         (2, b"AAAA", b"aaaa"),
         (8, b"BBBB", b"bbbb"),
     ]
+
+
+def test_what_a_gate_did_not_let_out_is_repeated_by_nothing() -> None:
+    """Whether that is known before the effect is noted among those of the run, or behind it."""
+    for known_first in (True, False):
+        account, effect = Account(), Effect(Seq(1), None)
+        if known_first:
+            account.note_undone()
+        account.note_effect(effect, None)
+        if not known_first:
+            account.note_undone()
+        assert effect.undone
