@@ -19,8 +19,8 @@ BISECT = (
     Words("bisect: no good run", ("bisect", "bad", "--", "true"), "runs the command that you give"),
     Words("bisect: nobody", ("bisect", "nobody", "good", *GO), "nobody"),
     Words("bisect: nobody good", ("bisect", "bad", "nobody", *GO), "nobody"),
-    Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "have the same answers"),
-    Words("bisect: no difference", ("bisect", "bad", "twin", *GO), "have the same answers"),
+    Words("bisect: a run and itself", ("bisect", "bad", "bad", *GO), "have the same meaning"),
+    Words("bisect: no difference", ("bisect", "bad", "twin", *GO), "have the same meaning"),
     Words(
         "bisect: nothing in common", ("bisect", "bad", "other", *GO), "have no question in common"
     ),
