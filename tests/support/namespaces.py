@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
+_ANSWER_S = 30
+"""How long a name may be looked up, the most that resolv.conf(5) takes: its server is a thread of a busy test."""
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
 
@@ -29,7 +31,7 @@ def enter(resolver: str = "127.0.0.1") -> None:
     _loopback_up()
     _mount(b"none", b"/", _MS_REC | _MS_PRIVATE)
     # No cache, no resolver service and no hosts file stands between a look-up and the server.
-    _replace("/etc/resolv.conf", f"nameserver {resolver}\noptions timeout:1 attempts:1\n")
+    _replace("/etc/resolv.conf", f"nameserver {resolver}\noptions timeout:{_ANSWER_S} attempts:1\n")
     _replace("/etc/nsswitch.conf", "hosts: dns\n")
 
 
