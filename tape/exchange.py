@@ -484,6 +484,11 @@ class Fault:
     code: int = 0
     """Error code of an RST_STREAM (RFC 9113, section 7)."""
 
+    @property
+    def is_unreached(self) -> bool:
+        """Whether no connection was made, so that nothing was sent."""
+        return self.kind is FaultKind.DENIED or self.phase in (Phase.CONNECT, Phase.TLS)
+
 
 @dataclass(frozen=True, slots=True)
 class Gone:

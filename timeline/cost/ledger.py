@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from ...config import Inject
 from ...tape.dialects import InferenceResponse, Usage, read_request
-from ...tape.exchange import Exchange, FaultKind, Phase, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
 from ..reading.call_cost import count_tokens, find_price, states_no_usage
 from ..state.calls_before import Exchanges, read_answer
@@ -241,10 +241,7 @@ def _fate(exchange: Exchange) -> Fate:
         # A contract may withhold an answer that came all the same.
         return Fate.SENT if exchange.withheld and exchange.response is not None else Fate.REFUSED
     fault = exchange.fault
-    if fault is None:
-        return Fate.SENT
-    unreached = fault.kind is FaultKind.DENIED or fault.phase in (Phase.CONNECT, Phase.TLS)
-    return Fate.UNREACHED if unreached else Fate.SENT
+    return Fate.UNREACHED if fault is not None and fault.is_unreached else Fate.SENT
 
 
 def _short_circuits(exchanges: Exchanges) -> set[int]:

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ...tape.canonical.canonical_request import open_body
 from ...tape.dialects.common.untrusted_json import Json, find_json
-from ...tape.exchange import Exchange, FaultKind, Phase, VerdictKind
+from ...tape.exchange import Exchange, VerdictKind
 from ...tape.matching.values import answer_body
 from ..blame.places import member_step
 
@@ -84,10 +84,7 @@ class Use:
         fault = self.exchange.fault
         if self.status is not None or self.exchange.verdict is VerdictKind.REFUSED:
             return False
-        unreached = fault is not None and (
-            fault.kind is FaultKind.DENIED or fault.phase in (Phase.CONNECT, Phase.TLS)
-        )
-        return not unreached
+        return fault is None or not fault.is_unreached
 
     @property
     def is_read(self) -> bool:
