@@ -198,7 +198,7 @@ def _has_what_none_has(exchange: Exchange, one: PendingCall, others: list[Pendin
 def _has_body(exchange: Exchange, one: PendingCall) -> bool:
     """Say whether a call has all that is in the body of a request."""
     leaves = _body_values(exchange)
-    texts = argument_texts(one.arguments) or [one.text]  # type: ignore[arg-type]
+    texts = one.values or [one.text]
     return bool(leaves) and all(
         any(_stands_in(leaf, text) for text in texts) for leaf in leaves[:_LEAVES]
     )
@@ -243,7 +243,7 @@ def _is_tool_call_of(exchange: Exchange, one: PendingCall) -> bool:
 def _place_of(url: str, one: PendingCall) -> tuple[_Place, int]:
     """Say how a URL is in the arguments of a call, and how much of it where it begins with one there."""
     bare = url.rstrip("/")
-    if any(text.rstrip("/") == bare for text in argument_texts(one.arguments)):  # type: ignore[arg-type]
+    if any(text.rstrip("/") == bare for text in one.values):
         return _Place.WHOLE, 0
     at = one.text.find(bare)
     while at >= 0:
@@ -260,13 +260,12 @@ def _begins(url: str, found: str) -> bool:
 
 
 def _values(one: PendingCall) -> set[str]:
-    return {value for value in argument_texts(one.arguments) if value}  # type: ignore[arg-type]
+    return {value for value in one.values if value}
 
 
 def _shared(exchange: Exchange, one: PendingCall) -> list[str]:
     """Give the values of the arguments that are in a request, in order."""
-    texts = argument_texts(one.arguments)  # type: ignore[arg-type]
-    return [value for value in texts if _is_in(exchange, value)]
+    return [value for value in one.values if _is_in(exchange, value)]
 
 
 def _is_in(exchange: Exchange, value: str) -> bool:

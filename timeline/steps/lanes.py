@@ -14,6 +14,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...tape.dialects.common.untrusted_json import Json
 from ...tape.exchange import Seq
 from .call import (
     ModelCall,
@@ -72,7 +73,7 @@ class PendingCall:
     lane: int
     name: str
     id: str | None
-    arguments: object
+    arguments: Json
     text: str
     """The arguments, as text."""
     exchanges: list[Made] = field(default_factory=list)
@@ -80,6 +81,11 @@ class PendingCall:
     processes: set[int] = field(default_factory=set)
     agents: int = 0
     """How many sub-agents it has asked for."""
+    values: list[str] = field(init=False)
+    """The strings and numbers in the arguments, which every request that may be the call's is compared with."""
+
+    def __post_init__(self) -> None:
+        self.values = argument_texts(self.arguments)
 
 
 @dataclass(slots=True)
@@ -494,7 +500,7 @@ def _asked_by(
     own = {state.lane.number for state in warm if same_prompt(state.last, call)}
     whole, inside = list[_Asking](), list[_Asking]()
     for one in pending:
-        given = {text.strip() for text in argument_texts(one.arguments)}  # type: ignore[arg-type]
+        given = {text.strip() for text in one.values}
         given = {text for text in given if len(text) >= MIN_TEXT}
         if given & set(texts):
             whole.append(_Asking(one, given & set(texts)))

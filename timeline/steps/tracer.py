@@ -515,7 +515,7 @@ def _find_pending(
                 (
                     one
                     for one in named
-                    if is_drawn(given.id) or is_among(one.id, one.name, one.arguments, asked)  # type: ignore[arg-type]
+                    if is_drawn(given.id) or is_among(one.id, one.name, one.arguments, asked)
                 ),
                 None,
             )
