@@ -92,15 +92,11 @@ def test_each_command_is_one_that_is_taken(page: str, line: str) -> None:
     words = shlex.split(re.split(r" (?:>>?|\|) ", line)[0], comments=True)
     command = cli.cli.commands[words[0]]
     # Files need not be there.
-    given = [one for one in command.params if isinstance(one.type, click.Path)]
-    there = [one.type.exists for one in given]  # type: ignore[attr-defined]  # of click.Path
-    try:
-        for one in given:
-            one.type.exists = False  # type: ignore[attr-defined]  # of click.Path
+    paths = [one.type for one in command.params if isinstance(one.type, click.Path)]
+    with pytest.MonkeyPatch.context() as patch:
+        for path in paths:
+            patch.setattr(path, "exists", False)
         command.make_context(words[0], words[1:])
-    finally:
-        for one, before in zip(given, there, strict=True):
-            one.type.exists = before  # type: ignore[attr-defined]  # of click.Path
 
 
 def test_each_page_with_commands_says_what_runs_them() -> None:
