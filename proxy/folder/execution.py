@@ -368,7 +368,7 @@ def compare(
     changes = find_changes(then.entries, listed.entries, differs)
     git = find_git_state(area.folder, asked=False)
     said = list(say_differences(then, Manifest(now.folder, git=git), changes))
-    if said and then.folder not in (now.folder, redact(now.folder)):
+    if said and then.folder != now.folder and then.folder != redact(now.folder):
         said.insert(0, f"another folder than {os.fsdecode(then.folder)}")
     if unknown:
         said.append(f"{unknown} files were touched and not compared")

@@ -153,7 +153,8 @@ class WorkFolder:
             shown=(str(self._own[1]),),
             sandboxed=sandboxed,
             stays=config.files.keep_writes,
-            redact=self._runtime.registry.redactor().text,
+            # Made if a name is not found: it is rare, and takes time before the command starts.
+            redact=lambda text: self._runtime.registry.redactor().text(text),
         )
         self._execution = await asyncio.to_thread(prepare, store, tape, area, wanted)
         for text in self._execution.said:

@@ -3,7 +3,7 @@
 A name is found again by what it becomes: the rules give the same placeholder each time, in one store.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from .manifest import Entry, Manifest, Step
@@ -24,24 +24,36 @@ def hide_names(paths: Iterable[bytes], redact: Redact) -> dict[bytes, bytes]:
 def hide_manifest(manifest: Manifest, redact: Redact) -> Manifest:
     """Give a manifest as it is stored."""
     git = manifest.git
-    names = hide_names([manifest.folder, *manifest.left_out, *_names_of(manifest.entries)], redact)
     texts = [git.branch, *(git.dirty or ())] if git is not None else []
-    hidden = hide_names([one.encode("utf-8", "surrogateescape") for one in texts], redact)
-    if git is not None and hidden:
-
-        def plain(text: str) -> str:
-            data = text.encode("utf-8", "surrogateescape")
-            return hidden.get(data, data).decode("utf-8", "surrogateescape")
-
-        dirty = git.dirty and tuple(map(plain, git.dirty))
-        manifest = replace(manifest, git=replace(git, branch=plain(git.branch), dirty=dirty))
+    paths = [manifest.folder, *manifest.left_out, *_names_of(manifest.entries)]
+    names = hide_names([*paths, *map(_encode, texts)], redact)
     if not names:
         return manifest
+
+    def rename(text: str) -> str:
+        return names.get(_encode(text), _encode(text)).decode("utf-8", "surrogateescape")
+
+    made = rename_head(manifest, names, rename)
+    return replace(made, entries=_rename(manifest.entries, names))
+
+
+def rename_head(
+    manifest: Manifest, names: Mapping[bytes, bytes], rename: Callable[[str], str]
+) -> Manifest:
+    """Rename what a manifest has beside its entries: the folder, what was left out, and what git says.
+
+    names: what paths become.
+    rename: gives what a text of git becomes.
+    """
+    git = manifest.git
+    if git is not None:
+        dirty = git.dirty and tuple(map(rename, git.dirty))
+        git = replace(git, branch=rename(git.branch), dirty=dirty)
     return replace(
         manifest,
         folder=names.get(manifest.folder, manifest.folder),
         left_out={names.get(path, path): why for path, why in manifest.left_out.items()},
-        entries=_rename(manifest.entries, names),
+        git=git,
     )
 
 
@@ -54,14 +66,21 @@ def hide_step(step: Step, redact: Redact) -> Step:
     return step._replace(written=_rename(step.written, names), gone=gone)
 
 
-def find_names(manifest: Manifest, paths: Iterable[bytes], redact: Redact) -> Manifest:
+def find_names(manifest: Manifest, paths: Collection[bytes], redact: Redact) -> Manifest:
     """Give a manifest with the names that are there for those that were hidden.
 
     paths: what is in the folder now.
     """
-    hidden = {now: path for path, now in hide_names(paths, redact).items()}
+    new = [path for path in paths if path not in manifest.entries]
+    if not new or manifest.entries.keys() <= {*paths}:
+        return manifest  # nothing was renamed: nobody need search for secrets
+    hidden = {now: path for path, now in hide_names(new, redact).items()}
     names = {path: hidden[path] for path in manifest.entries if path in hidden}
     return replace(manifest, entries=_rename(manifest.entries, names)) if names else manifest
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _names_of(entries: Mapping[bytes, Entry]) -> list[bytes]:

@@ -16,7 +16,6 @@ from ...tape.folders.git_objects import inflate_object, is_in_objects
 from ...tape.folders.manifest import (
     SECRET,
     Entry,
-    GitState,
     Manifest,
     find_saved,
     pack_manifest,
@@ -25,6 +24,7 @@ from ...tape.folders.manifest import (
     unpack_manifest,
     unpack_step,
 )
+from ...tape.folders.secret_names import rename_head
 
 _INDEX = b".git/index"
 _NAME = "folder"
@@ -110,16 +110,7 @@ class FolderRewriter:
 
     def _manifest(self, manifest: Manifest) -> Manifest:
         names = self._names([manifest.folder, *manifest.left_out])
-        git = manifest.git
-        if git is not None:
-            dirty = git.dirty and tuple(self._text(one) for one in git.dirty)
-            git = GitState(git.head, self._text(git.branch), dirty, git.dirty_count)
-        return replace(
-            manifest,
-            folder=names.get(manifest.folder, manifest.folder),
-            left_out={names.get(path, path): why for path, why in manifest.left_out.items()},
-            git=git,
-        )
+        return rename_head(manifest, names, self._text)
 
     def _entries(self, entries: Mapping[bytes, Entry]) -> tuple[dict[bytes, Entry], list[Content]]:
         links = {entry.target for entry in entries.values() if entry.target}
