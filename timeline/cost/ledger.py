@@ -19,13 +19,11 @@ from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
 from ..reading.call_cost import count_tokens, find_price, states_no_usage
-from ..state.calls_before import Exchanges, read_answer
+from ..state.calls_before import NO_OUTCOME, Exchanges, read_answer
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 
 _SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
-NO_OUTCOME = "no outcome"
-"""In the place of the model of a call that nothing is known of."""
 _CALLS = (StepKind.MODEL_CALL, StepKind.RETRIEVAL)
 _ZERO = Decimal(0)
 
@@ -157,15 +155,9 @@ def _read_entries(
 
 def _without_outcome(exchanges: Exchanges) -> Iterator[Entry]:
     """Give an entry for each request that was let go and has no outcome."""
-    known, intents = {*exchanges.seqs}, {}
-    for event in exchanges.events():
-        if event.kind is EventKind.INTENT and event.seq not in known:
-            intents[event.seq] = event
-        elif event.kind is EventKind.VERDICT:
-            intents.pop(event.seq, None)
-    for event in intents.values():
+    for event in exchanges.under_way():
         is_call = event.data["request_class"] == RequestClass.INFERENCE.value
-        model = NO_OUTCOME if is_call else ""
+        model = NO_OUTCOME if is_call else ""  # nothing is known of it
         yield Entry(event.seq, 0, event.at_ns, Fate.SENT, model, at_least=is_call)
 
 

@@ -14,9 +14,8 @@ from zlib import crc32
 from ...tape.dialects import InferenceResponse, Sampling, Tool
 from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
 from ...tape.records.content_coding import read_codings, undo_coding
-from ...tape.records.events import EventKind
 from ..show.listing import show_arguments
-from ..state.calls_before import Exchanges
+from ..state.calls_before import NO_OUTCOME, Exchanges
 from ..state.parts import ContextPart, split_items
 from ..steps.call import ModelCall
 from ..steps.context import Item
@@ -31,8 +30,6 @@ _SEARCHED = 1024 * 1024
 """Characters of a text up to which ids and times are looked for in it."""
 _WORDS = re.compile(r"\w+")
 _LONG_NUMBER = re.compile(r"[0-9]{10}")
-NO_OUTCOME = "no outcome"
-"""How a request ended that was under way when its run ended: of it, no body is known."""
 _UNDER_WAY = {RequestClass.INFERENCE.value: StepKind.MODEL_CALL}
 _SPOKEN = frozenset(("user", "assistant", "system", "developer", "tool call", "thought", "image"))
 """What agents and models say: the ids in it are from elsewhere."""
@@ -160,11 +157,8 @@ def read_acts(exchanges: Exchanges) -> list[Act]:
 def _under_way(exchanges: Exchanges) -> list[Act]:
     """Give the requests that a run ended in the midst of: the log has them, without an outcome."""
     found = []
-    held = set(exchanges.seqs)
-    for event in exchanges.events():
+    for event in exchanges.under_way():
         data = event.data
-        if event.kind is not EventKind.INTENT or event.seq in held:
-            continue
         if data["request_class"] == RequestClass.TELEMETRY.value or data["method"] == "CONNECT":
             continue
         url = urlsplit(data["url"])

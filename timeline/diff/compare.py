@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from ...tape.diff.align import align_in_order
 from ..blame.telling import is_telling
+from ..state.calls_before import NO_OUTCOME
 from ..steps.step import Evidence, StepKind
-from .acts import NO_OUTCOME, Act, Said, Settings, likeness
+from .acts import Act, Said, Settings, likeness
 from .made_anew import Anew, find_anew
 
 _WORD = re.compile(r"[\w.-]{3,}")

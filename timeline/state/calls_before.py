@@ -23,6 +23,8 @@ from ..steps.split_list import find_marks
 from ..steps.step import Edge, Evidence
 from ..steps.websocket_calls import split_websocket
 
+NO_OUTCOME = "no outcome"
+"""What is said of a request that was under way when its run ended."""
 HORIZON = 256
 """Exchanges before a call in which the one that it goes on from is looked for."""
 _BLOCK = 32
@@ -115,6 +117,16 @@ class Exchanges:
     def events(self) -> Iterator[Event]:
         """Read the log of the run."""
         return iter(self.store.events.all(self.info))
+
+    def under_way(self) -> list[Event]:
+        """Give the intents of requests that the log has without an outcome: their proxy died, or still waits. In order."""
+        held, intents = {*self.seqs}, dict[int, Event]()
+        for event in self.events():
+            if event.kind is EventKind.INTENT and event.seq not in held:
+                intents[event.seq] = event
+            elif event.kind is EventKind.VERDICT:
+                intents.pop(event.seq, None)
+        return list(intents.values())
 
     def asked(self, exchange: Exchange) -> list[tuple[int, Exchange]]:
         """Give the requests to models of an exchange, with their parts: one, several of a WebSocket, or none."""

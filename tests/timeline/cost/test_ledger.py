@@ -6,7 +6,8 @@ from playhead.tape.exchange import RequestClass, Seq
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
 from playhead.tests.support.in_memory import InMemory
-from playhead.timeline.cost.ledger import NO_OUTCOME, Entry, Fate, read_ledger
+from playhead.timeline.cost.ledger import Entry, Fate, read_ledger
+from playhead.timeline.state.calls_before import NO_OUTCOME
 
 
 class _Crashed(InMemory):
