@@ -6,7 +6,13 @@ from typing import Any
 
 from ...tape.canonical.canonical_request import same_bytes
 from ...tape.diff.difference import differences
-from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
+from ...tape.diff.divergence_types import (
+    ABSENT,
+    SERVED_ALL_THE_SAME,
+    Difference,
+    Divergence,
+    DivergenceKind,
+)
 from ...tape.diff.suggest_rule import is_content
 from ...tape.exchange import Exchange, RawAnswer, Request, RequestClass, Seq
 from ...tape.matching.agreement import Drift
@@ -98,7 +104,7 @@ def notes(
             request.url,
             recorded.seq,
             tuple(one.difference for one in drifts),
-            f"served all the same: {text}",
+            SERVED_ALL_THE_SAME.format(text),
         )
         note_divergence(pending, drifted)
     if request.http_version != recorded.request.http_version:

@@ -19,6 +19,9 @@ UNKEPT = "whose answer was not kept whole"
 """In the text of a divergence: the tape cannot say whether the request would be answered as it was."""
 
 
+SERVED_ALL_THE_SAME = "served all the same: {}"
+"""Text of a divergence that was answered from the tape, with what differs."""
+
 UNKNOWN_OUTCOME = "seq {} of the tape is this request; its outcome is unknown: the recording ended while it was under way"
 
 

@@ -15,6 +15,9 @@ from ..exchange import HttpRequest, Seq
 from ..headers.authorization import is_empty
 from ..headers.shipped_lists import KEYS_OF_EFFECTS, MEMBERS_OF_EFFECTS
 
+KEY_ADDED = "carries an idempotency key, and was recorded without one"
+"""Whoever names an effect that had no name asks for the same effect."""
+
 _MEMBER = re.compile(
     rb'"(?:%b)"\s*:' % b"|".join(re.escape(name.encode()) for name in sorted(MEMBERS_OF_EFFECTS))
 )
@@ -51,7 +54,7 @@ class KeyPairs:
         """
         if asked is None or recorded is None:
             if asked is not None:
-                return "carries an idempotency key, and was recorded without one"
+                return KEY_ADDED
             return "carries no idempotency key, and was recorded with one" if recorded else ""
         one, other = self._asked.get(asked), self._recorded.get(recorded)
         what = ""

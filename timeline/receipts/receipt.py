@@ -253,9 +253,11 @@ def exit_code(receipt: Receipt) -> int:
 
 def _exit_code_of_branch(parts: Parts) -> int:
     """Give the code of a branch: it leaves its tape on purpose, so what it asks otherwise and leaves unasked is no fault."""
-    point = parts.branch.reached
-    before = any(point is None or row["seq"] < point for row in parts.divergences.rows)
-    if before or parts.requests.refused or parts.limits.stopped:
+    if (
+        parts.requests.refused
+        or parts.limits.stopped
+        or parts.divergences.has_changed_before(parts.branch.reached)
+    ):
         return ExitCode.DIVERGED
     if parts.branch.reached is None or parts.tape.gone or parts.tape.gap or parts.gaps.rows:
         return ExitCode.UNTESTABLE

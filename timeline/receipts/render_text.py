@@ -450,6 +450,10 @@ def explain_branch(receipt: Receipt) -> str:
         return f"a request before exchange {at} is not as it was recorded"
     if refused:
         return "a request that is not on the tape was refused: nothing that was declared answers it"
+    if parts.divergences.has_changed_before(reached):
+        return (
+            f"a request before exchange {at} is not as it was recorded; it was served all the same"
+        )
     if reached is None:
         return f"exchange {at} was never asked for, so nothing was tried"
     return "not all was written, so nobody knows"

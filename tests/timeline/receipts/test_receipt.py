@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 from playhead.store import Owner, RunInfo, Store
-from playhead.tape.diff.divergence_types import UNKNOWN_OUTCOME, Divergence, DivergenceKind
+from playhead.tape.diff.divergence_types import (
+    SERVED_ALL_THE_SAME,
+    UNKNOWN_OUTCOME,
+    Divergence,
+    DivergenceKind,
+)
 from playhead.tape.exchange import (
     Chunk,
     Exchange,
@@ -28,6 +33,7 @@ from playhead.tape.exchange import (
     Seq,
     VerdictKind,
 )
+from playhead.tape.matching.idempotency_keys import KEY_ADDED
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import (
     make_exchange,
@@ -47,6 +53,7 @@ from playhead.timeline.receipts.answers.requests import Requests
 from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.exchange_rows import rows
 from playhead.timeline.receipts.parts import Parts
+from playhead.timeline.receipts.render_text import explain_branch
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -709,3 +716,30 @@ async def test_an_effect_whose_key_drifted_is_noted(store: Store) -> None:
     assert receipt.drifted == [{"kind": "drifted", "seq": 1, "tape_seq": 2, "what": what}]
     assert receipt.faithful is False
     assert exit_code(receipt) == 121
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [(KEY_ADDED, 0), ("carries no idempotency key, and was recorded with one", 121)],
+)
+async def test_an_effect_that_is_named_now_may_stand_before_the_point_of_a_branch(
+    store: Store, what: str, code: int
+) -> None:
+    """It is the fix for a retry that paid twice; other differences there make the branch one of something else."""
+    tape = await record(store, TAPE[1], TAPE[2])
+    text = SERVED_ALL_THE_SAME.format(what)
+    row = Divergence(DivergenceKind.DRIFTED, Seq(1), "POST", "https://a/", Seq(2), (), text)
+    branch = {"at": 3, "changes": True, "live": [], "routes": [], "answers": []}
+    run = await play(
+        store,
+        tape,
+        Event(EventKind.NOTED, 3, {"branch": branch}),
+        verdict(1, "served", TAPE[1]),
+        Event(EventKind.DIVERGED, 3, {"seq": 1, "divergence": row.to_json()}),
+        Event(EventKind.NOTED, 3, {"branched": [2, 3]}),
+        verdict(2, "served", TAPE[2]),
+    )
+    receipt = build(store, run)
+    assert exit_code(receipt) == code
+    says = "a request before exchange 3 is not as it was recorded; it was served all the same"
+    assert (says in explain_branch(receipt)) is bool(code)

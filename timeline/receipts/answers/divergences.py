@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....tape.diff.divergence_types import UNKEPT, UNKNOWN_OUTCOME, DivergenceKind
+from ....tape.diff.divergence_types import (
+    SERVED_ALL_THE_SAME,
+    UNKEPT,
+    UNKNOWN_OUTCOME,
+    DivergenceKind,
+)
+from ....tape.matching.idempotency_keys import KEY_ADDED
 from ....tape.records.events import Event, EventKind
 from ..bounded_rows import add_row
 from ..interventions.injected import InjectedFaults, InjectedRow
@@ -84,6 +90,15 @@ class Divergences:
     def lacks_answer(self) -> bool:
         """Whether an answer that was asked for is not whole on the tape."""
         return self.root is not None and UNKEPT in str(self.root.get("text", ""))
+
+    def has_changed_before(self, point: int | None) -> bool:
+        """Say whether a request before one is not as it was recorded; an idempotency key that it did not have changes nothing.
+
+        point: of the request, in this run; None where it never came, so that all are before it.
+        """
+        return any(
+            (point is None or row["seq"] < point) and not _names_effect(row) for row in self.rows
+        )
 
     def count(self, unused: int) -> int:
         """Give how many were noted; what was unused does not count."""
@@ -184,6 +199,11 @@ def _origin(row: Mapping[str, Any]) -> str:
         return f"{place} of the answer to seq {seq}, which is not on the tape"
     also = f" (given to seq {seq})" if seq not in (None, tape_seq) else ""
     return f"{place} of the answer to seq {tape_seq} on the tape{also}"
+
+
+def _names_effect(row: Mapping[str, Any]) -> bool:
+    """Say whether all that differs is an idempotency key where the tape has none."""
+    return row["kind"] == _DRIFTED and row["text"] == SERVED_ALL_THE_SAME.format(KEY_ADDED)
 
 
 def _folded(row: Mapping[str, Any]) -> str:
