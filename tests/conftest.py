@@ -22,7 +22,7 @@ from playhead.proxy.trust.roots import ADDED_BY, NAMED_BY
 from playhead.tape.diff.divergence_types import Divergence
 from playhead.tests.support.certificates import Certificates, make_certificates
 from playhead.tests.support.collecting import COLLECTED, circumstances, look
-from playhead.tests.support.counts import is_sampled, sample, tell_worker
+from playhead.tests.support.counts import count_cases, is_sampled, sample, tell_worker
 from playhead.tests.support.divergences import check_divergence
 from playhead.tests.support.fast import is_fast, refuse_processes
 from playhead.tests.support.messages import say_less
@@ -121,7 +121,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     config.stash[COLLECTED] = look(session)
     if is_sampled(config):
-        session.items, rest = sample(session.items)
+        session.items, rest = sample(session.items, count_cases)
         config.hook.pytest_deselected(items=rest)
     if config.getoption("--fast") and not config.getoption("numprocesses", 0):  # we run the tests
         sys.addaudithook(refuse_processes)

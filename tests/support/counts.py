@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import settings
 
+from playhead.tests.support.fast import is_fast
+
 FULL = bool(os.environ.get("PLAYHEAD_FULL"))
 CASES = 12
 """Of a table of cases so many are run, spread over it, where all tests are asked for at once."""
+CASES_WITH_PROCESSES = 4
+"""The same in a file that starts processes, where each case takes a second."""
 _SAMPLED = "playhead_sampled"
 
 
@@ -46,15 +50,23 @@ def tell_worker(config: pytest.Config, given: dict[str, object]) -> None:
     given[_SAMPLED] = is_sampled(config)
 
 
-def sample(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Divide tests, in their order, into those that are run and those that are not: CASES of each function at most."""
+def sample(
+    items: Sequence[pytest.Item], most: Callable[[pytest.Item], int]
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Divide tests, in their order, into those that are run and those that are not.
+
+    most: cases of the function of a test that are run, at least 2; the first and the last are among them.
+    """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    chosen = {
-        alike[at * (len(alike) - 1) // (CASES - 1)]
-        for alike in cases.values()
-        if len(alike) > CASES
-        for at in range(CASES)
-    } | {item for alike in cases.values() if len(alike) <= CASES for item in alike}
+    chosen: set[pytest.Item] = set()
+    for alike in cases.values():
+        count = min(len(alike), most(alike[0]))
+        chosen.update(alike[at * (len(alike) - 1) // max(count - 1, 1)] for at in range(count))
     return [one for one in items if one in chosen], [one for one in items if one not in chosen]
+
+
+def count_cases(item: pytest.Item) -> int:
+    """Give how many cases of a test's function are run where all tests are asked for at once."""
+    return CASES if is_fast(item.path) else CASES_WITH_PROCESSES
