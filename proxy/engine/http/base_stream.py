@@ -10,7 +10,7 @@ from typing import Any
 
 import h2.errors
 from mitmproxy.connection import Connection
-from mitmproxy.proxy import commands
+from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers.http import (
     ErrorCode,
     HttpLayer,
@@ -20,7 +20,7 @@ from mitmproxy.proxy.layers.http import (
     validate_request,
 )
 
-from ....addons.run.pending_exchange import PendingExchange, find_pending
+from ....addons.run.pending_exchange import PendingExchange, detach, find_pending
 from ....addons.wire.http import keep_scheme
 from ....tape.exchange import Ending
 from ..hooks.own_hooks import PlayheadResetHook, PlayheadSettleHook
@@ -36,6 +36,11 @@ def find_ending(connection: Connection) -> Ending:
         return seen
     # The transport still stands, so it was TLS that was closed, or it is us who end it.
     return Ending.CLOSE if connection.tls else Ending.FIN
+
+
+def _ignore(_: events.Event) -> Commands:
+    """Do nothing with what comes after the end."""
+    yield from ()
 
 
 class BaseStream(HttpStream):
@@ -92,6 +97,19 @@ class BaseStream(HttpStream):
         made = self.flow.response is not None and 200 <= self.flow.response.status_code < 300
         if made and plain:
             self.context.client.tunnel = self  # type: ignore[attr-defined]  # read by the handler
+
+    def release(self) -> None:
+        """Let go of itself once it is done with: what refers to it refers to an exchange and its bodies.
+
+        Called when nothing of it runs. One that waits for a hook is left to the collector.
+        """
+        if self._paused is not None:
+            return
+        self.client_state = self.server_state = _ignore
+        self.context.layers.clear()  # a copy of its own
+        if hasattr(self, "flow"):
+            detach(self.flow)
+        self.__dict__.pop("_http", None)
 
     def _ending_for(self, ending: Ending) -> Ending:
         """Say how the client is to be given an ending of the upstream's connection.
