@@ -8,6 +8,7 @@ from mitmproxy import http
 from ...store import StoreUnwritable
 from ..run.pending_exchange import PendingExchange
 from ..run.request_constraints import settle_gated
+from ..run.run_state import OnTheWay
 from ..websockets.recorder import WebSocketRecorder
 from . import intent
 from .exchange_snapshot import correct, make_record, note_gone, note_outcome, search, take_snapshot
@@ -91,7 +92,9 @@ async def _write(pending: PendingExchange, answer: http.Response | None, *, comp
     if pending.answer.size >= _SEARCHED_BESIDE:
         snapshot = await asyncio.to_thread(search, snapshot)
     await pending.open_run.store.exchanges.save(
-        pending.open_run.number, partial(make_record, snapshot)
+        pending.open_run.number,
+        partial(make_record, snapshot),
+        collect=OnTheWay.in_process > 1,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from time import thread_time
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from mitmproxy import connection
 
@@ -149,6 +149,9 @@ class Connections:
 class OnTheWay:
     """The requests of a run that are on their way."""
 
+    in_process: ClassVar[int] = 0
+    """How many there are of all runs."""
+
     def __init__(self) -> None:
         """Begin with none."""
         self.pending_exchanges: set[Unfinished] = set()
@@ -168,13 +171,16 @@ class OnTheWay:
     def begin(self, pending: Unfinished) -> None:
         """Note a request on its way."""
         self.pending_exchanges.add(pending)
+        OnTheWay.in_process += 1
         self.idle.clear()
         self.requests += 1
         self.last_request = time.monotonic()
 
     def finish(self, pending: Unfinished) -> None:
         """Note that a request is done."""
-        self.pending_exchanges.discard(pending)
+        if pending in self.pending_exchanges:
+            self.pending_exchanges.remove(pending)
+            OnTheWay.in_process -= 1
         # An agent that waited long for an answer is not idle: its next request follows from it.
         self.last_request = time.monotonic()
         if not self.pending_exchanges:

@@ -112,14 +112,19 @@ class Exchanges:
         self._blobs.forget(run)
         self._passing -= {key for key in self._passing if key[0] == run}
 
-    def save(self, run: int, make: Callable[[], Record]) -> "asyncio.Future[None]":
+    def save(
+        self, run: int, make: Callable[[], Record], *, collect: bool = False
+    ) -> "asyncio.Future[None]":
         """Write an exchange with its outcome event; the future is done once both are durable. On a running loop.
 
         run: number of a run that is open.
         make: builds the record; called once, on the writer's thread.
+        collect: wait up to a millisecond for others, whose exchanges are under way.
         Raises: StoreUnwritable, at once or in the future; in the future also whatever `make` raises.
         """
-        return self._database.writer.submit(lambda: self._prepare(run, make()), run)
+        return self._database.writer.submit(
+            lambda: self._prepare(run, make()), run, collect=collect
+        )
 
     def save_unwaited(self, run: int, make: Callable[[], Record]) -> None:
         """Write an exchange with its outcome event; nobody waits. See `save`.

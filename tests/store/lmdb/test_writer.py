@@ -63,7 +63,7 @@ def transactions(store: Store) -> int:
 
 
 async def test_what_queued_while_a_commit_ran_is_one_batch(store: Store) -> None:
-    """No timer: an idle writer commits at once, a busy one takes all that has come."""
+    """An idle writer commits at once, a busy one takes all that has come."""
     run = await open_run(store)
     before = transactions(store)
     await store.events.append_durably(run.number, noted("alone"))
@@ -73,6 +73,27 @@ async def test_what_queued_while_a_commit_ran_is_one_batch(store: Store) -> None
     await asyncio.gather(*futures)
     assert transactions(store) <= before + 3
     assert [event.data["text"] for event in store.events.read(run)[1:]] == ["alone", *range(50)]
+
+
+async def test_what_others_will_join_is_collected(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One commit does for all of it; what has to be written at once takes it along."""
+    monkeypatch.setattr(writer, "_COLLECT_S", 3600)
+    begun: list[object] = []
+
+    def submit(*, collect: bool) -> "asyncio.Future[Any]":
+        return store.writer.submit(lambda: begun.append, collect=collect)
+
+    collected = [submit(collect=True) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert begun == []
+    await submit(collect=False)
+    await asyncio.gather(*collected)
+    assert len(begun) == 4
+    assert len({id(transaction) for transaction in begun}) == 1
+    monkeypatch.setattr(writer, "_COLLECT_S", 0.001)
+    await submit(collect=True)  # nothing joins it
 
 
 async def test_what_nobody_waits_for_begins_no_commit_by_itself(store: Store) -> None:

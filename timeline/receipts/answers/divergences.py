@@ -203,7 +203,7 @@ def _origin(row: Mapping[str, Any]) -> str:
 
 def _names_effect(row: Mapping[str, Any]) -> bool:
     """Say whether all that differs is an idempotency key where the tape has none."""
-    return row["kind"] == _DRIFTED and row["text"] == SERVED_ALL_THE_SAME.format(KEY_ADDED)
+    return bool(row["kind"] == _DRIFTED and row["text"] == SERVED_ALL_THE_SAME.format(KEY_ADDED))
 
 
 def _folded(row: Mapping[str, Any]) -> str:
