@@ -157,7 +157,7 @@ def _changed(
         cause is None
         and not replaced
         and len(found) < _COMPARED
-        and is_volatile(found, then_s, now_s, kind)
+        and is_volatile(found, then_s, now_s)
     ):
         rule = propose_rule(recorded, request, found, open_run.identifier.rules, kind, secret)
     text = [

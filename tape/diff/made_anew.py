@@ -1,12 +1,14 @@
 """Say whether a value that differs between two recordings is proved to be made anew by the client, by its place and its form.
 
 How a value looks does not tell what it is for: 20 digits may be drawn or be an amount, and a UUID may be drawn or be the document that
-is deleted. So where a value may be what a request is about, one of these has to prove it:
+is deleted or read. So its place has to prove it as well:
 
-1. Its place is called as the identifier of a request is (`place_names.py`).
-2. It is a time of its own recording: not before this began, and not after the request.
+1. It is called as the identifier of a request or process is (`place_names.py`), or is the `id` of a JSON-RPC message.
+2. It is called as the time at which something was made, and the value is a time of its own recording: not before this began, and not
+   after the request.
 
-A place that is called as a quantity or a party is content whatever stands there.
+A place that is called as a quantity or a party is content whatever is there. Where a value came from is not known here:
+who proposes a rule also has to prove that no value of the place was there before the client made it.
 """
 
 import re
@@ -15,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from email.utils import mktime_tz, parsedate_tz
 from typing import NamedTuple
 
-from .place_names import names_counter, names_party, names_quantity, names_request
+from .place_names import names_party, names_quantity, names_request, names_time
 from .volatile import ValueClass, bare
 
 _BEFORE_S = 300.0
@@ -53,34 +55,21 @@ class Value(NamedTuple):
 
 
 def is_proved(
-    place: str,
-    value_class: ValueClass,
-    values: Iterable[Value],
-    *,
-    is_content: bool,
-    is_inference: bool,
-    is_call: bool = False,
+    place: str, value_class: ValueClass, values: Iterable[Value], *, is_call: bool = False
 ) -> bool:
-    """Say whether values of a class that stand at one place are proved to be made anew.
+    """Say whether values of a class at one place are proved to be made anew, by the name of the place.
 
-    is_content: the place is what a request is about, or may be.
-    is_inference: of a model call, whose other places are settings and notes of the client.
     is_call: the place is the `id` of a JSON-RPC message.
     """
-    if value_class is ValueClass.CONTENT:
+    if value_class is ValueClass.CONTENT or names_party(place) or names_quantity(place):
         return False
-    if names_party(place) or names_quantity(place):
-        return False
-    counts = value_class is ValueClass.COUNTER
-    if is_inference and not is_content:
-        return not counts or names_counter(place)
-    if is_call or names_request(place, counts=counts):
+    if is_call or names_request(place, counts=value_class is ValueClass.COUNTER):
         return True
-    if value_class is ValueClass.TIME:
-        return all(is_time_of(bare(one.shown), one.window) for one in values)
-    # What is read may have an id that was drawn; a number may be how much.
-    numbers = any(_NUMBER.fullmatch(bare(one.shown)) for one in values)
-    return not is_content and not counts and not numbers
+    return (
+        value_class is ValueClass.TIME
+        and names_time(place)
+        and all(is_time_of(bare(one.shown), one.window) for one in values)
+    )
 
 
 def is_time_of(text: str, window: Window) -> bool:

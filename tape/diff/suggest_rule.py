@@ -60,9 +60,7 @@ def propose_rule(
     return _yaml(match.text, places) if count and old == new else ""
 
 
-def is_volatile(
-    found: Iterable[Difference], recorded_s: float, asked_s: float, request_class: RequestClass
-) -> bool:
+def is_volatile(found: Iterable[Difference], recorded_s: float, asked_s: float) -> bool:
     """Say whether every difference is of values that a program makes anew each time, as `learn` has it.
 
     recorded_s, asked_s: when either request was made, in seconds since the epoch.
@@ -73,8 +71,6 @@ def is_volatile(
             one.place,
             _volatile_class(one, recorded_s, asked_s),
             (Value(one.recorded, windows[0]), Value(one.asked, windows[1])),
-            is_content=is_content(one, request_class),
-            is_inference=request_class is RequestClass.INFERENCE,
         )
         for one in found
     )
@@ -91,7 +87,7 @@ def _volatile_class(one: Difference, recorded_s: float, asked_s: float) -> Value
 
 
 _MEMBER = re.compile(r"[^.\[\]'\"]+")
-_CONTENT_KEYS = frozenset(
+CONTENT_KEYS = frozenset(
     (
         *(
             "messages",
@@ -120,7 +116,7 @@ def is_content(one: Difference, request_class: RequestClass) -> bool:
     what, _, path = one.place.partition(" $")
     if what != "body":
         return one.place.startswith("body")
-    return not _CONTENT_KEYS.isdisjoint(_MEMBER.findall(path))
+    return not CONTENT_KEYS.isdisjoint(_MEMBER.findall(path))
 
 
 def note_on(request_class: RequestClass) -> str:

@@ -2,8 +2,8 @@
 
 `learn` aligns them (`tape/diff/align.py`), lists every place at which partners differ, says what sort of thing stands
 there (`tape/diff/volatile.py`), and proposes rules for what is made anew each time. It never proposes one for content,
-nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again. What a request
-may be about is content unless its place or its time proves that the client has made it anew (`tape/diff/made_anew.py`).
+nor for a value that an earlier answer of the same recording brought: a replay brings the recorded one again. A rule needs two proofs, for each
+request that it would apply to: the place is called as what a client makes anew (`tape/diff/made_anew.py`), and nobody had the value before (`freshness.py`).
 Nothing is applied. Requests are read when they are needed, so memory does not grow with the recordings.
 
 Of two WebSockets the client's messages are compared, each with the one of the same place, as a playback
@@ -13,8 +13,8 @@ does. Their places go by their JSON paths, as rules name them for all messages o
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice
 from time import thread_time
@@ -32,26 +32,25 @@ from ...tape.canonical.canonical_request import (
     canonical,
     compile_rules,
     fingerprint,
-    open_body,
 )
-from ...tape.canonical.json import json_tree, show_json
+from ...tape.canonical.json import show_json
 from ...tape.diff.align import Item, align, scrub, scrubbed_key
 from ...tape.diff.difference import differences, json_step, show_difference
 from ...tape.diff.divergence_types import ABSENT, Difference, one_line
-from ...tape.diff.made_anew import Value, Window, is_proved
+from ...tape.diff.made_anew import Value, Window, is_proved, is_time_of
 from ...tape.diff.nearest import distance
-from ...tape.diff.path_shape import path_shape
+from ...tape.diff.path_shape import id_shape
 from ...tape.diff.place_names import names_party
-from ...tape.diff.suggest_rule import is_content
-from ...tape.diff.volatile import Seen, ValueClass, classify_values, is_whole
+from ...tape.diff.volatile import Seen, ValueClass, bare, classify_values, is_whole
 from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ...tape.headers.counted_fields import FieldRules
 from ...tape.matching.index import reclassify
 from ...tape.playback.websocket import as_request, message_differences
-from ...tape.records.content_coding import undo_coding
 from ...tape.redaction.redactor import Redactor
 from .changed_secrets import find_changed_secrets, have_one_key
 from .compare_websockets import Pair, Said, find_strays
+from .freshness import Known, When, find_first, find_words, read_answers, read_told
+from .place_values import Step, find_steps, texts_at, values_at
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much."""
@@ -82,6 +81,8 @@ FLOWS = "it comes from an earlier answer of the same recording"
 CONTENT = "content"
 PARTY = "it says with whom something is done"
 UNPROVED = "nothing proves that the client makes it anew"
+BROUGHT = "in one request or more it is not the client's own: an earlier answer, the command line, a file's name or what a model was asked has it"
+NOT_EVERYWHERE = "in another request nothing proves that the client makes it anew"
 NO_RULE = "no rule can name this place"
 
 
@@ -220,7 +221,7 @@ def learn(
         return seen
 
     seen = observe(rules)
-    places = _judge(tapes, seen)
+    places = _prove_everywhere(tapes, _judge(tapes, seen))
     proposed = _rules_of(places)
     after = compile_rules((*ignore, *proposed), thread_time, fields, profiles)
     differed = changed | strayed
@@ -335,11 +336,6 @@ class _Tape:
         return scrub(self.exchange(seq).request)
 
 
-_When = tuple[int, int]
-"""How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
-comes from the other."""
-
-
 @dataclass(slots=True)
 class _Observation:
     """One place of one pair."""
@@ -355,7 +351,7 @@ class _Observation:
     """Of the request. A message of a WebSocket has no class of its own, and may be an effect."""
     numbers: tuple[int, int] | None = None
     """Of the messages, in WebSockets."""
-    before: tuple[_When, _When] = ((0, 0), (0, 0))
+    before: tuple[When, When] = ((0, 0), (0, 0))
     """An answer before this can have brought the value."""
     flows: bool = field(default=False)
     words: dict[str, str] = field(default_factory=dict)
@@ -380,9 +376,9 @@ def _changed_secrets(
 
 def _show_secrets(one: Request, other: Request, place: str) -> Difference:
     """Show two values that redaction has replaced, or a part of which it has."""
-    steps = _steps(place) if place.startswith("body $") else None
+    steps = find_steps(place)
     if steps is not None:
-        olds, news = (list(_values_at(request, steps)) for request in (one, other))
+        olds, news = (list(values_at(request, steps)) for request in (one, other))
         if len(olds) == len(news) == 1:
             return show_difference(place, *map(show_json, (olds[0], news[0])))
     return Difference(place, _REPLACED, _REPLACED)
@@ -472,45 +468,10 @@ def _full(request: Request, place: str, shown: str) -> str:
     """Give a value of a JSON body whole where it was shortened, else as it is shown."""
     if is_whole(shown) or not place.startswith("body $"):
         return shown
-    values = list(_values_at(request, _steps(place) or ()))
+    values = list(values_at(request, find_steps(place) or ()))
     text = show_json(values[0])[:_MOST_CHARS] if len(values) == 1 else shown
     # Where items moved, something else stands there.
     return text if shown.strip(".")[:40] in text else shown
-
-
-_Step = str | int | None
-
-
-def _steps(place: str) -> tuple[_Step, ...] | None:
-    """Parse the JSON path of a place; None where it is none that a rule could name."""
-    try:
-        return parse_json_path(place.removeprefix("body "))
-    except ValueError:
-        return None
-
-
-def _values_at(request: Request, steps: Sequence[_Step]) -> Iterator[object]:
-    """Give what stands in a JSON body wherever a path leads."""
-    try:
-        tree = json_tree(open_body(request)[0].decode())
-    except (ValueError, RecursionError):
-        return
-    found: list[Any] = [tree]
-    for step in steps:
-        found = [inner for value in found for inner in _inside(value, step)]
-    yield from found
-
-
-def _inside(value: Any, step: _Step) -> Iterable[Any]:
-    if isinstance(value, dict):
-        if step is None:
-            return list(value.values())
-        return [value[step]] if step in value else []
-    if isinstance(value, list):
-        if step is None:
-            return value
-        return [value[step]] if isinstance(step, int) and step < len(value) else []
-    return []
 
 
 # ---- what flows --------------------------------------------------------------------------------------
@@ -551,7 +512,7 @@ def _collect_words(seen: Sequence[_Observation]) -> dict[Seq, dict[str, str]]:
     return found
 
 
-def _placeholder(brought: dict[str, _When], before: _When, found: re.Match[str]) -> str:
+def _placeholder(brought: dict[str, When], before: When, found: re.Match[str]) -> str:
     word = found[0]
     for part in (word, *_parts_of(word)):
         if brought.get(part, before) < before:
@@ -566,40 +527,17 @@ def _parts_of(word: str) -> list[str]:
     return sorted((one for one in parts if _TOKEN.fullmatch(one)), key=len, reverse=True)
 
 
-def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, _When]:
+def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, When]:
     """Find the first answers that hold words of 12 characters or more."""
     words = {word.encode() for word in wanted}
-    found: dict[str, _When] = {}
-    for when, told in _answers(tape):
+    found: dict[str, When] = {}
+    for when, told in read_answers(tape.store, tape.info):
         here = words.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))
         for word in map(bytes.decode, here):
             found[word] = min(when, found.get(word, when))
         if len(found) == len(words) and not tape.websockets:
             break
     return found
-
-
-def _answers(tape: _Tape) -> Iterator[tuple[_When, bytes]]:
-    """Give what was answered, in the order of the requests, and what servers sent on WebSockets."""
-    for exchange in tape.store.exchanges.all(tape.info):
-        response = exchange.response
-        if response is None:
-            continue
-        told = (_plain(exchange), *(value for _, value in response.headers))
-        yield (exchange.seq, -1), b" ".join(told)
-        if exchange.websocket is not None:
-            for number, message in enumerate(tape.messages(exchange.seq)):
-                if not message.from_client:
-                    yield (message.after, number), message.data
-
-
-def _plain(exchange: Exchange) -> bytes:
-    response = exchange.response
-    assert response is not None
-    coding = response.header(b"content-encoding")
-    if coding is None:
-        return response.body
-    return undo_coding(response.body, coding) or response.body
 
 
 # ---- what it is --------------------------------------------------------------------------------------
@@ -616,12 +554,12 @@ def _judge(tapes: tuple[_Tape, _Tape], seen: Sequence[_Observation]) -> list[Pla
 def _group(one: _Observation) -> tuple[str, ...]:
     """Give what makes differences the same place: endpoint without ids, and path without indexes."""
     method, origin, path = one.requests[0]
-    return method, origin, path_shape(path), with_indexes(one.difference.place, None)
+    return method, origin, id_shape(path), with_indexes(one.difference.place, None)
 
 
-def with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
+def with_indexes(place: str, indexes: tuple[Step, ...] | None) -> str:
     """Give a JSON place with other indexes; None stands for `*`, and no tuple for `*` everywhere."""
-    steps = _steps(place) if place.startswith("body $") else None
+    steps = find_steps(place)
     if steps is None:
         return place
     given = iter(indexes or ())
@@ -637,8 +575,8 @@ def with_indexes(place: str, indexes: tuple[_Step, ...] | None) -> str:
     return f"body ${text}"
 
 
-def _indexes(place: str) -> tuple[_Step, ...]:
-    steps = _steps(place) if place.startswith("body $") else None
+def _indexes(place: str) -> tuple[Step, ...]:
+    steps = find_steps(place)
     return tuple(step for step in steps or () if isinstance(step, int))
 
 
@@ -704,8 +642,6 @@ def _is_proved(tapes: tuple[_Tape, _Tape], kind: ValueClass, one: _Observation) 
         place,
         kind,
         [Value(found.recorded, windows[0]), Value(found.asked, windows[1])],
-        is_content=is_content(found, one.kind),
-        is_inference=one.kind is RequestClass.INFERENCE,
         is_call=_is_call(tapes[0], one),
     )
 
@@ -713,24 +649,24 @@ def _is_proved(tapes: tuple[_Tape, _Tape], kind: ValueClass, one: _Observation) 
 def _is_call(tape: _Tape, one: _Observation) -> bool:
     """Say whether a place is the `id` of a JSON-RPC message."""
     place = one.difference.place
-    steps = _steps(place) if place.startswith("body $") else None
+    steps = find_steps(place)
     if not steps or steps[-1] != "id" or any(isinstance(step, str) for step in steps[:-1]):
         return False
     number = None if one.numbers is None else one.numbers[0]
-    beside = _values_at(tape.asked(one.seqs[0], number), (*steps[:-1], "jsonrpc"))
+    beside = values_at(tape.asked(one.seqs[0], number), (*steps[:-1], "jsonrpc"))
     return next(beside, None) is not None
 
 
 def _all_have_class(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole: Place) -> bool:
     """Say whether a place with `[*]` leads to nothing but values of its class, also where none differed."""
-    steps = _steps(whole.place) if whole.place.startswith("body $") else None
+    steps = find_steps(whole.place)
     if steps is None or None not in steps or whole.value_class is ValueClass.COUNTER:
         return True
     for one in group[:_LOOKED_AT]:
         for side in (0, 1):
             at_s = one.at_s[side]
             number = None if one.numbers is None else one.numbers[side]
-            for value in _values_at(tapes[side].asked(one.seqs[side], number), steps):
+            for value in values_at(tapes[side].asked(one.seqs[side], number), steps):
                 shown = one_line(show_json(value))
                 kind, _ = classify_values([Seen(shown, shown, at_s, at_s)])
                 if kind is not whole.value_class:
@@ -740,8 +676,12 @@ def _all_have_class(tapes: tuple[_Tape, _Tape], group: list[_Observation], whole
 
 def _match(group: list[_Observation]) -> str:
     method, origin, path = group[0].requests[0]
-    if any(request[2] != path for one in group for request in one.requests):
-        path = path_shape(path)
+    shape = id_shape(path)
+    others = {request[2] for one in group for request in one.requests} - {path}
+    if others and all(id_shape(other) == shape for other in others):
+        # Only the ids that differ: what was seen of one order may be said of the next.
+        segments = zip(*(one.split("/") for one in (path, *others)), strict=True)
+        path = "/".join(one[0] if len(set(one)) == 1 else "*" for one in segments)
     where = f"{origin}{path if path.startswith('/') else ''}"
     # A method or a spelling that patterns have no word for: the rule names none, or has a star there.
     wide = origin + _starred(path)
@@ -766,6 +706,110 @@ def _star(segment: str) -> str:
         return "*"
 
 
+# ---- what is proved of all requests that a rule would apply to ----
+
+
+class _Sent(NamedTuple):
+    """A value at a place, in any request of one recording."""
+
+    shown: str
+    before: When
+    at_s: float
+
+
+def _prove_everywhere(tapes: tuple[_Tape, _Tape], places: list[Place]) -> list[Place]:
+    """Withdraw the rules that would also apply to a request in which nothing proves that the client made the value."""
+    asked = [one for one in places if one.proposed]
+    if not asked:
+        return places
+    sent, told = list[dict[Place, list[_Sent]]](), list[Mapping[bytes, When]]()
+    runs = tuple(tape.info for tape in tapes)
+    for tape in tapes:
+        found = _find_sent(tape, asked)
+        wanted = {
+            word
+            for values in found.values()
+            for one in values
+            for word in find_words(one.shown.encode("utf-8", "surrogatepass"))
+        }
+        sent.append(found)
+        asks_a_model = partial(_asks_a_model, tape)
+        told.append(find_first(read_told(tape.store, tape.info, runs, asks_a_model), wanted))
+    why = {
+        one: _why_not(
+            one,
+            (sent[0][one], sent[1][one]),
+            (Known(told[0]), Known(told[1])),
+            (runs[0].created_ns / 1e9, runs[1].created_ns / 1e9),
+        )
+        for one in asked
+    }
+    return [
+        replace(one, proposed=not why[one], why=why[one]) if one in why else one for one in places
+    ]
+
+
+def _asks_a_model(tape: _Tape, exchange: Exchange) -> bool:
+    return reclassify(exchange, tape.classes).request_class is RequestClass.INFERENCE
+
+
+def _find_sent(tape: _Tape, places: Sequence[Place]) -> dict[Place, list[_Sent]]:
+    """Find what is at some places in all requests of a recording."""
+    found: dict[Place, list[_Sent]] = {one: [] for one in places}
+    matches = [(one, parse_match(one.match)) for one in places]
+    for recorded in tape.store.exchanges.all(tape.info):
+        exchange = reclassify(recorded, tape.classes)
+        request, kind = exchange.request, exchange.request_class
+        target = (request.method, request.scheme, request.host, request.port, request.target)
+        here = [one for one, match in matches if match.matches(*target)]
+        if not here or kind is RequestClass.TELEMETRY:
+            continue
+        begun_s = exchange.started_ns / 1e9
+        said = [(request, (int(exchange.seq), -1), begun_s)]
+        if exchange.websocket is not None:
+            said += [
+                (
+                    as_request(request, message.data),
+                    (int(message.after), number),
+                    begun_s + message.at_us / 1e6,
+                )
+                for number, message in enumerate(tape.messages(exchange.seq))
+                if message.from_client
+            ]
+        for place in here:
+            for asked, before, at_s in said:
+                found[place] += [_Sent(one, before, at_s) for one in texts_at(asked, place.place)]
+    return found
+
+
+def _why_not(
+    place: Place,
+    sent: tuple[list[_Sent], list[_Sent]],
+    known: tuple[Known, Known],
+    begun_s: tuple[float, float],
+) -> str:
+    """Say why a place has no rule after all; empty where each of its values is proved to be made anew."""
+    if not sent[0] or not sent[1]:
+        return NO_RULE
+    is_time = place.value_class is ValueClass.TIME
+    for values, words, begun in zip(sent, known, begun_s, strict=True):
+        if any(words.holds(bare(one.shown), one.before, is_time=is_time) for one in values):
+            return BROUGHT
+        if is_time and not all(
+            is_time_of(bare(one.shown), Window(begun, one.at_s)) for one in values
+        ):
+            return NOT_EVERYWHERE
+    if place.value_class is ValueClass.COUNTER:
+        return ""
+    if {one.shown for one in sent[0]} & {one.shown for one in sent[1]}:
+        return NOT_EVERYWHERE
+    both = (*sent[0], *sent[1])
+    kind, _ = classify_values([Seen(one.shown, one.shown, one.at_s, one.at_s) for one in both])
+    drawn = (ValueClass.ID, ValueClass.RANDOM)
+    is_alike = kind is place.value_class or (kind in drawn and place.value_class in drawn)
+    return "" if is_alike else NOT_EVERYWHERE
+
+
 # ---- what to write -----------------------------------------------------------------------------------
 
 
@@ -787,11 +831,11 @@ def _nameable(place: str) -> bool:
 
 def _leads_somewhere(tapes: tuple[_Tape, _Tape], one: _Observation, place: str) -> bool:
     """Say whether a JSON path finds the value; it does not where a name is shown with escapes, or shortened."""
-    steps = _steps(place) if place.startswith("body $") else None
+    steps = find_steps(place)
     if steps is None:
         return True
     number = None if one.numbers is None else one.numbers[0]
-    return any(True for _ in _values_at(tapes[0].asked(one.seqs[0], number), steps))
+    return any(True for _ in values_at(tapes[0].asked(one.seqs[0], number), steps))
 
 
 def _rules_of(places: Sequence[Place]) -> tuple[IgnoreRule, ...]:

@@ -1,12 +1,13 @@
 """Propose the profile of a client from two recordings of one task: a text to be looked at, and then named in `profiles`.
 
 Looked at are the model calls and reads of one client, the one that differs in most places. Proposed is a place whose values differ in
-tokens alone (`tape/diff/token_pattern.py`). In what a model is asked, and in bodies of reads, a token may be what it is about: there a pattern is
-proposed only if what it finds is proved to be made anew (`proved_tokens.py`). What differs otherwise is listed as a comment, and values from earlier
+tokens alone (`tape/diff/token_pattern.py`), if what a pattern finds is proved to be made anew by its name (`proved_tokens.py`), and if nothing of it
+was there before the client sent it (`freshness.py`). What differs otherwise is listed as a comment, and values from earlier
 answers are no difference. Nothing is applied.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -27,10 +28,12 @@ from ...tape.canonical.masks import Pattern, Placed, find_placed
 from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import Difference
 from ...tape.diff.made_anew import Window
+from ...tape.diff.place_names import name_words
 from ...tape.diff.suggest_rule import is_content
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ..receipts.command.command_end import find_command
+from .freshness import Known, When, find_first, find_words, read_told
 from .id_links import tie_requests
 from .learn import FLOWS, Lesson, Place, with_indexes
 from .proved_tokens import Times, are_proved
@@ -48,6 +51,7 @@ SDK_PRODUCTS = frozenset(
 _ASKED = (RequestClass.INFERENCE, RequestClass.READ)
 _LIMIT = 200
 """Most differences of a pair that are looked at."""
+_CLOCK = re.compile(rb"[0-9TZ:. +-]+")
 _NOTHING = Pattern.later("()")
 _TRIED = (
     "a token that in one recording differs from the other there, and the rest of the value does not"
@@ -113,9 +117,19 @@ def propose_profile(
             return _NONE
         if place.place.startswith("header ") and not _leave_out(place, patterns, mine, product):
             return _NONE
-        if not _may_be_content(place, pairs):
-            return _Found(patterns)
-        proved = tuple([one for one in patterns if are_proved(place.place, one, both)])
+        is_question = _may_be_content(place, pairs)
+        own = frozenset(name_words(product.decode("latin-1")))
+        proved = tuple(
+            [
+                one
+                for one in patterns
+                if are_proved(place.place, one, both, own, is_question=is_question)
+                and not any(
+                    _is_brought(store, run, (first, second), place, one, product, is_question)
+                    for run in (first, second)
+                )
+            ]
+        )
         return _Found(proved, is_all=len(proved) == len(patterns))
 
     def find_more(place: Place, patterns: tuple[str, ...]) -> tuple[str, ...]:
@@ -278,6 +292,66 @@ def _values(
         for trail, old in olds.items():
             if trail in news:
                 yield old, news[trail]
+
+
+def _is_brought(
+    store: Store,
+    run: RunInfo,
+    runs: tuple[RunInfo, RunInfo],
+    place: Place,
+    regex: str,
+    product: bytes,
+    is_question: bool,
+) -> bool:
+    """Say whether something that a pattern leaves out of any request of the client was there before it was sent."""
+    sent = list(_find_sent(store, run, place, Pattern(regex), product))
+    wanted = {word for _, token in sent for word in find_words(token)}
+
+    def is_model(exchange: Exchange) -> bool:
+        # The question itself has what is in it.
+        return exchange.request_class is RequestClass.INFERENCE and not is_question
+
+    known = Known(find_first(read_told(store, run, runs, is_model), wanted))
+    return any(
+        known.holds(token.decode("utf-8", "replace"), before, is_time=_is_clock(token))
+        for before, token in sent
+    )
+
+
+def _is_clock(token: bytes) -> bool:
+    return _CLOCK.fullmatch(token) is not None
+
+
+def _find_sent(
+    store: Store, run: RunInfo, place: Place, pattern: Pattern, product: bytes
+) -> Iterator[tuple[When, bytes]]:
+    """Give what a pattern finds at a place in all requests of a client, and when each was sent."""
+    kind, _, name = place.place.partition(" ")
+    match, placed = parse_match(place.match), None
+    if kind == "body" and name.startswith("$"):
+        placed = Placed(parse_json_path(name), _NOTHING, name)
+    for exchange in store.exchanges.all(run):
+        request = exchange.request
+        target = (request.method, request.scheme, request.host, request.port, request.target)
+        if not match.matches(*target) or find_product(request.headers) != product:
+            continue
+        at: When = int(exchange.seq), -1
+        said: list[tuple[When, bytes]] = []
+        if kind == "header":
+            said = [(at, request.header(name.encode()) or b"")]
+        elif placed is not None and exchange.websocket is None:
+            texts = _find(open_body(request)[0], placed).values()
+            said = [(at, text.encode("utf-8", "surrogatepass")) for text in texts]
+        elif placed is not None:
+            for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
+                if message.from_client:
+                    said += [
+                        ((int(message.after), number), text.encode("utf-8", "surrogatepass"))
+                        for text in _find(message.data, placed).values()
+                    ]
+        for before, text in said:
+            for start, end in pattern.find(text):
+                yield before, text[start:end]
 
 
 def _find(text: bytes | None, placed: Placed) -> dict[tuple[str | int, ...], str]:

@@ -7,10 +7,15 @@ An endpoint is proposed if in both recordings
    of `ignore` would not make them match;
 3. each request is answered with success and nothing else, so that no later request can depend on it;
 4. each body is a batch of events: a list of objects that each have the time at which they were made, and are called events, logs, metrics or
-   spans. None of them names a party or a quantity;
-5. it sends nothing that a model asked a tool for: what an agent does on a model's word is a deed, however much it differs.
+   spans;
+5. nothing in a body may be an order to do something: no word of a member or value is that of a party, a quantity or a deed, and no value is a
+   sentence, an address or an amount. Text that is JSON, also in base64, is looked into like the rest;
+6. it sends nothing that a model asked a tool for, or that the command line has: what an agent does on somebody's word is a deed, however much it
+   differs.
 """
 
+import base64
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -23,10 +28,11 @@ from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
 from ...tape.diff.made_anew import Window, is_time_of
 from ...tape.diff.path_shape import path_shape
-from ...tape.diff.place_names import name_words, names_party, names_quantity
+from ...tape.diff.place_names import name_words, names_deed
 from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Facts
+from ..receipts.command.command_end import find_command
 from .learn import FLOWS, Lesson
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
@@ -40,6 +46,12 @@ _SAME = 0.5
 _LEAST = 3
 """Values of a body, below which it says too little to be told apart."""
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_.:/+=-]*")
+"""What is no sentence, address or amount."""
+_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+ ?(?:Z|UTC|[+-][0-9:]+)?")
+_DEEP = 8
+"""Texts in texts that are looked into; what is deeper may be anything."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _TELLING = frozenset((b"location", b"etag", b"set-cookie"))
 """Header fields of an answer that a later request may depend on."""
 _Endpoint = tuple[str, str]
@@ -96,7 +108,7 @@ def _read(
 ) -> dict[_Endpoint, _Sent]:
     found: dict[_Endpoint, _Sent] = {}
     others: set[_Endpoint] = set()
-    tools: list[str] = []
+    tools = list(find_command(store.events.all(run)))
     for recorded in store.exchanges.all(run):
         exchange = reclassify(recorded, classes)
         request = exchange.request
@@ -168,10 +180,7 @@ def _is_batch(request: Request, window: Window) -> bool:
             tree = [json.loads(line) for line in text.splitlines() if line.strip()]
         except (ValueError, RecursionError):
             return False
-    if any(
-        names_party(f"body {path}") or names_quantity(f"body {path}")
-        for path, _ in _leaves("$", tree)
-    ):
+    if _may_be_order(tree):
         return False
     lists = tree.items() if isinstance(tree, dict) else [("", tree)]
     return any(
@@ -180,6 +189,45 @@ def _is_batch(request: Request, window: Window) -> bool:
         and all(_is_event(item, window, is_named=_names_event(name)) for item in one)
         for name, one in lists
     )
+
+
+def _may_be_order(value: Any, depth: int = 0) -> bool:
+    """Say whether a value, or a text in it, may say that something is to be done to somebody or with a sum."""
+    if depth > _DEEP:
+        return True
+    if isinstance(value, dict):
+        return any(
+            names_deed(name_words(name)) or _may_be_order(inner, depth)
+            for name, inner in value.items()
+        )
+    if isinstance(value, list):
+        return any(_may_be_order(inner, depth) for inner in value)
+    if not isinstance(value, str):
+        return False
+    inner = _open_text(value)
+    if inner is not None:
+        return _may_be_order(inner, depth + 1)
+    if _is_stamp(value):
+        return False
+    return _PLAIN.fullmatch(value) is None or names_deed(name_words(value))
+
+
+def _open_text(text: str) -> Any | None:
+    """Give what a text of JSON, or of base64 with text in it, has in it; None where it is neither."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        if isinstance(found, dict | list | str):
+            return found
+    if _BASE64.fullmatch(text):
+        with contextlib.suppress(ValueError):
+            told = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_").decode()
+            return told if told.isprintable() else None
+    return None
+
+
+def _is_stamp(text: str) -> bool:
+    """Say whether a text is a time, which may have a space in it."""
+    return _STAMP.fullmatch(text) is not None
 
 
 def _is_event(item: Any, window: Window, *, is_named: bool) -> bool:

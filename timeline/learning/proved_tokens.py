@@ -1,8 +1,10 @@
-"""Say whether what a pattern finds in the question of a model call is proved to be made anew: a profile may leave out nothing else there.
+"""Say whether what a pattern finds in a request of a client is proved to be made anew: a profile may leave out nothing else.
 
-1. A time or a day of its own recording is.
-2. A UUID is where the words of the pattern before it, or the name of the member, say that it is the id of a session, request, run or the like.
-3. A number, a hash or a mixed word is not: it may be the sum that is paid, or the wallet that it is paid to.
+1. A time or a day of its own recording is, in what a model is asked; elsewhere a time is where the name of its place says so.
+2. An id is where the name of its place says that a request or process has its own (`tape/diff/place_names.py`).
+3. So is a UUID inside of a text, where the words before it are `session id`, `turn_id` or the like, and nothing else before them says of what.
+4. A number, a hash or a mixed word is not: it may be the sum that is paid, or the wallet that it is paid to.
+5. What was there before the client sent it is nowhere (`freshness.py`).
 """
 
 import re
@@ -11,23 +13,27 @@ from typing import NamedTuple
 
 from ...tape.canonical.masks import Pattern
 from ...tape.diff.made_anew import Window, is_day_of, is_time_of
-from ...tape.diff.place_names import name_words
+from ...tape.diff.place_names import (
+    name_words,
+    names_party,
+    names_quantity,
+    names_request,
+    names_time,
+)
 
 _UUID = re.compile("[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _OF = frozenset(
-    (
-        *("session", "request", "run", "trace", "span", "turn", "prompt", "thread", "correlation"),
-        *("invocation", "conversation", "chat", "installation", "device", "window", "instance"),
-    )
+    ("session", "request", "trace", "span", "turn", "prompt", "correlation", "invocation")
 )
 """That a client gives an id to by itself."""
 _IDS = frozenset(("id", "uuid"))
 _BEFORE = re.compile("([A-Za-z]+[ _-]?[A-Za-z]+)[^0-9A-Za-z]{1,4}$")
 """Two words, or one in camel case, and signs."""
-_ESCAPED = re.compile(r"\\(.)")
-_ARGUMENTS = frozenset(("args", "arguments", "parameters", "response", "output", "result"))
-"""Members that hold what a tool is told, and what it says."""
-_STEP = re.compile(r"[^.\[\]'\"*$]+")
+_ALONE = re.compile(r"(?:^|[\n{\[(,;>\"'`]|\b[Yy]our|\b[Cc]urrent)[ \t\"'`]*$")
+"""What may be before the two: the beginning of a line or member, or words that say whose it is."""
+
+
+_MEMBER = re.compile(r"\"(\w{1,60})\": ?\"?$")
 
 
 class Times(NamedTuple):
@@ -37,39 +43,57 @@ class Times(NamedTuple):
     new: Window
 
 
-def are_proved(place: str, regex: str, values: Iterable[tuple[tuple[str, str], Times]]) -> bool:
-    """Say whether all that a pattern finds at one place of two recordings is made anew."""
+def are_proved(
+    place: str,
+    regex: str,
+    values: Iterable[tuple[tuple[str, str], Times]],
+    own: frozenset[str] = frozenset(),
+    *,
+    is_question: bool,
+) -> bool:
+    """Say whether all that a pattern finds at one place of two recordings is made anew, by its name and its form.
+
+    own: words of the client's own name.
+    is_question: the place is in what a model is asked, or in the body of a read.
+    """
     pattern = Pattern(regex)
-    is_id = _names_own_id(place) or _ends_with_id(regex)
+    if names_party(place) or names_quantity(place):
+        return False
+    if names_request(place, own=own):
+        return True
+    is_clock = is_question or names_time(place)
     return all(
-        is_time_of(found, window)
-        or is_day_of(found, window)
-        or (is_id and _UUID.fullmatch(found) is not None)
+        (
+            (is_clock or _names_time(text[:start]))
+            and (is_time_of(found, window) or is_day_of(found, window))
+        )
+        or (_UUID.fullmatch(found) is not None and _names_own_id(text[:start]))
         for pair, times in values
         for text, window in zip(pair, times, strict=True)
-        for found in _find(pattern, text)
+        for start, found in _find(pattern, text)
     )
 
 
-def _find(pattern: Pattern, text: str) -> Iterator[str]:
+def _find(pattern: Pattern, text: str) -> Iterator[tuple[int, str]]:
+    """Give what a pattern finds, and where it begins."""
     told = text.encode("utf-8", "surrogatepass")
-    return (told[start:end].decode("utf-8", "replace") for start, end in pattern.find(told))
+    for start, end in pattern.find(told):
+        yield (
+            len(told[:start].decode("utf-8", "surrogatepass")),
+            told[start:end].decode("utf-8", "replace"),
+        )
 
 
-def _ends_with_id(regex: str) -> bool:
-    """Say whether what a pattern wants before its group names an id of the client."""
-    said = _BEFORE.search(_ESCAPED.sub(r"\1", regex.partition("(")[0]))
-    return said is not None and _is_own_id(name_words(said[1]))
-
-
-def _is_own_id(words: list[str]) -> bool:
-    return len(words) > 1 and words[-1] in _IDS and words[-2] in _OF
-
-
-def _names_own_id(place: str) -> bool:
-    """Say whether a place of JSON is called as an id of the client is: of an item of the question, or of a session and the like."""
-    steps = [one for one in _STEP.findall(place.removeprefix("body ")) if not one.isdigit()]
-    if len(steps) < 2 or not _ARGUMENTS.isdisjoint(steps) or "input" in steps[1:]:
+def _names_own_id(before: str) -> bool:
+    """Say whether a text ends with the name of an id of the client, and with nothing that says of what else it is."""
+    said = _BEFORE.search(before)
+    if said is None or _ALONE.search(before[: said.start()]) is None:
         return False
-    words = name_words(steps[-1])
-    return words == ["id"] or _is_own_id(words)
+    words = name_words(said[1])
+    return len(words) == 2 and words[-1] in _IDS and words[-2] in _OF
+
+
+def _names_time(before: str) -> bool:
+    """Say whether a text of JSON ends with the name of a member that has a time."""
+    said = _MEMBER.search(before)
+    return said is not None and names_time(f"body $.{said[1]}")

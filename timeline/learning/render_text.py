@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from ..receipts.plain_text import plain, table
 from .learn import (
+    BROUGHT,
     CONTENT,
+    NOT_EVERYWHERE,
     PARTY,
     UNPROVED,
     Lesson,
@@ -18,6 +20,7 @@ _PLACES = 60
 _PARTNERLESS = 12
 _VALUE = 44
 _CONTENT = "At places of the class content the two ask for something else. No rule is proposed there: it would give a request the answer to another one."
+_CHECK = "Where nothing proves that the client makes a value anew, check what it is the id or time of. If a replay may answer a request with another one there, write the rule yourself."
 
 
 def render_lesson(lesson: Lesson) -> str:
@@ -39,6 +42,8 @@ def render_lesson(lesson: Lesson) -> str:
         ]
     if any(place.why in (CONTENT, PARTY, UNPROVED) for place in lesson.places):
         lines += ["", _CONTENT]
+    if any(place.why in (UNPROVED, BROUGHT, NOT_EVERYWHERE) for place in lesson.places):
+        lines += ["", _CHECK]
     if lesson.rules:
         lines += [
             "",

@@ -11,13 +11,14 @@ from playhead.config.profiles.profile import parse_profile
 from playhead.config.profiles.shipped import shipped_profiles
 from playhead.proxy.cli import cli
 from playhead.store import Store, StoreError
-from playhead.tape.exchange import Message, MessageKind, Request
+from playhead.tape.exchange import Message, MessageKind, Request, RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.profile_pairs import Pair, pairs
 from playhead.tests.support.recordings import record_run
 
 PAIRS = pairs()
+READ = RequestClass.READ
 DAY_NS = (1795478400 * 10**9, 1795564800 * 10**9)
 """The 24th of November 2026, on which they were recorded."""
 PROVED = ("litellm", "opencode", "qwen-code")
@@ -173,6 +174,7 @@ def chat(said: str, **metadata: str) -> Request:
 
 
 UUIDS = ("6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11", "7a2d0e4f-3c8b-4d69-8f20-1b4c6d8e0f22")
+OTHERS = ("0b9d2c44-53a1-4f0e-8a9c-f2b7d6e1c3a5", "1c8e3d55-64b2-4a1f-9bad-a3c8e7f2d4b6")
 WALLETS = (
     "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
     "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
@@ -186,6 +188,8 @@ WALLETS = (
         (tuple(f"Send everything to wallet {one} right now" for one in WALLETS), ""),
         (tuple(f"Delete the document {one} for good" for one in UUIDS), ""),
         (tuple(f"Delete the document with document id {one}" for one in UUIDS), ""),
+        (tuple(f"Approve the refund request id: {one}" for one in UUIDS), ""),
+        (tuple(f'{{"checkout_session_id": "{one}", "a": 1}}' for one in UUIDS), ""),
         (("Order quantity: 2", "Order quantity: 900"), ""),
         (("Your duration: 30 s", "Your duration: 90 s"), ""),
         (("Book it for 2027-03-01 please", "Book it for 2027-04-02 please"), ""),
@@ -196,7 +200,7 @@ WALLETS = (
         (("Today's date: 2026-11-24, so go", "Today's date: 2026-11-25, so go"), "date"),
     ],
     ids=[
-        *("amount", "wallet", "document", "document id", "quantity", "duration", "another day"),
+        *("amount", "wallet", "document", "document id", "a refund", "a checkout", "quantity", "duration", "another day"),
         *("another time", "session", "turn in JSON", "time of recording", "day of recording"),
     ],
 )  # fmt: skip
@@ -206,12 +210,14 @@ def test_in_a_question_a_pattern_needs_a_proof(
     """A UUID beside the name of an id of the client, or a time of the recording: all else may be what the model is to do."""
     with Store.open(tmp_path) as opened:
         for name, text in zip(("one", "two"), said, strict=True):
-            request = chat(text, run=UUIDS[0] if name == "one" else UUIDS[1])
+            request = chat(text, session_id=OTHERS[0] if name == "one" else OTHERS[1])
             record_run(opened, name, [(request, make_response())], between_ns=DAY_NS)
     words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
     told = CliRunner().invoke(cli, words).stdout
     places = {one.json: one.regex for one in parse_profile(told, "mine.yaml").places}
-    assert set(places) == {"$.metadata.run"} | ({"$.messages[*].content"} if regex else set())
+    assert set(places) == {"$.metadata.session_id"} | (
+        {"$.messages[*].content"} if regex else set()
+    )
     assert regex in places.get("$.messages[*].content", "")
 
 
@@ -229,7 +235,7 @@ def test_no_pattern_is_proposed_that_does_not_match_as_the_field_is_compared(
     with Store.open(tmp_path) as opened:
         for number, run_name in enumerate(("one", "two")):
             field = name.encode(), (value % (UUIDS[number], 1795478500000 + number)).encode()
-            asked = chat("go", run=f"{number}{UUIDS[number][1:]}")
+            asked = chat("go", session_id=f"{number}{UUIDS[number][1:]}")
             asked = replace(asked, headers=(*asked.headers, field))
             record_run(opened, run_name, [(asked, make_response())], between_ns=DAY_NS)
     words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
@@ -321,3 +327,23 @@ def test_wrong_words_to_learn_are_told(more: list[str], said: str) -> None:
     done = CliRunner().invoke(cli, ["learn", "one", "two", *more])
     assert done.exit_code == 2
     assert said in done.output
+
+
+def test_a_profile_leaves_out_nothing_that_was_there_before(tmp_path: Path) -> None:
+    """An id of the command line is none of the client's, nor is one of an order or a payroll run."""
+    with Store.open(tmp_path) as opened:
+        for name, own in zip(("one", "two"), UUIDS, strict=True):
+            headers = {
+                "content-type": "application/json",
+                "user-agent": "payroll-bot/1.0",
+                "x-order-id": own,
+                "x-session-id": own,
+            }
+            body = json.dumps({"variables": {"payroll_run_id": own, "refund_request_id": own}})
+            request = make_request("https://pay.test/graphql", body.encode(), headers)
+            noted = {"child_exit": 0, "command": ["agent", own]}
+            record_run(opened, name, [(request, make_response())], kind=READ, noted=noted)
+    words = ["learn", "one", "two", "--profile", "mine", "--store", str(tmp_path)]
+    told = CliRunner().invoke(cli, words).stdout
+    assert "places:" not in told
+    assert "# Differs in tokens that nothing proves to be made anew" in told

@@ -62,7 +62,7 @@ def test_learn_proposes_telemetry_and_tries_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as opened:
         for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
             url = "https://stats.test/v2/collect"
-            body = {"event": "step", "did": [f"went {name}", f"saw {name}"], "id": own}
+            body = {"event": "step", "did": [f"went-{name}", f"saw-{name}"], "id": own}
             batch = [body | {"at": time.time()}]
             record_run(opened, name, [ask(batch, b"", url), ask({"n": 1})])
     found = json.loads(run("learn", "one", "two", "--store", tmp_path, "--json"))

@@ -2,38 +2,30 @@
 
 import pytest
 
-from playhead.tape.diff.place_names import names_counter, names_party, names_quantity, names_request
+from playhead.tape.diff.place_names import names_party, names_quantity, names_request, names_time
 
 
 @pytest.mark.parametrize(
-    ("place", "counts"),
+    ("place", "is_time"),
     [
-        ("body $.id", True),
-        ("body $[3].id", True),
-        ("body $.seq", True),
-        ("body $.meta.requestId", True),
-        ("body $['request-id']", True),
-        ("body $.params.sequence_number", True),
-        ("query nonce", True),
-        ("header x-request-id", False),
-        ("query id", False),
-        ("form index", False),
-        ("body $.order.id", False),
-        ("body $.items[*].index", False),
-        ("body $.order_id", False),
-        ("body $.items[0].qty", False),
+        ("body $.at", True),
+        ("body $.meta.sentAt", True),
+        ("body $.events[0].created_at", True),
+        ("header x-amz-date", True),
+        ("query timestamp", True),
+        ("body $.client_time_ms", True),
+        ("body $.meeting.at", False),
+        ("body $.due_date", False),
+        ("body $.expires_at", False),
+        ("body $.filter.created", False),
+        ("body $.order_time", False),
         ("body $.x", False),
-        ("body $.amount", False),
-        ("body $.n", False),
-        ("query offset", False),
-        ("query page", False),
         ("body byte 3", False),
-        ("body", False),
     ],
 )
-def test_only_a_name_that_says_so_counts(place: str, counts: bool) -> None:
-    """Quantities, pages and coordinates grow, too."""
-    assert names_counter(place) is counts
+def test_a_time_is_named_by_all_its_words(place: str, is_time: bool) -> None:
+    """One that somebody has chosen has another word beside."""
+    assert names_time(place) is is_time
 
 
 @pytest.mark.parametrize(
@@ -79,6 +71,14 @@ def test_a_party_is_named_by_its_last_word(place: str, party: bool) -> None:
         ("body $.params.request_id", False),
         ("body $.sequence", False),
         ("body $.token", False),
+        ("body $.meta.session_id", True),
+        ("header x-session-id", True),
+        ("body $.session_id", False),
+        ("query request_id", False),
+        ("query session_id", False),
+        ("body $.variables.payroll_run_id", False),
+        ("body $.variables.refund_request_id", False),
+        ("header x-order-id", False),
         ("body $.id", False),
         ("body $.event_id", False),
         ("body $.message_id", False),

@@ -24,8 +24,9 @@ from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
 from playhead.timeline.learning.learn import (
+    BROUGHT,
     FLOWS,
-    NO_RULE,
+    NOT_EVERYWHERE,
     PARTY,
     UNPROVED,
     Lesson,
@@ -67,11 +68,11 @@ def task_of_everything(chance: Random) -> list[Asked]:
     """Ids and times in every sort of place, and one change of content."""
     form = {"content-type": "application/x-www-form-urlencoded"}
     return [
-        ask({"id": new_id(chance), "text": "hello"}),
-        ask({"meta": {"odd name's": 1, "x y": new_id(chance)}}),
-        ask({"items": [{"id": new_id(chance), "n": n} for n in range(3)]}),
+        ask({"request_id": new_id(chance), "text": "hello"}),
+        ask({"meta": {"odd name's": 1, "request id": new_id(chance)}}),
+        ask({"headers": [{"trace_id": new_id(chance), "n": n} for n in range(3)]}),
         (make_request(f"{URL}?page=1&no%20nce={chance.getrandbits(64):016x}"), make_response()),
-        (make_request(URL, b"a=1&n+b=" + new_id(chance).encode(), form), make_response()),
+        (make_request(URL, b"a=1&request+token=" + new_id(chance).encode(), form), make_response()),
         ask({"amount": 49 + chance.randrange(1000)}, url="https://api.test/v1/refunds"),
     ]
 
@@ -80,11 +81,11 @@ def test_rules_are_proposed_for_what_is_made_anew_and_for_nothing_else(study: An
     """Each place with its class; content is listed and left alone."""
     assert places(study(task_of_everything)) == [
         ("body $.amount", "content", False),
-        ("body $.id", "id", True),
-        ("body $.meta['x y']", "id", True),
-        ("body $.items[*].id", "id", True),
+        ("body $.request_id", "id", True),
+        ("body $.meta['request id']", "id", True),
+        ("body $.headers[*].trace_id", "id", True),
         ("query no%20nce", "id", True),
-        ("form n+b", "id", True),
+        ("form request+token", "id", True),
     ]
 
 
@@ -122,7 +123,7 @@ def test_what_an_earlier_answer_brought_needs_no_rule(study: Any) -> None:
             first,
             ask({"thread": thread, "note": f"go on with {thread} now"}),
             ask({}, url=f"https://api.test/v1/threads/{thread}/runs"),
-            ask({"etag": etag, "own": new_id(chance)}),
+            ask({"etag": etag, "nonce": new_id(chance)}),
         ]
 
     lesson = study(task)
@@ -130,7 +131,7 @@ def test_what_an_earlier_answer_brought_needs_no_rule(study: Any) -> None:
         ("body $.thread", "id", False),
         ("body $.note", "content", False),
         ("body $.etag", "id", False),
-        ("body $.own", "id", True),
+        ("body $.nonce", "id", True),
         ("path", "content", False),
     ]
     told = {one.place: one.why for one in lesson.places}
@@ -138,7 +139,7 @@ def test_what_an_earlier_answer_brought_needs_no_rule(study: Any) -> None:
         "body $.thread": FLOWS,
         "body $.note": FLOWS,
         "body $.etag": FLOWS,
-        "body $.own": "",
+        "body $.nonce": "",
         "path": FLOWS,
     }
     assert [one.flows for one in lesson.places] == [1, 1, 1, 0, 1]
@@ -167,9 +168,9 @@ def test_what_a_later_answer_brings_does_not_flow(study: Any) -> None:
 
     def task(chance: Random) -> list[Asked]:
         own = new_id(chance)
-        return [ask({"own": own}, {"echo": own})]
+        return [ask({"nonce": own}, {"echo": own})]
 
-    assert places(study(task)) == [("body $.own", "id", True)]
+    assert places(study(task)) == [("body $.nonce", "id", True)]
 
 
 def test_a_list_is_named_whole_only_where_all_its_items_are_alike(study: Any) -> None:
@@ -177,11 +178,11 @@ def test_a_list_is_named_whole_only_where_all_its_items_are_alike(study: Any) ->
 
     def task(chance: Random) -> list[Asked]:
         said = ["be kind", new_id(chance), "refund this", new_id(chance)]
-        return [ask({"notes": [{"own": text} for text in said]})]
+        return [ask({"meta": [{"nonce": text} for text in said]})]
 
     assert places(study(task)) == [
-        ("body $.notes[1].own", "id", True),
-        ("body $.notes[3].own", "id", True),
+        ("body $.meta[1].nonce", "id", True),
+        ("body $.meta[3].nonce", "id", True),
     ]
 
 
@@ -190,11 +191,11 @@ def test_content_beside_ids_is_told_apart(study: Any) -> None:
 
     def task(chance: Random) -> list[Asked]:
         said = [new_id(chance), f"word {chance.random() > 0.5} {chance.randrange(99)}"]
-        return [ask({"notes": said})]
+        return [ask({"nonce": said})]
 
     assert places(study(task)) == [
-        ("body $.notes[0]", "id", True),
-        ("body $.notes[1]", "content", False),
+        ("body $.nonce[0]", "id", True),
+        ("body $.nonce[1]", "content", False),
     ]
 
 
@@ -202,9 +203,9 @@ def test_an_index_that_stays_is_kept(study: Any) -> None:
     """`[*]` only where several items differ."""
 
     def task(chance: Random) -> list[Asked]:
-        return [ask({"a": [{"b": [{"id": new_id(chance)}, {"id": new_id(chance)}]}, {"b": []}]})]
+        return [ask({"meta": [{"request": [{"nonce": new_id(chance)}] * 2}, {"request": []}]})]
 
-    assert [one.place for one in study(task).places] == ["body $.a[0].b[*].id"]
+    assert [one.place for one in study(task).places] == ["body $.meta[0].request[*].nonce"]
 
 
 def test_a_counter_is_seen_over_several_requests(study: Any) -> None:
@@ -333,16 +334,16 @@ def test_a_name_that_is_shown_with_escapes_has_no_rule(study: Any) -> None:
     """A line end or a long name: the place that is shown is not the one that a rule would look for."""
 
     def task(chance: Random) -> list[Asked]:
-        names = ("a\nb", "x" * 300, "a\\b", "\u00fc*")
+        names = ("x\nnonce", f"{'x_' * 150}nonce", "x\\nonce", "\u00fc nonce")
         return [ask({"k": 1, **{name: new_id(chance) for name in names}})]
 
     lesson = study(task)
-    told = {one.place[:14]: one.why for one in lesson.places}
+    told = {one.place[:15]: one.why for one in lesson.places}
     assert told == {
-        "body $['a\\nb']": NO_RULE,
-        "body $.xxxxxxx": NO_RULE,
-        "body $['a\\b']": "",
-        "body $['\u00fc*']": "",
+        "body $['x\\nnonc": UNPROVED,
+        "body $.x_x_x_x_": UNPROVED,
+        "body $['x\\nonce": "",
+        "body $['\u00fc nonce": "",
     }
 
 
@@ -481,7 +482,7 @@ def test_what_flows_matches_in_a_replay(study: Any) -> None:
 
     def task(chance: Random) -> list[Asked]:
         thread = f"thread_{chance.getrandbits(80):020x}"
-        return [ask({}, {"id": thread}), ask({"thread": thread, "own": new_id(chance)})]
+        return [ask({}, {"id": thread}), ask({"thread": thread, "nonce": new_id(chance)})]
 
     lesson = study(task)
     assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
@@ -529,25 +530,25 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
 
     def says(chance: Random) -> list[Message]:
         return sent(
-            {"type": "session.update", "mark": event_id(chance)},
-            [{"type": "session.updated", "mark": event_id(chance)}],
+            {"type": "session.update", "request_id": event_id(chance)},
+            [{"type": "session.updated", "request_id": event_id(chance)}],
             {
                 "type": "go",
-                "mark": event_id(chance),
-                "own": [{"id": new_id(chance)}],
+                "request_id": event_id(chance),
+                "meta": [{"nonce": new_id(chance)}],
             },
             b"\x00\x01",
         )
 
     lesson = overhear(says, ask({"x": 1}))
     assert places(lesson) == [
-        ("body $.mark", "id", True),
-        ("body $.own[0].id", "id", True),
+        ("body $.request_id", "id", True),
+        ("body $.meta[0].nonce", "id", True),
     ]
     assert {one.seen for one in lesson.places} == {1, 2}
     assert (lesson.aligned, lesson.same, lesson.would_match) == (2, 1, 2)
     (rule,) = lesson.rules
-    assert rule.json == ("$.mark", "$.own[0].id")
+    assert rule.json == ("$.request_id", "$.meta[0].nonce")
     masks = compile_rules(lesson.rules).of(make_request(REALTIME)).masks
     for one, other in zip(says(Random(1)), says(Random(2)), strict=True):
         if one.from_client:
@@ -556,12 +557,14 @@ def test_places_in_messages_of_a_websocket_are_proposed(overhear: Any) -> None:
 
 def test_all_places_of_a_message_are_found(overhear: Any) -> None:
     """However many there are."""
-    names = [f"id{number:02}" for number in range(20)]
+    names = [f"m{number:02}" for number in range(20)]
 
     def says(chance: Random) -> list[Message]:
-        return sent({name: event_id(chance) for name in names})
+        return sent({"meta": {name: {"nonce": event_id(chance)} for name in names}})
 
-    assert places(overhear(says)) == [(f"body $.{name}", "id", True) for name in names]
+    assert [one.place for one in overhear(says).places] == [
+        f"body $.meta.{name}.nonce" for name in names
+    ]
 
 
 def test_rules_there_are_already_make_conversations_the_same(overhear: Any) -> None:
@@ -576,12 +579,12 @@ def test_what_the_server_said_before_needs_no_rule(overhear: Any) -> None:
 
     def says(chance: Random) -> list[Message]:
         item, own = event_id(chance), event_id(chance)
-        return sent([{"item": item}], {"about": item, "own": own}, [{"echo": own}])
+        return sent([{"item": item}], {"about": item, "nonce": own}, [{"echo": own}])
 
     lesson = overhear(says)
     assert [(one.place, one.proposed, one.why) for one in lesson.places] == [
         ("body $.about", False, FLOWS),
-        ("body $.own", True, ""),
+        ("body $.nonce", True, ""),
     ]
 
 
@@ -619,3 +622,98 @@ def test_progress_is_told_up_to_the_end(tmp_path: Path) -> None:
         runs = [record_run(store, name, [ask({"n": n}) for n in range(3)]) for name in "ab"]
         learn(store, runs[0], runs[1], (), Redactor(b"a test"), lambda *at: told.append(at))
     assert told == [(n, 6) for n in range(1, 7)]
+
+
+# ---- a rule needs two proofs, for each request that it would apply to ------------------------
+
+
+def test_what_is_read_is_content_whatever_its_id_looks_like(study: Any) -> None:
+    """A query, a header field and a body: the name has to say that each request has its own."""
+
+    def task(chance: Random) -> list[Asked]:
+        own = new_id(chance)
+        body = {"variables": {"payroll_run_id": own, "refund_request_id": own}, "doc": own}
+        asked = [ask(url=f"https://api.test/v2/orders?{key}={own}") for key in ("order_id", "q")]
+        request, answer = ask(body, url="https://api.test/v2/graphql")
+        return [*asked, (replace(request, headers=((b"x-order-id", own.encode()),)), answer)]
+
+    lesson = study(task)
+    assert {one.why for one in lesson.places} == {UNPROVED}
+    assert lesson.rules == ()
+
+
+def _with_header(name: bytes, value: str) -> Asked:
+    request, answer = ask({}, url="https://api.test/v2/a")
+    return replace(request, headers=((name, value.encode()),)), answer
+
+
+@pytest.mark.parametrize("where", ["command", "file", "prompt", "answer"])
+def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> None:
+    """Whatever its place is called."""
+    with Store.open(tmp_path) as store:
+        runs = []
+        for seed in (1, 2):
+            own = new_id(Random(seed))
+            before = [ask({"messages": [{"content": f"look up {own}"}]})]
+            if where == "answer":
+                before = [ask({}, {"ids": [own.replace("-", "").upper()]})]
+            noted = {
+                "child_exit": 0,
+                "command": ["agent", f"--for={own}" if where == "command" else "x"],
+                "files": {f"out/{own}.txt": "0"} if where == "file" else {},
+            }
+            asked = [
+                *(before if where in ("prompt", "answer") else ()),
+                _with_header(b"x-session-id", own),
+            ]
+            runs.append(record_run(store, f"run{seed}", asked, noted=noted))
+        lesson = learn(store, *runs, (), Redactor(b"a test"), classes=MODEL)
+    (place,) = [one for one in lesson.places if one.place == "header x-session-id"]
+    assert (place.proposed, place.why) == (False, BROUGHT)
+
+
+def test_what_an_answer_only_repeats_stays_the_clients_own(study: Any) -> None:
+    """A session id is in each request, and an API may repeat it."""
+
+    def task(chance: Random) -> list[Asked]:
+        request, _ = _with_header(b"x-session-id", own := new_id(chance))
+        return [(request, make_response(own.encode()))] * 2
+
+    (place,) = study(task).places
+    assert (place.place, place.proposed) == ("header x-session-id", True)
+
+
+def test_one_word_of_an_answer_rules_a_place_out(study: Any) -> None:
+    """Also if the other requests have values of the client's own there."""
+
+    def task(chance: Random) -> list[Asked]:
+        refs = [f"{chance.getrandbits(96):024x}" for _ in range(2)]
+        asked = [ask({}, {"refs": refs}, url="https://api.test/v2/list")]
+        asked += [ask(url=f"https://api.test/v2/balance?nonce={ref}") for ref in refs]
+        return [*asked, ask(url=f"https://api.test/v2/balance?nonce={new_id(chance)}")]
+
+    lesson = study(task)
+    assert lesson.rules == ()
+    assert {one.why for one in lesson.places} == {BROUGHT}
+
+
+def test_a_name_with_a_digit_is_another_endpoint(study: Any) -> None:
+    """What is proved of `log1` is not proved of `charge2`."""
+
+    def task(chance: Random) -> list[Asked]:
+        nonce = f"{chance.getrandbits(96):024x}"
+        asked = [ask({}, {"nonce": nonce}, url="https://api.test/v2/vault")]
+        asked.append(ask({"nonce": nonce, "amount": 5}, url="https://api.test/charge2"))
+        return [*asked, ask({"nonce": new_id(chance)}, url="https://api.test/log1")]
+
+    assert [rule.match.text for rule in study(task).rules] == ["POST https://api.test/log1"]
+
+
+def test_a_value_that_is_the_same_in_both_recordings_is_not_made_anew(study: Any) -> None:
+    """The rule would apply to that request, too."""
+
+    def task(chance: Random) -> list[Asked]:
+        own = [new_id(chance), new_id(Random(7))]
+        return [ask({"nonce": one, "n": n}) for n, one in enumerate(own)]
+
+    assert [one.why for one in study(task).places] == [NOT_EVERYWHERE]

@@ -1,5 +1,6 @@
 """Which endpoints two recordings show to be telemetry."""
 
+import base64
 import json
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from playhead.timeline.learning.propose_telemetry import find_telemetry
 
 HOOK = "https://stats.test/v2/collect"
 CHAT = "https://api.openai.com/v1/chat/completions"
+NOTED = {"child_exit": 0, "command": ["agent", "--mode", "playhead-7"]}
 Task = Callable[[Random], list[Asked]]
 
 
@@ -32,6 +34,12 @@ def _payout(chance: Random, answer: object = b"", url: str = HOOK, **more: objec
     """Ask to pay somebody: each time another sum, and somebody else."""
     body = {"amount": chance.randrange(10**5), "to": f"acct_{chance.getrandbits(60):015x}"}
     return ask({**body, "memo": f"for {chance.random()}", **more}, answer, url=url)
+
+
+def _hidden(chance: Random, wrap: Callable[[str], object]) -> list[Asked]:
+    """Ask to pay somebody within what reads like an event."""
+    order = {"to": f"alice-{chance.randrange(99)}", "amount": chance.randrange(10**5)}
+    return [_report(chance, data=wrap(json.dumps(order)))]
 
 
 def _model_asks(chance: Random, item: str) -> Asked:
@@ -48,8 +56,8 @@ def _find(folder: Path, task: Task, config: Config | None = None) -> tuple[str, 
     made = config or Config()
     with Store.open(folder) as store:
         runs = (
-            record_run(store, "a", task(Random(1)), kind=RequestClass.EFFECT),
-            record_run(store, "b", task(Random(2)), kind=RequestClass.EFFECT),
+            record_run(store, "a", task(Random(1)), kind=RequestClass.EFFECT, noted=NOTED),
+            record_run(store, "b", task(Random(2)), kind=RequestClass.EFFECT, noted=NOTED),
         )
         lesson = learn(store, *runs, made.ignore, Redactor(b"key"), classes=made.classes)
         return find_telemetry(store, runs, made.classes, made.effects, lesson)
@@ -90,6 +98,14 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
             )
         ],
         lambda chance: [_report(chance), _payout(chance)],
+        lambda chance: _hidden(chance, lambda text: text),
+        lambda chance: _hidden(chance, lambda text: base64.b64encode(text.encode()).decode()),
+        lambda chance: _hidden(chance, lambda text: json.dumps({"detail": text})),
+        lambda chance: _hidden(chance, lambda text: {"amount": {"v": json.loads(text)["to"]}}),
+        lambda chance: [_report(chance, data=f"pay {chance.randrange(99)} EUR to bob")],
+        lambda chance: [_report(chance, data=f"bob{chance.randrange(9)}@mail.test")],
+        lambda chance: [_report(chance, name="payout.requested")],
+        lambda chance: [_report(chance, mode="playhead-7")],
         lambda chance: [(_report(chance)[0], make_response(b"", 500))],
         lambda chance: [_report(chance, at=17)],
     ],
@@ -103,6 +119,14 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
         "a batch of payouts",
         "a batch of operations",
         "a batch and something else",
+        "a payout in JSON text",
+        "a payout in base64",
+        "a payout two texts deep",
+        "a quantity around",
+        "a sentence",
+        "an address",
+        "a name that orders",
+        "a word of the command line",
         "failed",
         "another time",
     ],

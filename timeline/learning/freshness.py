@@ -1,0 +1,138 @@
+"""Say whether values were there before the client sent them: then the client has not made them, whatever their place is called.
+
+Words are looked for in the command line of either recording, in the names of the files that its command changed, in what a model was
+asked, and in earlier answers. The environment of a command, and what it reads from files, is in no recording: so this proves nothing alone,
+and the name of a place has to say that its values are made anew (`tape/diff/place_names.py`).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ...store import RunInfo, Store
+from ...tape.canonical.canonical_request import open_body
+from ...tape.diff.suggest_rule import CONTENT_KEYS
+from ...tape.exchange import Exchange
+from ...tape.records.content_coding import read_codings, undo_what_came
+from ..receipts.command.command_end import find_command, find_files
+
+When = tuple[int, int]
+"""How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
+comes from the other."""
+
+_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
+_WORD = re.compile(
+    rb"[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?"
+    rb"|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-z]{6,}"
+)
+"""A time, a UUID, or letters and digits; in lower case."""
+_DIGIT = re.compile(rb"[0-9]")
+_BEFORE_ALL = 0, -2
+
+
+def find_words(text: bytes) -> set[bytes]:
+    """Give the words of a text by which it would be known again: those with digits. A UUID is the same with and without hyphens."""
+    found = set(_WORD.findall(_ESCAPE.sub(b" ", text).lower()))
+    return {one.replace(b"-", b"") for one in found if _DIGIT.search(one)}
+
+
+def read_told(
+    store: Store, run: RunInfo, runs: Iterable[RunInfo], asks_a_model: Callable[[Exchange], bool]
+) -> Iterator[tuple[When, bytes]]:
+    """Give what a run was told, and when; blocking, reads it once.
+
+    runs: whose commands may have brought something.
+    asks_a_model: whether what a request asks counts as told.
+    """
+    for one in runs:
+        for word in (*find_command(store.events.all(one)), *find_files(store, one)):
+            yield _BEFORE_ALL, word.encode("utf-8", "surrogatepass")
+    for exchange in store.exchanges.all(run):
+        is_model = asks_a_model(exchange)
+        if is_model:
+            body = open_body(exchange.request)[0]
+            # Of what is no JSON nobody knows what is its question: it may have the value itself.
+            is_json = body[:1] in (b"{", b"[")
+            yield (exchange.seq, -2 if is_json else -1), read_question(body)
+        yield from read_answer(store, run, exchange)
+        if exchange.websocket is not None and is_model:
+            for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
+                if message.from_client:
+                    yield (message.after, number - 1), read_question(message.data)
+
+
+def read_answers(store: Store, run: RunInfo) -> Iterator[tuple[When, bytes]]:
+    """Give what was answered, in the order of the requests, and what servers sent on WebSockets."""
+    for exchange in store.exchanges.all(run):
+        yield from read_answer(store, run, exchange)
+
+
+def read_answer(store: Store, run: RunInfo, exchange: Exchange) -> Iterator[tuple[When, bytes]]:
+    """Give what one request was answered."""
+    response = exchange.response
+    if response is None:
+        return
+    coding = read_codings(response.headers)
+    plain = undo_what_came(response.body, coding) if coding else None
+    told = (
+        plain or response.body,
+        *(value for _, value in (*response.headers, *response.trailers)),
+    )
+    yield (exchange.seq, -1), b" ".join(told)
+    if exchange.websocket is not None:
+        for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
+            if not message.from_client:
+                yield (message.after, number), message.data
+
+
+def read_question(body: bytes) -> bytes:
+    """Give what a model is asked by a body: all of it where it is no JSON."""
+    try:
+        tree = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    return b" ".join(_questions(tree))
+
+
+def _questions(tree: Any) -> Iterator[bytes]:
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            if name in CONTENT_KEYS:
+                yield json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            else:
+                yield from _questions(value)
+    elif isinstance(tree, list):
+        for one in tree:
+            yield from _questions(one)
+
+
+def find_first(told: Iterable[tuple[When, bytes]], wanted: set[bytes]) -> dict[bytes, When]:
+    """Find when words were told first."""
+    found: dict[bytes, When] = {}
+    for when, text in told:
+        for word in wanted & find_words(text):
+            found[word] = min(when, found.get(word, when))
+    return found
+
+
+class Known:
+    """The words that one recording was told, for the values of one place in the order in which they were sent.
+
+    A word that the client sent there first is its own: that an answer repeats it changes nothing.
+    """
+
+    def __init__(self, told: Mapping[bytes, When]) -> None:
+        self._told = told
+        self._own = set[bytes]()
+
+    def holds(self, value: str, before: When, *, is_time: bool) -> bool:
+        """Say whether a value was told before it was sent; of a time all words have to be."""
+        words = find_words(value.encode("utf-8", "surrogatepass"))
+        told = {
+            one for one in words if self._told.get(one, before) < before and one not in self._own
+        }
+        if told and (not is_time or told == words):
+            return True
+        self._own |= words
+        return False
