@@ -62,6 +62,8 @@ _ASCII = {
 _MOST_ESCAPES = 150_000
 """Escapes of one sort in a text: to undo one takes some 0.3 us."""
 _MOST_WINDOWS = 64
+_DEEPEST = 4
+"""Escapes around escapes that are undone: a URL in a URL in a URL in JSON."""
 _COLOUR = re.compile(
     rb"(?:\x1b|\\(?<!\\\\)\\*+u001[bB]|\\(?<!\\\\)\\*+(?:x1[bB]|033))\[[0-9;]{0,12}[mK]"
 )
@@ -274,6 +276,9 @@ class Search:
                     searched = min(searched, view.cut(finding.searched))
                 places = finding.found + self._find_configured(inner)
             for found in places:
+                if view.depth > 1:
+                    self._spread(view, data, found, edits)
+                    continue
                 spread = view.spread(found.start, found.end)
                 start, end = spread[0][0], spread[-1][1]
                 self._take(data, found._replace(start=start, end=end), edits)
@@ -383,15 +388,28 @@ class Search:
         value = view.data[found.start : found.end]
         if found.learn and len(edits) < _MOST_LEARNED:
             self._learned.add(value)
-        self._write(view, data, found.start, found.end, self._placeholders.in_text(value), edits)
+        new = self._placeholders.in_text(value)
+        self._write(
+            view, data, found.start, found.end, new, edits, found.kind if view.depth > 1 else SECRET
+        )
 
     def _write(
-        self, view: "_View", data: bytes, start: int, end: int, new: bytes, edits: list[_Edit]
+        self,
+        view: "_View",
+        data: bytes,
+        start: int,
+        end: int,
+        new: bytes,
+        edits: list[_Edit],
+        kind: str = SECRET,
     ) -> None:
         at = 0
         for first, last, size in view.spread(start, end):
-            raw = data[first:last]
-            edits.append(_Edit(first, last, rewrite(raw, new[at : at + size]), SECRET, False))
+            raw, told = data[first:last], new[at : at + size]
+            written = _rewrite(raw, told, view.depth)
+            if written == raw and told != view.data[start + at : start + at + size]:
+                written = self._placeholders.in_text(raw)  # written in a way of its own
+            edits.append(_Edit(first, last, written, kind, False))
             at += size
 
     def _find_learned(
@@ -452,6 +470,13 @@ class Search:
         return Searched(b"".join(parts), spans)
 
 
+def _rewrite(raw: bytes, plain: bytes, depth: int) -> bytes:
+    """Write other characters in the place of those that a text means, in its own escapes around escapes."""
+    if depth > 1:
+        plain = _rewrite(unescape(raw), plain, depth - 1)
+    return rewrite(raw, plain)
+
+
 def _pattern(pattern: re.Pattern[bytes], data: bytes) -> list[Found]:
     founds = []
     for found in pattern.finditer(data):
@@ -466,6 +491,9 @@ _Pieces = list[tuple[int, int, int]]
 
 class _View:
     """A text as it is read: escapes undone, or pieces of a stream put together."""
+
+    depth = 1
+    """How often escapes were undone, one around the other."""
 
     def __init__(
         self, data: bytes, pieces: Callable[[], Iterable[tuple[int, int, int]]], offset: int = 0
@@ -549,6 +577,28 @@ class _View:
         return found
 
 
+class _Nested(_View):
+    """A text whose escapes are undone that is itself read from a view: a URL that is a parameter of a URL, or JSON in a form."""
+
+    def __init__(self, view: _View, inner: _View) -> None:
+        """Take a view, and its text as it is read with its escapes undone."""
+        super().__init__(inner.data, inner._made)
+        self._view = view
+        self.depth = view.depth + 1
+
+    def within(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Give what is written in some places, which are in order, by the positions in the text."""
+        return super().within(self._view.within(places))
+
+    def spread(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Give the places that a part of the text stands in: begin, end, and how many characters it holds."""
+        found: list[tuple[int, int, int]] = []
+        for first, last, count in super().spread(start, end):
+            written = self._view.spread(first, last)
+            found.append((written[0][0], written[-1][1], count))
+        return found
+
+
 _ESCAPES = (b"%", b"\\", b"\x1b", b"+")
 """What begins an escape."""
 
@@ -617,7 +667,20 @@ def _windows(data: bytes) -> list[_View]:
             merged.append((start, end))
     if len(merged) > _MOST_WINDOWS:
         merged = [(0, len(data))]
-    return [_unescaped(data[start:end], start) for start, end in merged]
+    views = [_unescaped(data[start:end], start) for start, end in merged]
+    return [nested for view in views for nested in _deeper(view)]
+
+
+def _deeper(view: _View) -> Iterator[_View]:
+    """Give a text with its escapes undone, and the same again as long as there are escapes in what is left."""
+    yield view
+    while view.depth < _DEEPEST and _has_escapes(view.data):
+        view = _Nested(view, _unescaped(view.data))
+        yield view
+
+
+def _has_escapes(data: bytes) -> bool:
+    return _TRIPLET.search(data) is not None or _JSON_ESCAPE.search(data) is not None
 
 
 def _without_colours(data: bytes) -> _View:
