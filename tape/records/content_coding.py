@@ -6,6 +6,7 @@ end, or grows beyond the bound stays as it is: then its coded bytes are compared
 Source: RFC 9110 section 8.4; RFC 1950 to 1952, 7932, 8878.
 """
 
+import re
 import zlib
 from collections.abc import Callable
 from importlib import import_module
@@ -29,6 +30,8 @@ MAX_DECODED = 64 * 1024 * 1024
 """Bytes a body may have once its codings are undone."""
 _MAX_CODINGS = 3
 _MAX_MEMBERS = 64
+_WORDS = re.compile(rb"[\t\r\n\x20-\x7e]{8,}")
+"""As short as the shortest value that is looked for elsewhere."""
 
 
 def read_codings(headers: Headers) -> bytes:
@@ -51,6 +54,21 @@ def undo_what_came(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> byte
     Takes and gives what `undo_coding` does.
     """
     return _undo(body, coding, limit, whole=False)
+
+
+def find_beside(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes:
+    """Give the words of a coded body that may be no content: in the head of gzip its file name and comment, in zstd a frame that is skipped.
+
+    They are told by their characters, in each layer of codings: a coding of content has hardly any words.
+    """
+    names = [name.strip() for name in coding.split(b",") if name.strip()]
+    found = _WORDS.findall(body)
+    for at in range(len(names) - 1, 0, -1):
+        layer = undo_coding(body, b",".join(names[at:]), limit)
+        if layer is None:
+            break
+        found += _WORDS.findall(layer)
+    return b"\n".join(found)
 
 
 def _undo(body: bytes, coding: bytes, limit: int, *, whole: bool) -> bytes | None:

@@ -8,7 +8,8 @@ Rules:
    else in the run: in bodies both ways, paths, queries, other header fields, messages (`search.py`).
 3. What came (`RawRequest`, `RawResponse`) goes in, and what may be kept (`Request`, `Response`) comes out: nothing else makes these
    but the store's codec.
-4. A body with a content coding that holds a secret is kept decoded, and its exchange says so.
+4. A body with a content coding that holds a secret is kept decoded, and its exchange says so; also if the secret is in bytes of the
+   coding that are no content, as the name of a file in the head of gzip.
 
 In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
 place (`Request.secrets`, `compare_placeholders.py`), so a tape plays under other credentials, with one exception: services also
@@ -51,7 +52,7 @@ from ..exchange import (
     WebSocketMessage,
     WebSocketSummary,
 )
-from ..records.content_coding import undo_coding, undo_what_came
+from ..records.content_coding import find_beside, undo_coding, undo_what_came
 from ..records.credential_parts import list_tokens
 from .finding.finder import finder
 from .finding.heads import KeptSets
@@ -158,12 +159,21 @@ class Redactor:
         searched = self._search.search(body, kind, goes_on=True)
         if codings and plain is None:
             searched = self._find_coded(came, codings, kind) or searched
+        beside = () if plain is None else self._find_beside(came, codings, "request.body")
+        if searched is None and beside:
+            searched = Searched(body, ())
         if searched is None:
             return replace(request, body=came), ()
         headers = request.headers if plain is None else _decoded_head(request.headers, len(body))
         secrets = (*request.secrets, *_secrets(searched))
         new = replace(request, headers=headers, body=searched.data, secrets=secrets)
-        return new, _places("request.body", searched)
+        return new, tuple(dict.fromkeys((*_places("request.body", searched), *beside)))
+
+    def _find_beside(self, came: bytes, codings: list[bytes], place: str) -> tuple[Redaction, ...]:
+        """Say what secrets the bytes of a coding have that are no content: they are gone from a body that is kept decoded."""
+        words = find_beside(came, b",".join(codings))
+        searched = self._search.search(words) if words else None
+        return () if searched is None else _places(place, searched)
 
     def _find_coded(self, came: bytes, codings: list[bytes], kind: Kind) -> Searched | None:
         """Leave out a body whose coding can be undone in part alone, and that has a secret there: it cannot be coded again."""
@@ -254,6 +264,9 @@ class Redactor:
         searched = self._search.search(body, kind)
         if codings and plain is None:
             searched = self._find_coded(body, codings, kind) or searched
+        beside = () if plain is None else self._find_beside(kept.body, codings, "response.body")
+        if searched is None and beside:
+            searched = Searched(body, ())
         if searched is None:
             return kept, found, ()
         warnings: tuple[str, ...] = ()
@@ -272,7 +285,7 @@ class Redactor:
             chunks=chunks,
             secrets=tuple(_secrets(searched)),
         )
-        found = (*found, *_places("response.body", searched))
+        found = (*found, *dict.fromkeys((*_places("response.body", searched), *beside)))
         if has_unloadable_key(kept):
             found = (*found, Redaction("response.body", UNLOADABLE))
         return kept, found, warnings

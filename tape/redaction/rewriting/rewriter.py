@@ -351,9 +351,13 @@ class Rewriter(Redactor):
         )
         inside = [one for one in request.secrets if one.part == BODY]
         if request.body:
-            found = self.request_body(replace(new, secrets=()), request.body)[0]
+            found, places = self.request_body(replace(new, secrets=()), request.body)
             merged = merge(request.body, _spans(inside), found.body, _spans(found.secrets))
-            if merged.fresh:
+            if not merged.fresh and len(merged.data) != len(request.body):
+                # The secret was beside the content of a coding.
+                redactions += places
+                new = replace(new, headers=found.headers, body=merged.data)
+            elif merged.fresh:
                 plain = _plain(request.body, request.headers, whole=True)
                 redactions += self._note_fresh("request.body", plain, merged)
                 new = replace(new, headers=found.headers, body=merged.data)
@@ -412,7 +416,7 @@ class Rewriter(Redactor):
     def _response(
         self, response: Response, told: Mapping[str, set[str]], redactions: list[Redaction]
     ) -> tuple[Response, tuple[str, ...]]:
-        found, _, warnings = self.response(replace(response, secrets=()))
+        found, places, warnings = self.response(replace(response, secrets=()))
         after, _ = self.response_headers(response.headers)
         headers = self._fields_of(response.headers, after, "response.header.", told, redactions)
         trailers = self._fields_of(
@@ -424,8 +428,10 @@ class Rewriter(Redactor):
             redactions.append(Redaction("response.reason", SECRET))
             new = replace(new, reason=found.reason)
         merged = merge(response.body, _spans(response.secrets), found.body, _spans(found.secrets))
-        if not merged.fresh:
+        if not merged.fresh and not warnings:
             return new, ()
+        if not merged.fresh:  # the secret was beside the content of a coding
+            redactions += [one for one in places if one.place == "response.body"]
         plain = _plain(response.body, response.headers, whole=response.complete)
         redactions += self._note_fresh("response.body", plain, merged)
         secrets = tuple(Secret(BODY, *span) for span in merged.spans)
