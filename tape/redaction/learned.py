@@ -23,6 +23,8 @@ _FORGOTTEN = 32
 _SHORT = 16
 """Bytes below which a value is found only between characters that cannot belong to it."""
 _MAX_VALUE = 8 * 1024
+_IN_JSON, _MOST_IN_JSON = -3, 3
+"""What is below this is how often a value is a text of JSON."""
 _MIN_PART = 6
 """Bytes of the beginning of a value that are hidden where a text ends in the middle of it."""
 
@@ -107,7 +109,8 @@ class Learned:
             self._all = None
 
     def _take(self, value: bytes) -> None:
-        self.longest = max(self.longest, 2 * len(value))  # in hex
+        in_json = len(_in_json(value, _MOST_IN_JSON))
+        self.longest = max(self.longest, 2 * len(value), in_json)  # the former in hex
         self._values[value] = None
         self._literals.add(value)
         self._all = None
@@ -145,8 +148,13 @@ def _is_part(data: bytes, match: Match) -> bool:
 
 
 def list_needles(value: bytes) -> list[Needle]:
-    """Give all ways in which a value is looked for: as it is, in hex, and in base64 behind whatever stands before it."""
+    """Give all ways in which a value is looked for: as it is, in JSON in JSON in JSON, in hex, and in base64 behind whatever stands before it."""
     found = [Needle(value, value, -1)]
+    if b'"' in value or b"\\" in value:
+        found += [
+            Needle(_in_json(value, times), value, _IN_JSON - times)
+            for times in range(1, _MOST_IN_JSON + 1)
+        ]
     digits = value.hex().encode()
     found += [Needle(digits, value, -2), Needle(digits.upper(), value, -3)]
     for offset in range(3):
@@ -158,6 +166,13 @@ def list_needles(value: bytes) -> list[Needle]:
         if safe != inner:
             found.append(Needle(safe, value, offset))
     return found
+
+
+def _in_json(value: bytes, times: int) -> bytes:
+    """Give a value as it is in a text of JSON, in a text of JSON and so on; all else that JSON escapes is undone by whoever asks."""
+    for _ in range(times):
+        value = value.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return value
 
 
 def whole_span(data: bytes, match: Match) -> tuple[int, int]:
@@ -177,6 +192,8 @@ def write_match(data: bytes, match: Match, placeholder: bytes) -> tuple[int, int
     start, end, needle = match
     if needle.offset == -1:
         return start, end, placeholder
+    if needle.offset < _IN_JSON:
+        return start, end, _in_json(placeholder, _IN_JSON - needle.offset)
     if needle.offset < 0:
         digits = placeholder.hex()
         return start, end, (digits.upper() if needle.offset == -3 else digits).encode()

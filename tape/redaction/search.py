@@ -13,6 +13,7 @@ Rules:
    of its place has its keyed hash.
 """
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -380,6 +381,8 @@ class Search:
         raw = data[found.start : found.end]
         if found.learn and len(edits) < _MOST_LEARNED:
             self._learned.add(unescape(raw))
+            if b"\\\\" in raw:  # a backslash of its own, or one of a text of JSON in a text of JSON
+                self._learned.add(_read_json(raw))
         new = self._placeholders.in_text(raw)
         edits.append(_Edit(found.start, found.end, new, found.kind, found.declared))
 
@@ -468,6 +471,14 @@ class Search:
         parts.append(data[at:])
         spans = tuple(Span(edit.start, edit.end - edit.start, edit.kind) for edit in merged)
         return Searched(b"".join(parts), spans)
+
+
+def _read_json(raw: bytes) -> bytes:
+    """Give what a text means that is written as in JSON; the text itself if it is not."""
+    try:
+        return json.loads(b'"%s"' % raw).encode()  # type: ignore[no-any-return]
+    except ValueError:
+        return raw
 
 
 def _rewrite(raw: bytes, plain: bytes, depth: int) -> bytes:

@@ -70,3 +70,22 @@ def test_a_secret_nobody_knows_yet_is_found_by_its_name(name: str) -> None:
     kept, _ = Redactor(b"a test").request(make_request(f"https://a.test{target}", b"", FORM))
     assert _coded(TOKEN, 2) not in kept.target
     assert "next=%2Fcb%3F" in kept.target
+
+
+@pytest.mark.parametrize("times", range(4))
+@pytest.mark.parametrize(
+    "value", ['pQ7"xz9/K&w3+Lm2=aB5', r"CORP\pQ7xz9-Kw3Lm2aB5vT8", r'a1"b\c2\d3"e4F5g6H7i8']
+)
+def test_a_value_with_quotes_is_found_in_json_in_json(value: str, times: int) -> None:
+    """Each text of JSON in another one has more backslashes; percent-encoded as well."""
+    redactor = Redactor(b"a test")
+    body = json.dumps({"password": value}).encode()
+    redactor.request(make_request("https://a.test/", body, {"content-type": "application/json"}))
+    told = _in_json(value, "note", times)
+    for text in (told, quote(told, "")):
+        kept, _ = redactor.request(make_request("https://a.test/", text.encode()))
+        spelled = [value]
+        for _ in range(times):
+            spelled.append(json.dumps(spelled[-1])[1:-1])
+        assert len(kept.body) == len(text)
+        assert not any(_coded(one, n) in kept.body.decode() for one in spelled for n in range(2))
