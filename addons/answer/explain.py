@@ -5,7 +5,7 @@ Blocking, for a thread, and bounded: at most `_CANDIDATES` exchanges are read fo
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from ...tape.canonical.masks import slow
@@ -32,6 +32,7 @@ from ...tape.matching.origin_of_difference import (
 )
 from ...tape.policy.decide import Drifted
 from ...tape.policy.revise import Disagreement, TooEarly, Unreadable, Unsearched
+from ...timeline.learning.freshness import is_told
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
@@ -158,6 +159,7 @@ def _changed(
         and not replaced
         and len(found) < _COMPARED
         and is_volatile(found, then_s, now_s)
+        and not _was_told(playback, seq, found)
     ):
         rule = propose_rule(recorded, request, found, open_run.identifier.rules, kind, secret)
     text = [
@@ -185,6 +187,17 @@ def _changed(
         replaced=replaced,
         rule=rule,
         note=note_on(kind) if rule else "",
+    )
+
+
+def _was_told(playback: PlaybackState, seq: Seq, found: Sequence[Difference]) -> bool:
+    """Say whether values of a recorded request may have been there before the client sent it."""
+    before = (playback.read_recorded(Seq(one)) for one in range(1, seq))
+    return is_told(
+        (text for one in found for text in (one.recorded, one.asked)),
+        playback.find_command(),
+        (one for one in before if one is not None),
+        time.monotonic() + _LIMIT_S,
     )
 
 

@@ -43,6 +43,7 @@ from ...tape.policy.resume import Resumption, UnknownEffect
 from ...tape.records.events import EventKind
 from ...timeline.lookup.endpoints import Logged, Places, find_order, find_places, read_requests
 from ...timeline.lookup.recorded_requests import RecordedRequests
+from ...timeline.receipts.command.command_end import find_command
 from ..order.out_of_order import Order
 
 if TYPE_CHECKING:
@@ -208,6 +209,10 @@ class PlaybackState:
     def read_recorded(self, seq: Seq) -> Exchange | None:
         """Find an exchange of the tape; None where it cannot be read, which is said where it is served. Any thread."""
         return read_as_now(self._store, self.tape, self._secrets.requests, seq)
+
+    def find_command(self) -> tuple[str, ...]:
+        """Give the command that the tape was recorded with; empty where no launcher made it. Blocking."""
+        return find_command(self._store.events.all(self.tape))
 
     def without_crash(self, recorded: Exchange) -> Exchange:
         """Give what is served of an exchange of the tape: one whose client died in a crash did not give up. Any thread."""

@@ -12,6 +12,7 @@ from ...config.profiles.shipped import find_profiles
 from ...store import RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.changed_secrets import have_one_key
+from ...timeline.learning.freshness import HashWord
 from ...timeline.learning.learn import Lesson, learn
 from ...timeline.learning.propose_profile import propose_profile, with_profile
 from ...timeline.learning.propose_telemetry import find_telemetry
@@ -93,7 +94,9 @@ def learn_profile(config: Config, first: str, second: str, name: str) -> Proposa
     restore_runs(config, first, second)
     with open_store(config, readonly=True) as store:
         runs = _two(store, first, second)
-        text, file = propose_profile(store, *runs, _learn(store, config, runs), name)
+        text, file = propose_profile(
+            store, *runs, _learn(store, config, runs), name, _find_hash(config)
+        )
         if file is None:
             return Proposal(text, 0, 0)
         tried = with_profile(config, file)
@@ -147,7 +150,14 @@ def _learn(store: Store, config: Config, runs: tuple[RunInfo, RunInfo]) -> Lesso
             config.classes,
             find_field_rules(config),
             find_profiles(config.profiles_off, config.profiles),
+            _find_hash(config),
         )
+
+
+def _find_hash(config: Config) -> HashWord | None:
+    """Give what makes the keyed hashes that the recordings of this store have of their environments."""
+    key = find_redaction_key(config.store)
+    return None if key is None else redactor_of(config, key).hash_word
 
 
 def _rehearse(
@@ -165,7 +175,9 @@ def _with_telemetry(
     store: Store, config: Config, runs: tuple[RunInfo, RunInfo], lesson: Lesson
 ) -> Lesson:
     """Add what reads like telemetry; its places need no rule."""
-    telemetry = find_telemetry(store, runs, config.classes, config.effects, lesson)
+    telemetry = find_telemetry(
+        store, runs, config.classes, config.effects, lesson, _find_hash(config)
+    )
     rules = tuple(rule for rule in lesson.rules if rule.match.text not in telemetry)
     return replace(lesson, telemetry=telemetry, rules=rules)
 

@@ -382,6 +382,8 @@ async def _run(config: Config, wanted: _Wanted) -> int:
             info = await _begun(open_run)
         redactor = open_run.redactor if open_run is not None else runtime.registry.redactor()
         ended = {"child_exit": code, "command": redactor.redact_command(command)}
+        if config.mode is Mode.RECORD:
+            ended["environment"] = _hash_environment(redactor)
         looking = asyncio.get_running_loop().create_task(
             asyncio.to_thread(_find_changed, runtime, before, archived)
         )
@@ -737,6 +739,13 @@ async def _begun(open_run: OpenRun) -> RunInfo:
             "free space or make the folder writable, then record again",
         )
     return open_run.info
+
+
+def _hash_environment(redactor: Redactor) -> list[str]:
+    """Give what `learn` knows the words of the environment by: an id that came from there is none that the command has made."""
+    from ...timeline.learning.freshness import hash_environment  # here: a replay needs none
+
+    return hash_environment(os.environ.values(), redactor.hash_word)
 
 
 async def _note(runtime: Runtime, info: RunInfo, data: dict[str, object]) -> None:

@@ -92,6 +92,7 @@ _LINES = frozenset(
 _UNDECLARED = (b"application/json", b"text/plain", b"")
 """What may have, and may be a list whose items come one by one."""
 _CODING = b"content-encoding"
+_WORD_DIGITS = 16
 _LEAST_GIVEN = 8
 """Bytes of a placeholder that is looked for."""
 _PLAIN = Kind()
@@ -471,6 +472,10 @@ class Redactor:
         """Give a text for people, as a command line, without its secrets."""
         data = self.text(text.encode("utf-8", "surrogatepass"))
         return RedactedText(data.decode("utf-8", "surrogatepass"))
+
+    def hash_word(self, word: bytes) -> str:
+        """Give the keyed hash of a word that is not kept, by which it would be known again, as 16 hexadecimal digits."""
+        return self._placeholders.hash(b"word\0" + word)[:_WORD_DIGITS]
 
     def redact_command(self, words: Sequence[str]) -> list[RedactedText]:
         """Give the words of a command without its secrets: what a word is may be said by the one before it."""

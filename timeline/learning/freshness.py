@@ -1,26 +1,31 @@
 """Say whether values were there before the client sent them: then the client has not made them, whatever their place is called.
 
-Words are looked for in the command line of either recording, in the names of the files that its command changed, in what a model was
-asked, and in earlier answers. The environment of a command, and what it reads from files, is in no recording: so this proves nothing alone,
-and the name of a place has to say that its values are made anew (`tape/diff/place_names.py`).
+Words are looked for in the command line and environment of either recording, in the names of the files that its command changed, in what a
+model was asked, and in earlier answers. What a command reads from files is in no recording: so this proves nothing alone, and the name of a place
+has to say that its values are made anew (`tape/diff/place_names.py`).
 """
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
 from ...tape.diff.suggest_rule import CONTENT_KEYS
-from ...tape.exchange import Exchange
+from ...tape.exchange import Exchange, RequestClass
 from ...tape.records.content_coding import read_codings, undo_what_came
+from ...tape.records.events import EventKind
 from ..receipts.command.command_end import find_command, find_files
 
 When = tuple[int, int]
 """How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
 comes from the other."""
 
+HashWord = Callable[[bytes], str]
+"""Gives the keyed hash of a word."""
+_MOST_WORDS = 10_000
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
 _WORD = re.compile(
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?"
@@ -60,6 +65,35 @@ def read_told(
             for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
                 if message.from_client:
                     yield (message.after, number - 1), read_question(message.data)
+
+
+def is_told(
+    values: Iterable[str], command: Iterable[str], before: Iterable[Exchange], until_s: float
+) -> bool:
+    """Say whether the words of a request were in a command line, or in what a model was asked and what was answered before.
+
+    until_s: on the clock `time.monotonic`, when to give up: then they may have been.
+    """
+    wanted = {
+        word for value in values for word in find_words(value.encode("utf-8", "surrogatepass"))
+    }
+    told = [word.encode("utf-8", "surrogatepass") for word in command]
+    if wanted & find_words(b" ".join(told)):
+        return True
+    for exchange in before:
+        if time.monotonic() > until_s:
+            return True
+        if exchange.request_class is RequestClass.INFERENCE:
+            told.append(read_question(open_body(exchange.request)[0]))
+        response = exchange.response
+        if response is not None:
+            coding = read_codings(response.headers)
+            plain = undo_what_came(response.body, coding) if coding else None
+            told += (plain or response.body, *(value for _, value in response.headers))
+        if wanted & find_words(b" ".join(told)):
+            return True
+        told.clear()
+    return False
 
 
 def read_answers(store: Store, run: RunInfo) -> Iterator[tuple[When, bytes]]:
@@ -116,6 +150,30 @@ def find_first(told: Iterable[tuple[When, bytes]], wanted: set[bytes]) -> dict[b
     return found
 
 
+def hash_environment(values: Iterable[str], hashed: HashWord) -> list[str]:
+    """Give the keyed hashes of the words in an environment: its values may be secrets, and are not kept."""
+    words = set[bytes]()
+    for value in values:
+        words |= find_words(value.encode("utf-8", "surrogatepass"))
+    return sorted(hashed(word) for word in sorted(words)[:_MOST_WORDS])
+
+
+def find_given(
+    store: Store, runs: Iterable[RunInfo], wanted: set[bytes], hashed: HashWord | None
+) -> dict[bytes, When]:
+    """Find the words that the environment of a command had; none if nobody knows the key of its hashes. Blocking."""
+    if hashed is None:
+        return {}
+    given = {
+        one
+        for run in runs
+        for event in store.events.all(run)
+        if event.kind is EventKind.NOTED
+        for one in event.data.get("environment", ())
+    }
+    return {word: _BEFORE_ALL for word in wanted if hashed(word) in given}
+
+
 class Known:
     """The words that one recording was told, for the values of one place in the order in which they were sent.
 
@@ -134,5 +192,5 @@ class Known:
         }
         if told and (not is_time or told == words):
             return True
-        self._own |= words
+        self._own |= words - told
         return False

@@ -49,7 +49,16 @@ from ...tape.playback.websocket import as_request, message_differences
 from ...tape.redaction.redactor import Redactor
 from .changed_secrets import find_changed_secrets, have_one_key
 from .compare_websockets import Pair, Said, find_strays
-from .freshness import Known, When, find_first, find_words, read_answers, read_told
+from .freshness import (
+    HashWord,
+    Known,
+    When,
+    find_first,
+    find_given,
+    find_words,
+    read_answers,
+    read_told,
+)
 from .place_values import Step, find_steps, texts_at, values_at
 
 Progress = Callable[[int, int], None]
@@ -81,7 +90,7 @@ FLOWS = "it comes from an earlier answer of the same recording"
 CONTENT = "content"
 PARTY = "it says with whom something is done"
 UNPROVED = "nothing proves that the client makes it anew"
-BROUGHT = "in one request or more it is not the client's own: an earlier answer, the command line, a file's name or what a model was asked has it"
+BROUGHT = "in one request or more it is not the client's own: an answer, the command line, the environment, a file's name or a model's question had it before"
 NOT_EVERYWHERE = "in another request nothing proves that the client makes it anew"
 NO_RULE = "no rule can name this place"
 
@@ -182,9 +191,11 @@ def learn(
     classes: Classes = Classes(),  # noqa: B008, frozen
     fields: FieldRules = SHIPPED_FIELDS,
     profiles: Sequence[Profile] = (),
+    hashed: HashWord | None = None,
 ) -> Lesson:
     """Compare two sealed recordings under the rules of now. Blocking; reads both once, and partners again.
 
+    hashed: gives the keyed hashes of words as the environments of the recordings have them; without it these are not known.
     Raises: LogCorrupt.
     """
     rules = compile_rules(ignore, thread_time, fields, profiles)
@@ -221,7 +232,7 @@ def learn(
         return seen
 
     seen = observe(rules)
-    places = _prove_everywhere(tapes, _judge(tapes, seen))
+    places = _prove_everywhere(tapes, _judge(tapes, seen), hashed)
     proposed = _rules_of(places)
     after = compile_rules((*ignore, *proposed), thread_time, fields, profiles)
     differed = changed | strayed
@@ -717,7 +728,9 @@ class _Sent(NamedTuple):
     at_s: float
 
 
-def _prove_everywhere(tapes: tuple[_Tape, _Tape], places: list[Place]) -> list[Place]:
+def _prove_everywhere(
+    tapes: tuple[_Tape, _Tape], places: list[Place], hashed: HashWord | None
+) -> list[Place]:
     """Withdraw the rules that would also apply to a request in which nothing proves that the client made the value."""
     asked = [one for one in places if one.proposed]
     if not asked:
@@ -734,7 +747,8 @@ def _prove_everywhere(tapes: tuple[_Tape, _Tape], places: list[Place]) -> list[P
         }
         sent.append(found)
         asks_a_model = partial(_asks_a_model, tape)
-        told.append(find_first(read_told(tape.store, tape.info, runs, asks_a_model), wanted))
+        first = find_first(read_told(tape.store, tape.info, runs, asks_a_model), wanted)
+        told.append(first | find_given(tape.store, runs, wanted, hashed))
     why = {
         one: _why_not(
             one,

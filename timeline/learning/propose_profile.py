@@ -33,7 +33,7 @@ from ...tape.diff.suggest_rule import is_content
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ..receipts.command.command_end import find_command
-from .freshness import Known, When, find_first, find_words, read_told
+from .freshness import HashWord, Known, When, find_first, find_given, find_words, read_told
 from .id_links import tie_requests
 from .learn import FLOWS, Lesson, Place, with_indexes
 from .proved_tokens import Times, are_proved
@@ -81,12 +81,18 @@ class _Pair(NamedTuple):
 
 
 def propose_profile(
-    store: Store, first: RunInfo, second: RunInfo, lesson: Lesson, name: str
+    store: Store,
+    first: RunInfo,
+    second: RunInfo,
+    lesson: Lesson,
+    name: str,
+    hashed: HashWord | None = None,
 ) -> tuple[str, ProfileFile | None]:
     """Give the text of a profile, and the same as a file if it has any place. Blocking; reads partners again.
 
     lesson: what `learn` says of the two.
     name: of the profile.
+    hashed: as for `learn`.
     Raises: LogCorrupt.
     """
     pairs = {
@@ -125,7 +131,16 @@ def propose_profile(
                 for one in patterns
                 if are_proved(place.place, one, both, own, is_question=is_question)
                 and not any(
-                    _is_brought(store, run, (first, second), place, one, product, is_question)
+                    _is_brought(
+                        store,
+                        run,
+                        (first, second),
+                        place,
+                        one,
+                        product,
+                        hashed,
+                        is_question=is_question,
+                    )
                     for run in (first, second)
                 )
             ]
@@ -301,6 +316,8 @@ def _is_brought(
     place: Place,
     regex: str,
     product: bytes,
+    hashed: HashWord | None,
+    *,
     is_question: bool,
 ) -> bool:
     """Say whether something that a pattern leaves out of any request of the client was there before it was sent."""
@@ -311,7 +328,8 @@ def _is_brought(
         # The question itself has what is in it.
         return exchange.request_class is RequestClass.INFERENCE and not is_question
 
-    known = Known(find_first(read_told(store, run, runs, is_model), wanted))
+    told = find_first(read_told(store, run, runs, is_model), wanted)
+    known = Known(told | find_given(store, runs, wanted, hashed))
     return any(
         known.holds(token.decode("utf-8", "replace"), before, is_time=_is_clock(token))
         for before, token in sent

@@ -18,7 +18,7 @@ import base64
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Facts
 from ..receipts.command.command_end import find_command
+from .freshness import HashWord, find_given, find_words
 from .learn import FLOWS, Lesson
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
@@ -70,18 +71,22 @@ class _Sent:
 
 def find_telemetry(
     store: Store,
-    runs: Iterable[RunInfo],
+    runs: Sequence[RunInfo],
     classes: Classes,
     effects: tuple[EffectRule, ...],
     lesson: Lesson,
+    hashed: HashWord | None = None,
 ) -> tuple[str, ...]:
     """Give patterns of the endpoints. Blocking; reads the recordings once.
 
     effects: what they name is an effect.
     lesson: what `learn` says of the two.
+    hashed: as for `learn`.
     Raises: LogCorrupt.
     """
     first, second = (_read(store, run, classes, effects) for run in runs)
+    for run, sent in zip(runs, (first, second), strict=True):
+        _mark_given(store, run, sent, hashed)
     found, unlike = [], set(_find_unlike(lesson))
     for endpoint, one in first.items():
         other = second.get(endpoint)
@@ -129,6 +134,24 @@ def _read(
         )
         sent.is_deed = sent.is_deed or not is_batch or asked_for
     return {endpoint: sent for endpoint, sent in found.items() if endpoint not in others}
+
+
+def _mark_given(
+    store: Store, run: RunInfo, found: dict[_Endpoint, _Sent], hashed: HashWord | None
+) -> None:
+    """Mark the endpoints to which a word of the environment was sent."""
+    words = {
+        endpoint: {
+            word
+            for body in sent.bodies
+            for value in body.values()
+            for word in find_words(value.encode("utf-8", "surrogatepass"))
+        }
+        for endpoint, sent in found.items()
+    }
+    given = find_given(store, (run,), set().union(*words.values()), hashed).keys()
+    for endpoint, sent in found.items():
+        sent.is_deed = sent.is_deed or not given.isdisjoint(words[endpoint])
 
 
 def _may_be(exchange: Exchange, classes: Classes, effects: tuple[EffectRule, ...]) -> bool:

@@ -23,6 +23,7 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
+from playhead.timeline.learning.freshness import hash_environment
 from playhead.timeline.learning.learn import (
     BROUGHT,
     FLOWS,
@@ -647,7 +648,7 @@ def _with_header(name: bytes, value: str) -> Asked:
     return replace(request, headers=((name, value.encode()),)), answer
 
 
-@pytest.mark.parametrize("where", ["command", "file", "prompt", "answer"])
+@pytest.mark.parametrize("where", ["command", "environment", "file", "prompt", "answer"])
 def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> None:
     """Whatever its place is called."""
     with Store.open(tmp_path) as store:
@@ -660,6 +661,9 @@ def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> N
             noted = {
                 "child_exit": 0,
                 "command": ["agent", f"--for={own}" if where == "command" else "x"],
+                "environment": hash_environment(
+                    [own if where == "environment" else "x"], Redactor(b"a test").hash_word
+                ),
                 "files": {f"out/{own}.txt": "0"} if where == "file" else {},
             }
             asked = [
@@ -667,7 +671,8 @@ def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> N
                 _with_header(b"x-session-id", own),
             ]
             runs.append(record_run(store, f"run{seed}", asked, noted=noted))
-        lesson = learn(store, *runs, (), Redactor(b"a test"), classes=MODEL)
+        redactor = Redactor(b"a test")
+        lesson = learn(store, *runs, (), redactor, classes=MODEL, hashed=redactor.hash_word)
     (place,) = [one for one in lesson.places if one.place == "header x-session-id"]
     assert (place.proposed, place.why) == (False, BROUGHT)
 

@@ -15,12 +15,18 @@ from playhead.tape.exchange import RequestClass
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
+from playhead.timeline.learning.freshness import hash_environment
 from playhead.timeline.learning.learn import learn
 from playhead.timeline.learning.propose_telemetry import find_telemetry
 
 HOOK = "https://stats.test/v2/collect"
 CHAT = "https://api.openai.com/v1/chat/completions"
-NOTED = {"child_exit": 0, "command": ["agent", "--mode", "playhead-7"]}
+HASHED = Redactor(b"key").hash_word
+NOTED = {
+    "child_exit": 0,
+    "command": ["agent", "--mode", "playhead-7"],
+    "environment": hash_environment(["T1C2K3E4T5"], HASHED),
+}
 Task = Callable[[Random], list[Asked]]
 
 
@@ -60,7 +66,7 @@ def _find(folder: Path, task: Task, config: Config | None = None) -> tuple[str, 
             record_run(store, "b", task(Random(2)), kind=RequestClass.EFFECT, noted=NOTED),
         )
         lesson = learn(store, *runs, made.ignore, Redactor(b"key"), classes=made.classes)
-        return find_telemetry(store, runs, made.classes, made.effects, lesson)
+        return find_telemetry(store, runs, made.classes, made.effects, lesson, HASHED)
 
 
 def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path: Path) -> None:
@@ -106,6 +112,7 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
         lambda chance: [_report(chance, data=f"bob{chance.randrange(9)}@mail.test")],
         lambda chance: [_report(chance, name="payout.requested")],
         lambda chance: [_report(chance, mode="playhead-7")],
+        lambda chance: [_report(chance, mode="t1c2k3e4t5")],
         lambda chance: [(_report(chance)[0], make_response(b"", 500))],
         lambda chance: [_report(chance, at=17)],
     ],
@@ -127,6 +134,7 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
         "an address",
         "a name that orders",
         "a word of the command line",
+        "a word of the environment",
         "failed",
         "another time",
     ],
