@@ -185,8 +185,10 @@ class Known:
         self._own = set[bytes]()
 
     def holds(self, value: str, before: When, *, is_time: bool) -> bool:
-        """Say whether a value was told before it was sent; of a time all words have to be."""
+        """Say whether a value was told before it was sent, or may have been: without a word nobody knows. Of a time all words have to be."""
         words = find_words(value.encode("utf-8", "surrogatepass"))
+        if not words:
+            return not is_time
         told = {
             one for one in words if self._told.get(one, before) < before and one not in self._own
         }

@@ -807,7 +807,10 @@ def _why_not(
         return NO_RULE
     is_time = place.value_class is ValueClass.TIME
     for values, words, begun in zip(sent, known, begun_s, strict=True):
-        if any(words.holds(bare(one.shown), one.before, is_time=is_time) for one in values):
+        counts = place.value_class is ValueClass.COUNTER
+        if any(
+            words.holds(bare(one.shown), one.before, is_time=is_time or counts) for one in values
+        ):
             return BROUGHT
         if is_time and not all(
             is_time_of(bare(one.shown), Window(begun, one.at_s)) for one in values

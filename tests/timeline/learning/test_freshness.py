@@ -37,6 +37,12 @@ def test_what_was_told_before_is_held(
     assert known.holds(OWN, after, is_time=False) is held
 
 
+def test_a_value_without_a_word_may_have_been_told() -> None:
+    """`deadbeef` may be in every answer; a short time is in none but by chance."""
+    assert Known({}).holds("deadbeef", (2, -1), is_time=False)
+    assert not Known({}).holds("12:30", (2, -1), is_time=True)
+
+
 def test_of_a_time_all_words_have_to_be_told() -> None:
     """An answer may be of the same second."""
     known = Known({b"1795478409": (1, -1)})
