@@ -672,7 +672,9 @@ def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> N
             ]
             runs.append(record_run(store, f"run{seed}", asked, noted=noted))
         redactor = Redactor(b"a test")
-        lesson = learn(store, *runs, (), redactor, classes=MODEL, hashed=redactor.hash_word)
+        lesson = learn(
+            store, runs[0], runs[1], (), redactor, classes=MODEL, hashed=redactor.hash_word
+        )
     (place,) = [one for one in lesson.places if one.place == "header x-session-id"]
     assert (place.proposed, place.why) == (False, BROUGHT)
 
