@@ -1,13 +1,15 @@
 """Anthropic messages: at Anthropic, on Vertex, and at other providers of this API.
 
 The stream states usage twice: at its start and, cumulative, at its end; what is stated last counts. Cached
-tokens are not part of the input tokens.
+tokens are not part of the input tokens. If the usage lists iterations, the bill is their sum: the figures above leave out
+compactions and the models of advisors.
 
-Source: Anthropic API reference, "Messages" and "Streaming messages".
+Source: Anthropic API reference, "Messages", "Streaming messages", "Compaction" and "Advisor tool".
 """
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from urllib.parse import unquote
 
 from ..exchange import HttpRequest, HttpResponse
@@ -174,14 +176,19 @@ def read_answer(
         model=as_text(body.get("model")),
         id=as_text(body.get("id")),
         choices=(Choice(message, find_finish(reason, _FINISH), reason),),
-        usage=_usage(body.get("usage")),
+        usage=_usage(body.get("usage"), as_text(body.get("model"))),
     )
 
 
-def _usage(usage: Json) -> Usage | None:
+def _usage(usage: Json, model: str | None) -> Usage | None:
     body = as_object(usage)
     if not body:
         return None
+    own = _figures(body)
+    return replace(own, beside=_beside(own, as_objects(as_list(body.get("iterations"))), model))
+
+
+def _figures(body: JsonObject) -> Usage:
     output = as_object(body.get("output_tokens_details"))
     written = as_object(body.get("cache_creation"))
     return Usage(
@@ -194,6 +201,41 @@ def _usage(usage: Json) -> Usage | None:
         cached_in_input=False,
     )
 
+
+_FIGURES = (
+    "input_tokens",
+    "output_tokens",
+    "cached_read_tokens",
+    "cached_write_tokens",
+    "cached_write_1h_tokens",
+)
+
+
+def _beside(own: Usage, iterations: list[JsonObject], model: str | None) -> tuple[Usage, ...]:
+    """Give what iterations used beside the figures of the whole.
+
+    The figures are those of the answer's messages, and of the first alone for the input: what their sum is above that is billed, too.
+    """
+    beside, messages = list[Usage](), list[Usage]()
+    for one in iterations:
+        figures, other = _figures(one), as_text(one.get("model"))
+        if as_text(one.get("type")) in _MESSAGES:
+            messages.append(figures)
+        else:
+            beside.append(replace(figures, model=other if other != model else None))
+    above = {
+        name: sum(getattr(one, name) or 0 for one in messages) - (getattr(own, name) or 0)
+        for name in _FIGURES
+    }
+    rest = {name: count for name, count in above.items() if count > 0}
+    if rest:
+        # A price is of the input and the output: what is not above is none.
+        beside.append(Usage(**{"input_tokens": 0, "output_tokens": 0} | rest, cached_in_input=False))
+    return tuple(beside)
+
+
+_MESSAGES = ("message", "fallback_message")
+"""Iterations that the figures of the whole are of."""
 
 _INPUT_TEXT = "input as text"
 """Where a fold puts arguments that came as text; no wire has such a key."""

@@ -18,7 +18,7 @@ from ...config import Inject
 from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
-from ..reading.call_cost import count_tokens, find_price, states_no_usage
+from ..reading.call_cost import find_price, states_no_usage
 from ..state.calls_before import NO_OUTCOME, Exchanges, read_answer
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
@@ -196,13 +196,9 @@ def _model(answer: InferenceResponse | None, asked: str | None) -> str | None:
 def _tokens(usage: Usage | None) -> Tokens:
     if usage is None:
         return Tokens()
-    counted = count_tokens(usage)
+    counted = usage.count()
     return Tokens(
-        counted.input_tokens,
-        usage.cached_read_tokens or 0,
-        usage.cached_write_tokens or 0,
-        counted.output_tokens,
-        usage.reasoning_tokens or 0,
+        counted.input or 0, counted.read, counted.written, counted.output or 0, counted.thought
     )
 
 

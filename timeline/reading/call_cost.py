@@ -50,27 +50,20 @@ def read_counted_usage(
     counted = replace(_count(answer.usage), is_whole=answer.complete)
     if not priced or not counted.stated:
         return counted
-    found = _find_price(request, answer.dialect, answer.model, answer.usage, counted, started_ns)
+    found = find_price(request, answer.dialect, answer.model, answer.usage, started_ns)
     if found is None:
         # What was served has no price, or is not named: what was asked for may have one.
         meant = read_request(request)
         if meant is not None and meant.model != answer.model:
-            found = _find_price(
-                request, answer.dialect, meant.model, answer.usage, counted, started_ns
-            )
+            found = find_price(request, answer.dialect, meant.model, answer.usage, started_ns)
     return counted if found is None else replace(counted, nano_usd=round(found * NANO))
 
 
 def _count(usage: Usage) -> CountedUsage:
-    asked, said = usage.input_tokens, usage.output_tokens
-    if asked is None and said is None:
-        if usage.total_tokens is None:
-            return CountedUsage()
-        asked = usage.total_tokens
-    read = usage.cached_read_tokens or 0
-    beside = 0 if usage.cached_in_input else read + (usage.cached_write_tokens or 0)
-    thought = 0 if usage.reasoning_in_output else usage.reasoning_tokens or 0
-    return CountedUsage(True, (asked or 0) + beside, (said or 0) + thought, read)
+    counted = usage.count()
+    if not counted.is_stated:
+        return CountedUsage()
+    return CountedUsage(True, counted.input or 0, counted.output or 0, counted.read)
 
 
 def _find_price(
@@ -78,7 +71,6 @@ def _find_price(
     dialect: str,
     model: str | None,
     usage: Usage,
-    counted: CountedUsage,
     started_ns: int,
 ) -> Decimal | None:
     if not model:
@@ -90,6 +82,7 @@ def _find_price(
         return None
 
     table = get_snapshot()
+    counted = usage.count()
     url = f"{request.scheme}://{request.authority}{request.path}"
     try:
         try:
@@ -97,8 +90,8 @@ def _find_price(
         except LookupError:
             provider = table.find_provider(None, find_prices(dialect), None)
         priced = Priced(
-            input_tokens=counted.input_tokens,
-            output_tokens=counted.output_tokens,
+            input_tokens=counted.input or 0,
+            output_tokens=counted.output or 0,
             cache_read_tokens=usage.cached_read_tokens,
             cache_write_tokens=usage.cached_write_tokens,
             cache_write_1h_tokens=usage.cached_write_1h_tokens,
@@ -127,19 +120,26 @@ def _audio(usage: Usage) -> dict[str, int | None]:
 def find_price(
     request: HttpRequest, dialect: str, model: str | None, usage: Usage, started_ns: int
 ) -> Decimal | None:
-    """Find what a use of a model costs, in US dollars; None where no price is known, or no table is installed."""
-    return _find_price(request, dialect, model, usage, _count(usage), started_ns)
+    """Find what a use of a model costs, in US dollars; None where no price is known, or no table is installed.
+
+    What is beside costs what it would have cost alone: prices depend on the model, and on how long a context is.
+    """
+    total = Decimal(0)
+    stated = [one for one in (replace(usage, beside=()), *usage.beside) if one.count().is_stated]
+    if not stated:
+        return None
+    for one in stated:
+        price = _find_price(request, dialect, one.model or model, one, started_ns)
+        if price is None:
+            return None
+        total += price
+    return total
 
 
 def states_no_usage(request: HttpRequest) -> bool:
     """Say whether a request to a model is one that nothing is billed for: it has tokens counted."""
     path = request.path.rstrip("/").lower()
     return path.endswith(("/count_tokens", ":counttokens", ":computetokens", "/input_tokens"))
-
-
-def count_tokens(usage: Usage) -> CountedUsage:
-    """Count what a use states: the input with all that was cached, the output with all that was thought."""
-    return _count(usage)
 
 
 def has_prices() -> bool:

@@ -12,6 +12,7 @@ Rules:
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from .untrusted_json import Json, show_value, stable_hash
 
@@ -202,6 +203,61 @@ class Usage:
     """Of those read from the cache, those of audio."""
     audio_output_tokens: int | None = None
     """Of the output, those of audio."""
+    beside: tuple["Usage", ...] = ()
+    """What else the answer used that these figures leave out: a compaction, a second model (Anthropic)."""
+    model: str | None = None
+    """Of what is beside, its model where it is another than that of the answer."""
+
+    def count(self) -> "Counted":
+        """Count all that is billed: with what was cached, what was thought, and what is beside."""
+        asked, said = self.input_tokens, self.output_tokens
+        if asked is None and said is None:
+            asked = self.total_tokens
+        read, written = self.cached_read_tokens or 0, self.cached_write_tokens or 0
+        thought = self.reasoning_tokens or 0
+        if (asked, said) != (None, None):
+            if not self.cached_in_input and read + written:
+                asked = (asked or 0) + read + written
+            if not self.reasoning_in_output and thought:
+                said = (said or 0) + thought
+        counted = Counted(asked, said, read, written, thought)
+        for other in self.beside:
+            counted = counted.plus(other.count())
+        return counted
+
+
+class Counted(NamedTuple):
+    """Tokens of an answer in all."""
+
+    input: int | None
+    """With those that were cached; None where they are not stated."""
+    output: int | None
+    """With those that were thought; None where they are not stated."""
+    read: int
+    """Of the input, those read from a cache."""
+    written: int
+    """Of the input, those written into one."""
+    thought: int
+    """Of the output, those of reasoning."""
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the answer states any of them."""
+        return self.input is not None or self.output is not None
+
+    def plus(self, other: "Counted") -> "Counted":
+        """Add two counts; what one states is known."""
+        return Counted(
+            _plus(self.input, other.input),
+            _plus(self.output, other.output),
+            self.read + other.read,
+            self.written + other.written,
+            self.thought + other.thought,
+        )
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other + (one or 0)
 
 
 @dataclass(frozen=True, slots=True)

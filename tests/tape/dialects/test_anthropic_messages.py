@@ -256,6 +256,51 @@ def test_events_become_one_message() -> None:
     assert found.first_token_us == 4000
 
 
+def _iteration(kind: str, asked: int, said: int, **more: object) -> dict[str, Any]:
+    return {"type": kind, "input_tokens": asked, "output_tokens": said, **more}
+
+
+@pytest.mark.parametrize(
+    ("own", "iterations", "counted"),
+    [
+        ((23, 10), [_iteration("compaction", 180, 35), _iteration("message", 23, 10)], (203, 45)),
+        # The input above is that of the first message alone.
+        ((4, 9), [_iteration("message", 4, 3), _iteration("message", 13, 6)], (17, 9)),
+        # Or that of all messages.
+        ((17, 9), [_iteration("message", 4, 3), _iteration("message", 13, 6)], (17, 9)),
+        ((4, 9), [_iteration("message", 4, 9), _iteration("new kind", 5, 5)], (9, 14)),
+        ((4, 9), [], (4, 9)),
+        ((4, 9), None, (4, 9)),
+        ((4, 9), ["broken", {"type": "compaction"}], (4, 9)),
+    ],
+)
+def test_all_iterations_are_counted(
+    own: tuple[int, int], iterations: object, counted: tuple[int, int]
+) -> None:
+    """The figures of the whole leave out compactions, and the input of all messages but the first."""
+    usage = {"input_tokens": own[0], "output_tokens": own[1], "iterations": iterations}
+    whole = answer(make_response(said(usage=usage)))
+    end = {"type": "message_delta", "delta": {}, "usage": usage}
+    stream = answer(make_stream(START, *TEXT, end, {"type": "message_stop"}, named=True))
+    for found in (whole, stream):
+        assert found.usage is not None
+        assert (found.usage.input_tokens, found.usage.output_tokens) == own
+        total = found.usage.count()
+        assert (total.output,) == counted[1:]
+        assert total.input is not None
+        assert total.input - total.read - total.written == counted[0]
+
+
+def test_an_advisor_is_another_model() -> None:
+    """What it used is beside the answer's own figures, with its name."""
+    advisor = _iteration("advisor_message", 823, 1612, model="claude-opus")
+    usage = {"input_tokens": 4, "output_tokens": 9, "iterations": [advisor]}
+    found = answer(make_response(said(usage=usage))).usage
+    assert found is not None
+    assert [(one.model, one.output_tokens) for one in found.beside] == [("claude-opus", 1612)]
+    assert found.count()[:2] == (827, 1621)
+
+
 def test_a_stream_that_was_cut_keeps_half_a_call_as_text() -> None:
     """It parses as nothing; usage is what the start stated."""
     found = answer(make_stream(START, *CALLS[:-2], complete=False))

@@ -41,7 +41,12 @@ def _json(said: Any, status: int = 200) -> Response:
     return make_response(json.dumps(said).encode(), status=status, headers=head)
 
 
-def _said(**usage: int) -> Response:
+def _iteration(asked: int, said: int, model: str | None = None) -> dict[str, Any]:
+    kind = "advisor_message" if model else "compaction"
+    return {"type": kind, "model": model, "input_tokens": asked, "output_tokens": said}
+
+
+def _said(**usage: object) -> Response:
     content = [{"type": "text", "text": "hello"}]
     message = {"id": "m", "type": "message", "role": "assistant", "content": content}
     return _json({**message, "model": "claude-sonnet-4-20250514", "usage": usage})
@@ -76,6 +81,23 @@ CACHED = {**TOKENS, "prompt_tokens_details": {"cached_tokens": 500}}
                 cache_creation_input_tokens=200,
             ),
             (1300, 10, 1000, 1_500_000),
+        ),
+        # A compaction is billed beside the message: as much of the model once more.
+        (
+            _request(ANTHROPIC, "claude-sonnet-4-20250514"),
+            _said(input_tokens=100, output_tokens=10, iterations=[_iteration(900, 90)]),
+            (1000, 100, 0, 4_500_000),
+        ),
+        # An advisor costs what its own model costs: 5 and 25 USD a million.
+        (
+            _request(ANTHROPIC, "claude-sonnet-4-20250514"),
+            _said(input_tokens=100, output_tokens=10, iterations=[_iteration(900, 90, "claude-opus-4-5")]),
+            (1000, 100, 0, 450_000 + 6_750_000),
+        ),
+        (
+            _request(ANTHROPIC, "claude-sonnet-4-20250514"),
+            _said(input_tokens=100, output_tokens=10, iterations=[_iteration(900, 90, "no-such-model")]),
+            (1000, 100, 0, None),
         ),
     ],
 )
