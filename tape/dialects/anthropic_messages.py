@@ -176,11 +176,15 @@ def read_answer(
         model=as_text(body.get("model")),
         id=as_text(body.get("id")),
         choices=(Choice(message, find_finish(reason, _FINISH), reason),),
-        usage=_usage(body.get("usage"), as_text(body.get("model"))),
+        usage=read_usage(body.get("usage"), as_text(body.get("model"))),
     )
 
 
-def _usage(usage: Json, model: str | None) -> Usage | None:
+def read_usage(usage: Json, model: str | None) -> Usage | None:
+    """Read the figures.
+
+    model: that of the answer.
+    """
     body = as_object(usage)
     if not body:
         return None
@@ -230,7 +234,9 @@ def _beside(own: Usage, iterations: list[JsonObject], model: str | None) -> tupl
     rest = {name: count for name, count in above.items() if count > 0}
     if rest:
         # A price is of the input and the output: what is not above is none.
-        beside.append(Usage(**{"input_tokens": 0, "output_tokens": 0} | rest, cached_in_input=False))
+        beside.append(
+            Usage(**{"input_tokens": 0, "output_tokens": 0} | rest, cached_in_input=False)
+        )
     return tuple(beside)
 
 

@@ -217,7 +217,7 @@ def read_answer(
         model=as_text(_get(body, "modelVersion")),
         id=as_text(_get(body, "responseId")),
         choices=choices,
-        usage=_usage(usage),
+        usage=read_usage(usage),
     )
 
 
@@ -229,7 +229,8 @@ def _choice(item: JsonObject, at: int) -> Choice:
     return Choice(message, finish, reason, at if index is None else index)
 
 
-def _usage(usage: Json) -> Usage | None:
+def read_usage(usage: Json) -> Usage | None:
+    """Read the figures."""
     body = as_object(usage)
     if not body:
         return None

@@ -49,13 +49,16 @@ _FINISH = {
     "cancelled": Finish.FAILED,
 }
 _ROLES = {"developer": "system"}
+COMPACT = "/responses/compact"
+"""Asked for a shorter input: the answer is what to send instead, and states its usage as any other."""
 
 
 def claim(request: HttpRequest) -> Claim:
     """Claim the path at OpenAI and Azure; elsewhere it may be anything."""
     path = request.path
-    if not is_post(request) or not path.endswith("/responses"):
+    if not is_post(request) or not path.endswith(("/responses", COMPACT)):
         return Claim.NO
+    path = path.removesuffix("/compact")
     ours = path.endswith(("/v1/responses", "/openai/responses", "/codex/responses"))
     return Claim.YES if ours else Claim.MAYBE
 
@@ -171,11 +174,12 @@ def read_answer(
         model=as_text(body.get("model")),
         id=as_text(body.get("id")),
         choices=(choice,),
-        usage=_usage(body.get("usage")),
+        usage=read_usage(body.get("usage")),
     )
 
 
-def _usage(usage: Json) -> Usage | None:
+def read_usage(usage: Json) -> Usage | None:
+    """Read the figures."""
     body = as_object(usage)
     if not body:
         return None

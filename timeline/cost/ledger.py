@@ -2,7 +2,8 @@
 
 1. Sent is what went to an upstream, answered or not: retries, failures and cut streams too. What the tape answered, what was refused
    here, and what no connection was made for was not.
-2. Tokens are as the answer states them. Of a stream that was cut, or that states none, more may have been billed: `at_least`.
+2. Tokens are as the answer states them. Of a stream that was cut, or that states none, more may have been billed: `at_least`. So it is
+   with a model call that no dialect reads; only what is known to be free is free.
    So it is with a request that has no outcome, because the proxy died or still waits: it was let go, and may be billed.
 3. An answer of an error cost nothing. A model without a price is unknown, never free.
    So is what `playhead explore` was answered: the tape that it keeps has it once more, and does not count.
@@ -18,13 +19,16 @@ from ...config import Inject
 from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
-from ..reading.call_cost import find_price, states_no_usage
+from ..reading.call_cost import find_price
+from ..reading.stated_usage import find_stated_model, find_stated_usage, is_free
 from ..state.calls_before import NO_OUTCOME, Exchanges, read_answer
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 
 _SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
 _CALLS = (StepKind.MODEL_CALL, StepKind.RETRIEVAL)
+NOT_STATED = "not stated"
+"""Model of a call that names none."""
 _ZERO = Decimal(0)
 
 
@@ -126,7 +130,7 @@ def _read_entries(
         fate = Fate.REFUSED if seq in short else _fate(exchange)
         asked = exchanges.asked(exchange)
         if exchange.websocket is not None or not asked:
-            yield Entry(exchange.seq, 0, exchange.started_ns, fate), None
+            yield _entry_beside(exchange, fate, is_read=bool(asked)), None
         waiting |= {(seq, part): (made, fate) for part, made in asked}
         if tracer is None:
             for part, made in asked:
@@ -161,31 +165,66 @@ def _without_outcome(exchanges: Exchanges) -> Iterator[Entry]:
         yield Entry(event.seq, 0, event.at_ns, Fate.SENT, model, at_least=is_call)
 
 
+def _entry_beside(exchange: Exchange, fate: Fate, *, is_read: bool) -> Entry:
+    """Give the entry of a WebSocket, and of a request that is no model call or whose body is a file.
+
+    is_read: whether its model calls have entries of their own.
+    """
+    websocket = exchange.websocket
+    if websocket is None:
+        return read_entry(exchange, 0, fate)
+    entry = Entry(exchange.seq, 0, exchange.started_ns, fate)
+    if is_read or not websocket.messages or not _is_billed(exchange, fate):
+        return entry
+    return replace(entry, model=_unread_model(exchange), at_least=True)
+
+
+def _is_billed(exchange: Exchange, fate: Fate) -> bool:
+    """Say whether a request asks a model, so that it is billed unless an error says that it is not."""
+    asks = exchange.request_class is RequestClass.INFERENCE
+    can_be = exchange.websocket is not None or exchange.request.method.upper() == "POST"
+    if not asks or not can_be or exchange.verdict is VerdictKind.SANDBOXED:
+        return False  # a copy of the service bills nothing
+    return fate in (Fate.SENT, Fate.SAVED) and not is_free(exchange.request)
+
+
+def _unread_model(exchange: Exchange) -> str:
+    return find_stated_model(exchange.request, exchange.response) or NOT_STATED
+
+
 def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entry:
     """Read what a request to a model took."""
-    answer = read_answer(exchange)
-    asked = read_request(exchange.request)
+    entry = Entry(exchange.seq, part, exchange.started_ns, fate)
+    if exchange.request_class is not RequestClass.INFERENCE:
+        return entry
     if exchange.verdict is VerdictKind.SANDBOXED:  # a copy of the service bills nothing
-        return Entry(exchange.seq, part, exchange.started_ns, fate)
+        return entry
+    asked = read_request(exchange.request)
+    if asked is not None and asked.rpc:
+        return entry
+    answer = read_answer(exchange) if asked is not None else None
     model = _model(answer, asked.model if asked is not None else None)
-    if model is None or exchange.request_class is not RequestClass.INFERENCE:
-        return Entry(exchange.seq, part, exchange.started_ns, fate)
     response = exchange.response
     failed = response is not None and response.status >= 400
     if answer is not None and answer.error is not None and answer.usage is None:
         failed = True
     usage = answer.usage if answer is not None else None
+    if answer is None and response is not None:
+        usage = find_stated_usage(response)
+    stated = usage is not None and usage.count().is_stated
+    if not stated and not _is_billed(exchange, Fate.SENT):
+        return entry
+    entry = replace(entry, model=model or _unread_model(exchange), lane=lane, failed=failed)
     if failed or fate in (Fate.REFUSED, Fate.UNREACHED):
-        return Entry(exchange.seq, part, exchange.started_ns, fate, model, lane, failed=failed)
-    if usage is None and states_no_usage(exchange.request):
-        return Entry(exchange.seq, part, exchange.started_ns, fate)
-    cut = answer is None or not answer.complete or exchange.fault is not None
+        return entry
     tokens = _tokens(usage)
     usd: Decimal | None = _ZERO
-    if usage is not None and answer is not None and (tokens.input or tokens.output):
-        usd = _price(exchange, answer, usage, model)
-    at_least = cut or usage is None
-    return Entry(exchange.seq, part, exchange.started_ns, fate, model, lane, tokens, usd, at_least)
+    if usage is not None and (tokens.input or tokens.output):
+        # What no dialect reads may be an image or audio, whose tokens have prices of their own.
+        usd = _price(exchange, answer, usage, entry.model) if answer is not None else None
+    whole = response is not None and response.complete and exchange.fault is None
+    cut = not whole or (answer is not None and not answer.complete)
+    return replace(entry, tokens=tokens, usd=usd, at_least=cut or not stated)
 
 
 def _model(answer: InferenceResponse | None, asked: str | None) -> str | None:

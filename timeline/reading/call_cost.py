@@ -18,6 +18,7 @@ from ...tape.classify.model_apis import find_prices
 from ...tape.dialects import Usage, read_request, read_response
 from ...tape.exchange import HttpRequest, HttpResponse
 from ...tape.policy.limits import NANO, CountedUsage
+from .stated_usage import find_stated_usage
 
 
 def read_counted_usage(
@@ -45,7 +46,10 @@ def read_counted_usage(
             if answer is not None:
                 request = other
                 break
-    if answer is None or answer.usage is None:
+    if answer is None:
+        stated = find_stated_usage(response)
+        return _count(stated) if stated is not None else CountedUsage()
+    if answer.usage is None:
         return CountedUsage()
     counted = replace(_count(answer.usage), is_whole=answer.complete)
     if not priced or not counted.stated:
@@ -134,12 +138,6 @@ def find_price(
             return None
         total += price
     return total
-
-
-def states_no_usage(request: HttpRequest) -> bool:
-    """Say whether a request to a model is one that nothing is billed for: it has tokens counted."""
-    path = request.path.rstrip("/").lower()
-    return path.endswith(("/count_tokens", ":counttokens", ":computetokens", "/input_tokens"))
 
 
 def has_prices() -> bool:

@@ -15,7 +15,8 @@ from ...tape.dialects import InferenceRequest, Usage, read_request
 from ...tape.exchange import HttpRequest
 from ...tape.policy.branch import ModelUse
 from ...tape.policy.limits import NANO
-from .call_cost import find_price, states_no_usage
+from .call_cost import find_price
+from .stated_usage import is_free
 
 UNSEEN_OUTPUT = 4096
 """Tokens of output where no call of the model was seen."""
@@ -54,7 +55,7 @@ def estimate_cost(
             if asked is not None and asked.model:
                 request = other
                 break
-    if asked is None or not asked.model or states_no_usage(request):
+    if asked is None or not asked.model or is_free(request):
         return None
     seen = known_use.get(asked.model)
     usage = Usage(

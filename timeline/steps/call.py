@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from ...tape.dialects import InferenceResponse, Message, Text, ToolCall, ToolResult
 from ...tape.dialects.common.untrusted_json import Json
+from ...tape.dialects.openai_responses import COMPACT
 from ...tape.exchange import Exchange, Seq
 from .context import Context, Item
 
@@ -88,7 +89,7 @@ def read_call(
         failed or not answer.choices if answer is not None else True,
         tools=frozenset(tool.name for tool in context.asked.tools),
     )
-    made.aside = find_aside(context)
+    made.aside = "compaction" if exchange.request.path.endswith(COMPACT) else find_aside(context)
     return made
 
 

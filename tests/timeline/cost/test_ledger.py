@@ -1,12 +1,17 @@
 """What a run is billed for that its exchanges do not show."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 
-from playhead.tape.exchange import RequestClass, Seq
+import pytest
+
+from playhead.tape.exchange import RequestClass, Seq, Spilled
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
-from playhead.timeline.cost.ledger import Entry, Fate, read_ledger
+from playhead.timeline.cost.ledger import NOT_STATED, Entry, Fate, read_ledger
 from playhead.timeline.state.calls_before import NO_OUTCOME
 
 
@@ -51,3 +56,62 @@ def test_a_request_without_an_outcome_may_be_billed() -> None:
         ]
         assert found[1] == Entry(Seq(2), 0, 2, Fate.SENT, NO_OUTCOME, at_least=True)
         assert not found[2].is_call
+
+
+OPENAI = "https://api.openai.com/v1"
+TOKENS = {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
+MODERATION = {"model": "omni-moderation-latest", "input": "x"}
+
+
+def _stream(*events: object) -> bytes:
+    return "".join(f"data: {json.dumps(one)}\n\n" for one in events).encode()
+
+
+@pytest.mark.parametrize(
+    ("url", "sent", "answer", "model", "tokens"),
+    [
+        (f"{OPENAI}/responses/compact", {"model": "gpt-4o", "input": []}, {"object": "response.compaction", "output": [], "usage": TOKENS}, "gpt-4o", (100, 7)),
+        (f"{OPENAI}/images/generations", {"model": "gpt-image-1"}, {"data": [], "usage": TOKENS}, "gpt-image-1", (100, 7)),
+        (f"{OPENAI}/images/generations", {"model": "gpt-image-1"}, _stream({"type": "image_generation.completed", "usage": TOKENS}), "gpt-image-1", (100, 7)),
+        (f"{OPENAI}/audio/transcriptions", b"--b\r\n", {"text": "hi", "usage": TOKENS}, NOT_STATED, (100, 7)),
+        (f"{OPENAI}/audio/transcriptions", b"--b\r\n", {"text": "hi", "usage": {"type": "duration", "seconds": 9}}, NOT_STATED, None),
+        (f"{OPENAI}/audio/speech", {"model": "tts-1", "input": "hi"}, b"\xff\xfb\x90", "tts-1", None),
+        (f"{OPENAI}/images/generations", {"model": "dall-e-3"}, {"data": []}, "dall-e-3", None),
+        ("https://api.voyageai.com/v1/embeddings", {"model": "voyage-3", "input": "x"}, {"data": [], "model": "voyage-3", "usage": {"total_tokens": 5}}, "voyage-3", (5, 0)),
+        ("https://api.cohere.com/v2/rerank", {"model": "rerank-3"}, {"results": [], "meta": {"billed_units": {"search_units": 1}}}, "rerank-3", None),
+        ("https://api.cohere.com/v2/embed", {"model": "embed-4"}, {"embeddings": {}, "meta": {"billed_units": {"input_tokens": 5}}}, "embed-4", (5, 0)),
+        ("https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:embedContent", {"content": {}}, {"embedding": {}}, "gemini-embedding-001", None),
+        ("http://localhost:11434/api/embed", {"model": "nomic", "input": "x"}, {"model": "nomic", "embeddings": [], "prompt_eval_count": 8}, "nomic", (8, 0)),
+        # Free
+        (f"{OPENAI}/moderations", MODERATION, {"results": []}, "", None),
+        (f"{OPENAI}/responses/input_tokens", {"model": "gpt-4o", "input": "x"}, {"input_tokens": 9}, "", None),
+        ("https://api.anthropic.com/v1/messages/count_tokens", {"model": "claude"}, {"input_tokens": 9}, "", None),
+    ],
+)  # fmt: skip
+def test_what_asks_a_model_is_a_call_whoever_can_read_it(
+    url: str, sent: object, answer: object, model: str, tokens: tuple[int, int] | None
+) -> None:
+    """Its tokens are those that its answer states; where it states none, it cost something all the same."""
+    tape = Tape("run")
+    tape.model(make_request(url, sent), make_response(answer))
+    for lanes in (True, False):
+        (entry,) = read_ledger(InMemory(tape.exchanges), lanes=lanes)
+        assert (entry.fate, entry.model) == (Fate.SENT, model)
+        assert (entry.tokens.input, entry.tokens.output) == (tokens or (0, 0))
+        assert entry.at_least == (bool(model) and tokens is None)
+
+
+def test_a_call_whose_body_is_a_file_is_a_call() -> None:
+    """Its bodies are not read, and it was billed."""
+    tape = Tape("run")
+    tape.model(chat([said("user", "one")]), chat_answer("one"))
+    (exchange,) = tape.exchanges
+    file = Spilled(bytes(32), 9 << 20, bytes(32))
+    request = replace(exchange.request, body=b"", spilled=file)
+    assert exchange.response is not None
+    response = replace(exchange.response, body=b"", spilled=file)
+    (entry,) = read_ledger(InMemory([replace(exchange, request=request, response=response)]))
+    assert (entry.model, entry.at_least) == (NOT_STATED, True)
+    (entry,) = read_ledger(InMemory([replace(exchange, request=request)]))
+    (whole,) = read_ledger(InMemory([exchange]))
+    assert (entry.model, entry.tokens, entry.usd) == (whole.model, whole.tokens, None)

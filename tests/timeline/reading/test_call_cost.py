@@ -91,12 +91,20 @@ CACHED = {**TOKENS, "prompt_tokens_details": {"cached_tokens": 500}}
         # An advisor costs what its own model costs: 5 and 25 USD a million.
         (
             _request(ANTHROPIC, "claude-sonnet-4-20250514"),
-            _said(input_tokens=100, output_tokens=10, iterations=[_iteration(900, 90, "claude-opus-4-5")]),
+            _said(
+                input_tokens=100,
+                output_tokens=10,
+                iterations=[_iteration(900, 90, "claude-opus-4-5")],
+            ),
             (1000, 100, 0, 450_000 + 6_750_000),
         ),
         (
             _request(ANTHROPIC, "claude-sonnet-4-20250514"),
-            _said(input_tokens=100, output_tokens=10, iterations=[_iteration(900, 90, "no-such-model")]),
+            _said(
+                input_tokens=100,
+                output_tokens=10,
+                iterations=[_iteration(900, 90, "no-such-model")],
+            ),
             (1000, 100, 0, None),
         ),
     ],
