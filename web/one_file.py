@@ -199,7 +199,10 @@ def _document(store: Store, index: RunIndex, shared: _Shared, progress: Progress
         ("outcome", f"{row['outcome']} {row['told']}".strip()),
         ("verdict", facts.verdict),
         ("cost", facts.usd or "—"),
-        ("tokens", f"{facts.input_tokens} in, {facts.output_tokens} out"),
+        (
+            "tokens",
+            f"{'≥ ' if facts.at_least else ''}{facts.input_tokens} in, {facts.output_tokens} out",
+        ),
         ("began", row["began"]),
         ("lasted", row["duration"]),
         ("labels", ", ".join(row["labels"])),

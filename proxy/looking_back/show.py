@@ -129,20 +129,20 @@ def _print_page(
     for line in (
         *list_lanes(reader.lanes),
         *list_counts(counts),
-        *_list_money(reader, counts),
+        *_list_money(reader),
         *list_programs(reader.versions.all, git),
         *_list_outcome(store, reader),
     ):
         click.echo(line)
 
 
-def _list_money(reader: RunReader, counts: Counts) -> Iterator[str]:
-    """Say what the model calls cost, if that was asked for."""
+def _list_money(reader: RunReader) -> Iterator[str]:
+    """Say what the model calls cost, if that was asked for: the sum that `playhead cost` gives."""
     if reader.price is not None:
-        from ...timeline.cost.render import show_usd
+        from ...timeline.cost.render import say_money
+        from ...timeline.cost.sums import read_spent
 
-        sign = "at least " if counts.unpriced else ""
-        yield f"cost: {sign}${show_usd(counts.usd)}"
+        yield f"cost: {say_money(read_spent(reader.store, reader.info))}"
 
 
 def _list_outcome(store: Store, reader: RunReader) -> Iterator[str]:

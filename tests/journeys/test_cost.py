@@ -17,8 +17,9 @@ from playhead.tests.support.certificates import Certificates
 from playhead.tests.support.counts import FULL
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.origins import Origin
-from playhead.timeline.cost.ledger import Entry, Fate, read_ledger
+from playhead.timeline.cost.ledger import Entry, read_ledger
 from playhead.timeline.cost.sums import Bill
+from playhead.timeline.reading.fate import Fate
 from playhead.timeline.state.calls_before import Exchanges
 
 CASES = cost(50 if FULL else 2)

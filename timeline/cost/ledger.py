@@ -13,35 +13,22 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
 
 from ...config import Inject
 from ...tape.dialects import InferenceResponse, Usage, read_request
 from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EventKind
 from ..reading.call_cost import find_price
+from ..reading.fate import Fate, find_fate, is_refusal
 from ..reading.stated_usage import find_stated_model, find_stated_usage, is_free
 from ..state.calls_before import NO_OUTCOME, Exchanges, read_answer
 from ..steps.step import Step, StepKind
 from ..steps.tracer import Tracer
 
-_SENT = (VerdictKind.RECORDED, VerdictKind.LIVE, VerdictKind.SANDBOXED, VerdictKind.HELD)
 _CALLS = (StepKind.MODEL_CALL, StepKind.RETRIEVAL)
 NOT_STATED = "not stated"
 """Model of a call that names none."""
 _ZERO = Decimal(0)
-
-
-class Fate(StrEnum):
-    """What became of a request."""
-
-    SENT = "sent"
-    SAVED = "saved"
-    """Answered from a tape."""
-    REFUSED = "refused"
-    """Refused, stubbed or taken for delivered here."""
-    UNREACHED = "unreached"
-    """No connection was made for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +114,7 @@ def _read_entries(
         progress(done, len(seqs))
         if exchange is None:
             continue
-        fate = Fate.REFUSED if seq in short else _fate(exchange)
+        fate = Fate.REFUSED if seq in short else find_fate(exchange)
         asked = exchanges.asked(exchange)
         if exchange.websocket is not None or not asked:
             yield _entry_beside(exchange, fate, is_read=bool(asked)), None
@@ -205,9 +192,7 @@ def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entr
     answer = read_answer(exchange) if asked is not None else None
     model = _model(answer, asked.model if asked is not None else None)
     response = exchange.response
-    failed = response is not None and response.status >= 400
-    if answer is not None and answer.error is not None and answer.usage is None:
-        failed = True
+    failed = is_refusal(exchange, answer)
     usage = answer.usage if answer is not None else None
     if answer is None and response is not None:
         usage = find_stated_usage(response)
@@ -237,13 +222,13 @@ def _tokens(usage: Usage | None) -> Tokens:
         return Tokens()
     counted = usage.count()
     return Tokens(
-        counted.input or 0, counted.read, counted.written, counted.output or 0, counted.thought
+        counted.asked or 0, counted.read, counted.written, counted.said or 0, counted.thought
     )
 
 
 def price_call(exchange: Exchange, answer: InferenceResponse, model: str) -> Decimal | None:
     """Find what a model call cost, in US dollars; None where no price is known. Nothing is paid for what was not sent."""
-    if _fate(exchange) is not Fate.SENT:
+    if find_fate(exchange) is not Fate.SENT:
         return _ZERO
     return _price(exchange, answer, answer.usage, model) if answer.usage is not None else None
 
@@ -259,16 +244,6 @@ def _price(
         if meant is not None and meant.model != model:
             found = find_price(request, dialect, meant.model, usage, exchange.started_ns)
     return found
-
-
-def _fate(exchange: Exchange) -> Fate:
-    if exchange.verdict is VerdictKind.SERVED:
-        return Fate.SAVED
-    if exchange.verdict not in _SENT:
-        # A contract may withhold an answer that came all the same.
-        return Fate.SENT if exchange.withheld and exchange.response is not None else Fate.REFUSED
-    fault = exchange.fault
-    return Fate.UNREACHED if fault is not None and fault.is_unreached else Fate.SENT
 
 
 def _short_circuits(exchanges: Exchanges) -> set[int]:

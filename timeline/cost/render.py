@@ -57,6 +57,14 @@ def show_money(total: Sum) -> str:
     return f"{sign}{show_usd(total.usd)}"
 
 
+def say_money(total: Sum) -> str:
+    """Give a sum as a sentence has it: `$0.12`, `≥ $0.12`, or `?`; nothing that may have been billed is shown as free."""
+    shown = show_money(total)
+    return (
+        shown if shown == "?" else f"{shown.replace(show_usd(total.usd), '')}${show_usd(total.usd)}"
+    )
+
+
 def show_usd(amount: Decimal) -> str:
     """Give an amount to the cent; one below ten cents finer."""
     unit = _FINE if Decimal(0) < amount < Decimal("0.1") else _CENT

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from .ledger import Entry, Fate, Tokens
+from ...store import RunInfo, Store
+from ..reading.fate import Fate
+from ..state.calls_before import Exchanges
+from .ledger import Entry, Tokens, read_ledger
 
 BY = ("model", "lane", "step", "day", "run")
 
@@ -92,6 +95,16 @@ class Bill:
             self.saved_requests += 1
             if entry.is_call:
                 self.saved.add(entry)
+
+
+def read_spent(store: Store, info: RunInfo) -> Sum:
+    """Add up what a run spent.
+
+    Raises: LogCorrupt.
+    """
+    bill = Bill("model")
+    bill.add(info.id, read_ledger(Exchanges(store, info), lanes=False))
+    return bill.spent
 
 
 def _key(by: str, run: str) -> Callable[[Entry], str]:

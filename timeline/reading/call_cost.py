@@ -67,7 +67,7 @@ def _count(usage: Usage) -> CountedUsage:
     counted = usage.count()
     if not counted.is_stated:
         return CountedUsage()
-    return CountedUsage(True, counted.input or 0, counted.output or 0, counted.read)
+    return CountedUsage(True, counted.asked or 0, counted.said or 0, counted.read)
 
 
 def _find_price(
@@ -94,8 +94,8 @@ def _find_price(
         except LookupError:
             provider = table.find_provider(None, find_prices(dialect), None)
         priced = Priced(
-            input_tokens=counted.input or 0,
-            output_tokens=counted.output or 0,
+            input_tokens=counted.asked or 0,
+            output_tokens=counted.said or 0,
             cache_read_tokens=usage.cached_read_tokens,
             cache_write_tokens=usage.cached_write_tokens,
             cache_write_1h_tokens=usage.cached_write_1h_tokens,

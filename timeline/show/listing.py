@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
 from itertools import chain
 
 from ...tape.dialects import Usage
@@ -58,18 +57,12 @@ class Counts:
     effects: list[Seq] = field(default_factory=list)
     errors: list[Seq] = field(default_factory=list)
     marks: dict[str, list[Seq]] = field(default_factory=dict)
-    usd: Decimal = Decimal(0)
-    """What the model calls cost whose price is known."""
-    unpriced: int = 0
-    """Model calls with tokens whose price is not known."""
 
     def add(self, step: Step) -> None:
         """Count a step."""
         self.calls += step.kind is StepKind.MODEL_CALL
         self.tools += step.kind is StepKind.TOOL_CALL
         self.requests += step.kind in (StepKind.HTTP, StepKind.MCP)
-        self.usd += step.usd or 0
-        self.unpriced += step.usage is not None and step.usd is None
         if step.effect:
             self.effects.append(step.seq)
         if step.kind is StepKind.ERROR or (step.kind is StepKind.TOOL_RESULT and step.failed):
@@ -329,12 +322,22 @@ def _short_mark(mark: str) -> str:
 def _right(step: Step) -> str:
     tokens = ""
     if step.usage is not None:
-        tokens = f"{_number(input_tokens(step.usage))}+{_number(step.usage.output_tokens)}"
+        counted = step.usage.count()
+        tokens = show_tokens(counted.asked, counted.said, at_least=step.at_least)
+    elif step.at_least:
+        tokens = show_tokens(None, None, at_least=True)
     return f"{tokens} {_took(step):>6}" if tokens else _took(step)
 
 
+def show_tokens(asked: int | None, said: int | None, *, at_least: bool) -> str:
+    """Give tokens in a few characters: `10+5`, `≥ 10+5` where more may have been billed, `?` where none are stated."""
+    if at_least and not asked and not said:
+        return "?"
+    return f"{'≥ ' if at_least else ''}{_number(asked)}+{_number(said)}"
+
+
 def input_tokens(usage: Usage) -> int | None:
-    """Count the tokens of a request, those from a cache, too; None where they are not stated."""
+    """Count the tokens of a context, those from a cache, too; None where they are not stated."""
     if usage.input_tokens is None or usage.cached_in_input:
         return usage.input_tokens
     return usage.input_tokens + (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0)
@@ -383,11 +386,11 @@ def list_lanes(lanes: Iterable[Lane], most: int = 12) -> Iterator[str]:
     """Give a line for each lane."""
     listed, clients = list(lanes), set[str]()
     for lane in listed[:most]:
-        tokens = f"{_number(lane.input_tokens)}+{_number(lane.output_tokens)} tokens"
+        tokens = show_tokens(lane.input_tokens, lane.output_tokens, at_least=bool(lane.at_least))
         of = f", of lane {lane.parent}" if lane.parent else ""
         calls = f"{lane.calls} call{'s' * (lane.calls != 1)}"
         models = ", ".join(lane.models)
-        head = f"lane {lane.number}{of}: {calls}, {tokens}, {models or 'model not stated'}"
+        head = f"lane {lane.number}{of}: {calls}, {tokens} tokens, {models or 'model not stated'}"
         yield fit(f"{head}{f'; {lane.name}' if lane.name else ''}", WIDTH)
         if lane.client and lane.client not in clients:
             clients.add(lane.client)

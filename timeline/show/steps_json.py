@@ -12,6 +12,7 @@ TEXT = 2000
 def step_json(step: Step) -> dict[str, Any]:
     """Give a step; `docs/time-travel.md` describes it."""
     timing, usage = step.timing, step.usage
+    counted = usage.count() if usage is not None else None
     return {
         "seq": step.seq,
         "part": step.part or None,
@@ -33,6 +34,9 @@ def step_json(step: Step) -> dict[str, Any]:
         "finish": step.finish,
         "messages": step.messages or None,
         "usage": asdict(usage) if usage is not None else None,
+        "input_tokens": counted.asked if counted is not None else None,
+        "output_tokens": counted.said if counted is not None else None,
+        "at_least": step.at_least,
         "usd": f"{step.usd:f}" if step.usd is not None else None,
     }
 
@@ -59,6 +63,7 @@ def lane_json(lane: Lane) -> dict[str, Any]:
         "calls": lane.calls,
         "input_tokens": lane.input_tokens,
         "output_tokens": lane.output_tokens,
+        "at_least": lane.at_least,
         "usd": f"{lane.usd:f}",
         "unpriced": lane.unpriced,
         "models": lane.models,

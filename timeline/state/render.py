@@ -123,6 +123,9 @@ def _render_tokens(state: State) -> Iterator[str]:
     else:
         cached = f", {usage.cached_read_tokens} from the cache" if usage.cached_read_tokens else ""
         yield f"tokens: {input_tokens(usage)} in{cached}, {usage.output_tokens or 0} out, as stated"
+        if usage.beside:
+            counted = usage.count()
+            yield f"beside, with all that was billed: {counted.asked} in, {counted.said or 0} out"
         parts = ", ".join(f"{name} {count}" for name, count in estimate_tokens(state).items())
         yield f"  {fit(f'by part, estimated from bytes: {parts}', WIDTH - 2)}"
     if answer is not None:

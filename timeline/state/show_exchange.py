@@ -14,7 +14,7 @@ from ...tape.records.content_coding import read_codings, undo_what_came
 from ..receipts.effects import describe_outcome
 from ..show.blocks import safe_line, show_block
 from ..show.fit import fit
-from ..show.listing import WIDTH, input_tokens, show_time
+from ..show.listing import WIDTH, show_time
 from ..steps.call import ModelCall
 from ..steps.context import Context
 from ..steps.step import Edge
@@ -55,8 +55,10 @@ def show_call(call: ModelCall, before: tuple[ModelCall, Edge] | None, how: str) 
     )
     usage = call.answer.usage if call.answer is not None else None
     if usage is not None:
-        cached = f", {usage.cached_read_tokens} of them cached" if usage.cached_read_tokens else ""
-        yield f"tokens: {input_tokens(usage) or 0} in{cached}, {usage.output_tokens or 0} out"
+        cached = f", {usage.count().read} of them cached" if usage.count().read else ""
+        counted = usage.count()
+        told = f"{counted.asked or 0} in{cached}, {counted.said or 0} out"
+        yield f"tokens: {told if counted.is_stated else 'not stated'}"
     if before is not None:
         edge = before[1]
         yield fit(f"new since {edge.source} ({edge.evidence.value}: {edge.rule})", WIDTH)

@@ -94,6 +94,8 @@ class Step:
     timing: Timing | None = None
     """Of model calls and other exchanges."""
     usage: Usage | None = None
+    at_least: bool = False
+    """Of a model call whether more may have been billed than its answer states."""
     finish: str | None = None
     """Of a model call why it ended."""
     messages: int = 0
@@ -119,6 +121,8 @@ class Lane:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    at_least: int = 0
+    """For how many calls more tokens may have been billed than are stated."""
     usd: Decimal = Decimal(0)
     """Of those of its calls whose price is known."""
     unpriced: int = 0

@@ -19,6 +19,7 @@ from ...tape.dialects.common.untrusted_json import as_object
 from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKind
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
+from ..reading.fate import states_less
 from .bodies import read_bodies
 from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call, user_texts
 from .causes import find_cause
@@ -171,6 +172,7 @@ class Tracer:
             part=part,
             timing=timing,
             usage=answer.usage if answer is not None else None,
+            at_least=states_less(exchange, answer),
             finish=_finish(answer),
             messages=len(context.items),
         )
@@ -486,13 +488,11 @@ def _count(lane: Lane, step: Step, sign: int = 1) -> None:
     lane.calls += sign
     if step.name and step.name not in lane.models and len(lane.models) < 16:
         lane.models.append(step.name)
-    usage = step.usage
-    if usage is not None:
-        beside = 0
-        if not usage.cached_in_input:
-            beside = (usage.cached_read_tokens or 0) + (usage.cached_write_tokens or 0)
-        lane.input_tokens += sign * ((usage.input_tokens or 0) + beside)
-        lane.output_tokens += sign * (usage.output_tokens or 0)
+    lane.at_least += sign * step.at_least
+    if step.usage is not None:
+        counted = step.usage.count()
+        lane.input_tokens += sign * (counted.asked or 0)
+        lane.output_tokens += sign * (counted.said or 0)
         lane.usd += sign * (step.usd or 0)
         lane.unpriced += sign * (step.usd is None)
 

@@ -69,7 +69,7 @@ def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
         row["calls"] += 1
         row["aside"] = step["aside"] or ""
         row["model"] = safe_short(step["name"], 60)
-        row["tokens"] = _add_tokens(row["tokens"], step["usage"])
+        row["tokens"] = _add_tokens(row["tokens"], step)
         row["usd"] = step["usd"]
         row["outcome"] = step["finish"] or ""
         if step["aside"]:
@@ -99,13 +99,12 @@ def _take(row: Row, step: dict[str, Any], said: list[str]) -> None:
         row["failed"] |= step["failed"] and is_own
 
 
-def _add_tokens(before: list[int] | None, usage: dict[str, Any] | None) -> list[int] | None:
+def _add_tokens(before: list[int] | None, step: dict[str, Any]) -> list[int] | None:
+    usage = step["usage"]
     if usage is None:
         return before
-    asked = usage["input_tokens"] or 0
-    if not usage["cached_in_input"]:
-        asked += (usage["cached_read_tokens"] or 0) + (usage["cached_write_tokens"] or 0)
-    one = [asked, usage["output_tokens"] or 0, usage["cached_read_tokens"] or 0]
+    asked, said = step["input_tokens"] or 0, step["output_tokens"] or 0
+    one = [asked, said, usage["cached_read_tokens"] or 0]
     return one if before is None else [a + b for a, b in zip(before, one, strict=True)]
 
 

@@ -5,11 +5,9 @@ from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
 from ...timeline import build, exit_code
-from ...timeline.cost.ledger import Entry, read_ledger
-from ...timeline.cost.render import show_money
-from ...timeline.cost.sums import Bill
+from ...timeline.cost.render import say_money
+from ...timeline.cost.sums import read_spent
 from ...timeline.outcomes.outcome import read_outcome
-from ...timeline.state.calls_before import Exchanges
 from .texts import safe_short, show_clock, show_time
 
 _SOON = 1000
@@ -33,6 +31,8 @@ class RunFacts:
     output_tokens: int
     cached_tokens: int
     calls: int
+    at_least: int
+    """Of these, for how many more tokens may have been billed than are stated."""
     outcome: str
     told: str
     """Who says so, and in which words."""
@@ -55,7 +55,7 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
     Raises: LogCorrupt.
     """
     receipt = build(store, info)
-    spent = _read_bill(store, info).spent
+    spent = read_spent(store, info)
     code = exit_code(receipt)
     if receipt.mode == "record":
         verdict = "recording" if info.status is RunStatus.OPEN else "recorded"
@@ -80,11 +80,12 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         sum("possible duplicate" in one.note for one in receipt.effects),
         receipt.divergence_count,
         receipt.requests,
-        f"${show_money(spent)}".replace("$?", "?").replace("$≥ ", "≥ $") if spent.requests else "",
+        say_money(spent) if spent.requests else "",
         tokens.input,
         tokens.output,
         tokens.read,
         spent.requests,
+        spent.at_least,
         *_read_outcome(store, info),
         receipt.to_json()["counts"],
     )
@@ -94,13 +95,6 @@ def _read_outcome(store: Store, info: RunInfo) -> tuple[str, str]:
     outcome = read_outcome(store, info)
     told = safe_short(" ".join(filter(None, (outcome.by, outcome.text))), 80)
     return outcome.verdict.value, told
-
-
-def _read_bill(store: Store, info: RunInfo) -> Bill:
-    bill = Bill("model")
-    entries: list[Entry] = list(read_ledger(Exchanges(store, info), lanes=False))
-    bill.add(info.id, entries)
-    return bill
 
 
 def run_json(store: Store, info: RunInfo, facts: RunFacts | None) -> dict[str, Any]:

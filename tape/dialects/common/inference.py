@@ -229,9 +229,9 @@ class Usage:
 class Counted(NamedTuple):
     """Tokens of an answer in all."""
 
-    input: int | None
+    asked: int | None
     """With those that were cached; None where they are not stated."""
-    output: int | None
+    said: int | None
     """With those that were thought; None where they are not stated."""
     read: int
     """Of the input, those read from a cache."""
@@ -243,13 +243,13 @@ class Counted(NamedTuple):
     @property
     def is_stated(self) -> bool:
         """Whether the answer states any of them."""
-        return self.input is not None or self.output is not None
+        return self.asked is not None or self.said is not None
 
     def plus(self, other: "Counted") -> "Counted":
         """Add two counts; what one states is known."""
         return Counted(
-            _plus(self.input, other.input),
-            _plus(self.output, other.output),
+            _plus(self.asked, other.asked),
+            _plus(self.said, other.said),
             self.read + other.read,
             self.written + other.written,
             self.thought + other.thought,

@@ -286,9 +286,9 @@ def test_all_iterations_are_counted(
         assert found.usage is not None
         assert (found.usage.input_tokens, found.usage.output_tokens) == own
         total = found.usage.count()
-        assert (total.output,) == counted[1:]
-        assert total.input is not None
-        assert total.input - total.read - total.written == counted[0]
+        assert (total.said,) == counted[1:]
+        assert total.asked is not None
+        assert total.asked - total.read - total.written == counted[0]
 
 
 def test_an_advisor_is_another_model() -> None:

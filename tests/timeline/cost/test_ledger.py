@@ -11,7 +11,8 @@ from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import Tape, chat, chat_answer, said
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.in_memory import InMemory
-from playhead.timeline.cost.ledger import NOT_STATED, Entry, Fate, read_ledger
+from playhead.timeline.cost.ledger import NOT_STATED, Entry, read_ledger
+from playhead.timeline.reading.fate import Fate
 from playhead.timeline.state.calls_before import NO_OUTCOME
 
 
