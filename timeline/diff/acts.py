@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
 from ...tape.dialects import InferenceResponse, Sampling, Tool
+from ...tape.diff.made_anew import Window
 from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
 from ...tape.records.content_coding import read_codings, undo_coding
 from ..show.listing import show_arguments
@@ -22,7 +23,7 @@ from ..steps.context import Item
 from ..steps.lanes import Placed, count_same
 from ..steps.step import Edge, Step, StepKind
 from ..steps.tracer import Tracer
-from .made_anew import Anew, find_anew, find_numbers
+from .made_anew import Anew, Told, find_anew, find_numbers
 
 _MOST = 8 * 1024 * 1024
 """Bytes of a body that are compared as text."""
@@ -108,6 +109,8 @@ class Act:
     target: Target = _NO_TARGET
     edges: tuple[Edge, ...] = ()
     """Why it followed from others."""
+    started_ns: int = 0
+    """When it was asked; 0 where that is not known."""
     asked_key: bytes = b""
     """Hash of what it asks, ids and times aside."""
     answered_key: bytes = b""
@@ -148,9 +151,9 @@ def read_acts(exchanges: Exchanges) -> list[Act]:
     reader.end()
     reader.acts += _under_way(exchanges)
     reader.acts.sort(key=lambda act: act.seq)
-    proven = _find_proven(reader.acts)
+    finisher = _Finisher(reader.acts)
     for act in reader.acts:
-        _finish(act, proven)
+        finisher.finish(act)
     return reader.acts
 
 
@@ -254,6 +257,7 @@ class _Reader:
                 )
                 if exchange is not None and exchange.seq == step.seq:
                     found.fingerprint = exchange.fingerprint
+                found.started_ns = step.timing.started_ns if step.timing is not None else 0
                 self.acts.append(found)
                 self._steps.append((found, step))
             elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
@@ -279,6 +283,7 @@ def _other(exchange: Exchange, step: Step) -> Act:
         effect=step.effect,
         target=Target(request.method, f"{request.scheme}://{request.authority}", request.path),
         edges=step.edges,
+        started_ns=exchange.started_ns,
     )
     if step.cause is not None:
         act.cause = step.cause[0], next((edge.call for edge in step.edges if edge.call), None)
@@ -324,18 +329,39 @@ def _outcome_of(call: ModelCall) -> str:
     return answer.finish.value if answer.finish is not None else ""
 
 
-def _finish(act: Act, proven: frozenset[str]) -> None:
-    """Add the forms and keys by which it is found in the other run."""
-    for one in (*act.asked, *act.answered):
-        shown = one.text
-        if len(one.text) <= _SEARCHED:
-            shown, one.tokens = find_anew(one.text, proven)
-        one.form = _hash(shown)
-    form, tokens = find_anew(act.target.path, proven)
-    act.target = act.target._replace(form=form, tokens=tokens)
-    kind = "call" if act.is_call else " ".join(act.target[:2])
-    act.asked_key = _key(f"{kind} {form} {bool(act.dropped)}", act.asked)
-    act.answered_key = _key(find_anew(act.outcome)[0], act.answered)
+class _Finisher:
+    """Adds the forms and keys by which acts are found in the other run; takes them in order."""
+
+    def __init__(self, acts: list[Act]) -> None:
+        self._numbers = _find_proven(acts)
+        self._begun_s = min((act.started_ns for act in acts if act.started_ns), default=0) / 1e9
+        self._times = set[str]()
+        """That the run was given, or has sent, so far."""
+        self._system = ""
+
+    def finish(self, act: Act) -> None:
+        """Take the next act."""
+        window = Window(self._begun_s, act.started_ns / 1e9) if act.started_ns else None
+        told = Told(self._numbers, window, self._times)
+        if act.settings is not None and act.settings.system != self._system:
+            self._system = act.settings.system
+            self._note(find_anew(self._system[:_SEARCHED])[1])
+        form, tokens = find_anew(act.target.path, told)
+        act.target = act.target._replace(form=form, tokens=tokens)
+        for side in (act.asked, act.answered):
+            for one in side:
+                shown = one.text
+                if len(one.text) <= _SEARCHED:
+                    shown, one.tokens = find_anew(one.text, told)
+                one.form = _hash(shown)
+            for one in side:
+                self._note(one.tokens)
+        kind = "call" if act.is_call else " ".join(act.target[:2])
+        act.asked_key = _key(f"{kind} {form} {bool(act.dropped)}", act.asked)
+        act.answered_key = _key(find_anew(act.outcome)[0], act.answered)
+
+    def _note(self, tokens: tuple[Anew, ...]) -> None:
+        self._times.update(one.text for one in tokens if one.is_time)
 
 
 def _said(part: ContextPart, first: int = 0) -> Said:

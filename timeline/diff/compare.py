@@ -324,7 +324,11 @@ def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
     pairs = [*_zip(one.target.tokens, other.target.tokens, begins=False), *found]
     if one.settings is not None and other.settings is not None:
         prompts = (_prompt_form(side.system)[1] for side in (one.settings, other.settings))
-        pairs += [pair for pair in _zip(*prompts, begins=False) if not pair.is_time]
+        # What day it is does not count, and what the prompt says of it may be sent.
+        pairs += [
+            pair._replace(may_begin=pair.may_begin or pair.is_time)
+            for pair in _zip(*prompts, begins=False)
+        ]
     return renaming.fits(pairs) or equal
 
 

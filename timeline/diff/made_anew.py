@@ -3,15 +3,18 @@
 1. A UUID, hexadecimal digits, or letters and digits behind a prefix are an id; an IBAN is none.
 2. A number is an id or a time only if the name of its place says so, or if the run uses it as one elsewhere: an amount, a quantity, a
    phone number or the number of an account never are.
-3. A date with a time is a time, if the name of its place does not say otherwise: a departure is none.
+3. A time is made anew only where that is proved: by the name of its place (`created_at`), or as it is, to the second, a time of its
+   own run. One that the run was given before is none: it may have chosen it. Any other is content, as a departure is.
 4. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
    each request has its own.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import NamedTuple
+
+from ...tape.diff.made_anew import Window, is_time_of
 
 
 def _set(words: str) -> frozenset[str]:
@@ -42,10 +45,19 @@ _TIMES = _set(
     "at time timestamp stamp ts date datetime now today clock created updated modified changed generated expires expiry exp iat nbf"
     " started ended finished completed since seen issued received sent processed mtime ctime atime utc epoch"
 )
-_BARE = frozenset(
-    (("at",), ("date",), ("time",), ("datetime",), ("since",), ("expires",), ("expiry",))
+_CLOCKS = _set("now today clock timestamp stamp ts epoch utc iat mtime ctime atime")
+"""Last words of names of places whose time is always the present one."""
+_MADE = _set(
+    "created updated modified changed generated issued received sent processed started ended finished completed seen logged recorded"
+    " requested fetched observed captured"
 )
-"""Names of members that have a time, which somebody may have chosen: a meeting is `at` one."""
+"""What has been done by now: `sent_at`, `last_seen`."""
+_PRESENT = _set("current local server client system request response")
+"""Words before `time` or `date` that make it the present one."""
+_OF_TEXT = frozenset((("date",), ("time",), ("datetime",)))
+"""Words before a colon in a text; as members of JSON they are what somebody may have chosen."""
+_TO_THE_MINUTE = re.compile(r"[0-9-]{10}[T ][0-9]{2}:[0-9]{2}(?!:)")
+"""What people write."""
 _UNITS = _set("ms ns us s sec seconds unix utc")
 _PLANNED = _set(
     "due birth born delivery departure arrival deadline booking appointment start end from to until valid pickup check ship"
@@ -67,27 +79,37 @@ class Anew(NamedTuple):
     """An id, or a time."""
 
     text: str
-    """Empty for a time: it goes on whatever else is the same."""
     label: str = ""
     """Name of its place, in lower case; empty if it has none."""
     is_own: bool = False
-    """Whether each request, or each run, has its own by the name of its place."""
+    """Whether each request, or each run, has its own: by the name of its place, or because a time is one of the run."""
     is_time: bool = False
-    """Whether it is a time that somebody may have chosen. Two of one run may be one of another."""
+    """Whether it is a time. Two of one run may be one of another."""
 
 
-def find_anew(text: str, proven: frozenset[str] = frozenset()) -> tuple[str, tuple[Anew, ...]]:
-    """Give a text with a constant for its ids and times, and these in order.
+class Told(NamedTuple):
+    """What is known of a run where a text stands in it."""
 
-    proven: numbers that the run has as ids.
-    """
+    numbers: frozenset[str] = frozenset()
+    """That the run has as ids."""
+    window: Window | None = None
+    """When a time of the run's own can have been."""
+    times: Collection[str] = ()
+    """That the run was given before."""
+
+
+_NOTHING = Told()
+
+
+def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
+    """Give a text with a constant for its ids and times, and these in order."""
     if _MAY_BE.search(text) is None:
         return text, ()
     found: list[Anew] = []
     is_rpc = '"jsonrpc"' in text
 
     def take(match: re.Match[str]) -> str:
-        made = _read(text, match, proven, is_rpc=is_rpc)
+        made = _read(text, match, told, is_rpc=is_rpc)
         if made is None:
             return match[0]
         found.append(made)
@@ -104,20 +126,19 @@ def find_numbers(text: str) -> Iterable[str]:
             yield match[0]
 
 
-def _read(text: str, match: re.Match[str], proven: frozenset[str], *, is_rpc: bool) -> Anew | None:
+def _read(text: str, match: re.Match[str], told: Told, *, is_rpc: bool) -> Anew | None:
     kind, token, at = match.lastgroup, match[0], match.start()
     label, is_member = _label_of(text, at)
     name = "_".join(label)
-    is_clock = _is_time(label) and not (is_member and label in _BARE)
     is_id = label[-1:] in [(one,) for one in _IDS]
     is_own = bool(_OWN & {*label}) or text[max(0, at - 2) : at] == "--"
     is_own = is_own or (is_rpc and label == ("id",))
     if kind == "time" or (kind == "number" and _is_time(label) and _IS_TIME.fullmatch(token)):
-        chosen = bool(label) and not is_clock
-        return Anew(token if chosen else "", name, is_time=True)
+        is_anew = _is_clock(label, is_member=is_member) or _is_of_run(token, told.window)
+        return Anew(token, name, is_anew and token not in told.times, is_time=True)
     if kind == "number" or (kind == "id" and token.isdigit()):
         behind = kind == "id" and text[at - 2 : at - 1].isalpha()
-        if not is_id and (_NUMBERS & {*label} or (token not in proven and not behind)):
+        if not is_id and (_NUMBERS & {*label} or (token not in told.numbers and not behind)):
             return None
     if kind == "hex" and _IBAN.fullmatch(token):
         return None
@@ -125,10 +146,32 @@ def _read(text: str, match: re.Match[str], proven: frozenset[str], *, is_rpc: bo
 
 
 def _is_time(label: tuple[str, ...]) -> bool:
+    """Say whether the name of a place says that it has a time, whoever chose it."""
     if _PLANNED & {*label}:
         return False
     last = label[-1:]
     return bool(_TIMES & {*last}) or (bool(_UNITS & {*last}) and bool(_TIMES & {*label}))
+
+
+def _is_clock(label: tuple[str, ...], *, is_member: bool) -> bool:
+    """Say whether the name of a place says that its time is made anew."""
+    while label and label[-1] in _UNITS and label[-1] not in _CLOCKS:
+        label = label[:-1]
+    if _PLANNED & {*label}:
+        return False
+    last, before = label[-1:], {*label[-2:-1]}
+    if (_CLOCKS | _MADE) & {*last}:
+        return True
+    if last in (("at",), ("on",), ("time",), ("date",), ("datetime",)) and before & _MADE:
+        return True
+    if last in (("time",), ("date",), ("datetime",)) and before & _PRESENT:
+        return True
+    return not is_member and label in _OF_TEXT
+
+
+def _is_of_run(token: str, window: Window | None) -> bool:
+    """Say whether a time is, to the second, one of the run."""
+    return window is not None and not _TO_THE_MINUTE.match(token) and is_time_of(token, window)
 
 
 def _label_of(text: str, at: int) -> tuple[tuple[str, ...], bool]:

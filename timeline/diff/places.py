@@ -64,8 +64,12 @@ def _made_anew(said: Difference) -> bool:
     """Say whether ids or times differ alone."""
     name = _LAST_NAME.search(said.place)
     label = f"{name[1]}: " if name is not None else ""
-    if find_anew(label + said.recorded)[0] == find_anew(label + said.asked)[0]:
-        return True
+    one, other = find_anew(label + said.recorded), find_anew(label + said.asked)
+    if one[0] == other[0]:
+        return all(
+            first == second or not first.is_time or (first.is_own and second.is_own)
+            for first, second in zip(one[1], other[1], strict=True)
+        )
     return bool(
         _NAMES_ID.search(said.place)
         and _LONG_ID.fullmatch(said.recorded)

@@ -1,5 +1,6 @@
 """Ids and times of two runs: which are the same, and which are another question."""
 
+import time
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from playhead.tests.support.agent_tapes import (
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, Compared, compare_acts
-from playhead.timeline.diff.made_anew import find_anew
+from playhead.timeline.diff.made_anew import Told, find_anew
 
 PAY = "https://pay.test/pay"
 UUIDS = ("0b3f8c1e-7a52-4d7e-9c3b-2f6a1d4e8b90", "77aa01c2-9d14-4f0b-8e21-5c3d9b7f6a44")
@@ -79,6 +80,35 @@ BODIES: dict[str, tuple[object, object]] = {
     "an IBAN": ({"iban": IBANS[0]}, {"iban": IBANS[1]}),
     "a departure": ({"departure": "2026-12-24T08:00"}, {"departure": "2026-12-25T08:00"}),
     "a meeting": ({"at": "2026-12-01T10:00:00Z"}, {"at": "2026-12-01T15:00:00Z"}),
+    **{
+        f"a date that somebody chose: {name}": (
+            {name: "2026-12-01T10:00:00Z"},
+            {name: "2026-12-24T18:30:00Z"},
+        )
+        for name in (
+            "scheduled_at",
+            "remind_at",
+            "reservation_time",
+            "transfer_at",
+            "pay_at",
+            "publish_at",
+            "cancel_at",
+            "startsAt",
+            "event_time",
+            "effective_date",
+            "expires_at",
+            "when",
+            "note",
+            "visit",
+        )
+    },
+    "a date in an object": (
+        {"start": {"dateTime": "2026-12-01T10:00:00Z"}},
+        {"start": {"dateTime": "2026-12-24T18:30:00Z"}},
+    ),
+    "a date in a list": (["2026-12-01T10:00:00Z"], ["2026-12-24T18:30:00Z"]),
+    "a date in a text": ("On 2026-12-01T10:00:00Z.", "On 2026-12-24T18:30:00Z."),
+    "a number that is a date": ({"publish_at": 1790000001}, {"publish_at": 1790009001}),
     "an amount in a time's clothes": ({"paid_total": 1790000001}, {"paid_total": 1790000002}),
 }
 
@@ -136,6 +166,43 @@ def test_a_time_of_an_answer_stands_for_others() -> None:
     )
     assert first_change(first, second) is None
     assert first_change(first, third) is Change.ASKED
+
+
+@pytest.mark.parametrize("name", ["ts", "created_at", "timestamp", "restore_time", "last_seen"])
+@pytest.mark.parametrize("is_number", [True, False])
+def test_another_one_of_two_times_of_an_answer_is_a_difference(name: str, is_number: bool) -> None:
+    """What a run was given it has not made anew, whatever its place is called: messages are named by their times."""
+    times: list[object] = ["2026-12-01T10:00:00Z", "2026-12-03T11:30:00Z"]
+    later: list[object] = ["2026-12-05T10:00:00Z", "2026-12-07T11:30:00Z"]
+    if is_number:
+        times, later = [1790000001.125, 1780000002.5], [1790900001.125, 1780900002.5]
+    given, other = ([{name: one} for one in some] for some in (times, later))
+    first = run("a", {name: times[0]}, given=given)
+    assert first_change(first, run("b", {name: times[0]}, given=given)) is None
+    assert first_change(first, run("b", {name: times[1]}, given=given)) is Change.ASKED
+    assert first_change(first, run("b", {name: later[0]}, given=other)) is None
+    assert first_change(first, run("b", {name: later[1]}, given=other)) is Change.ASKED
+
+
+def test_a_time_of_the_run_itself_is_no_difference() -> None:
+    """To the second, and in both runs; what people write to the minute they have chosen."""
+    seconds = [one.started_ns // 10**9 for one in (run("a", {})[1], run("b", {})[1])]
+    shown = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at + 1)) for at in seconds]
+    moved = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds[1] + 2))
+    assert first_change(run("a", {"x": shown[0]}), run("b", {"x": moved})) is None
+    chosen = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds[1] + 86400))
+    assert first_change(run("a", {"x": shown[0]}), run("b", {"x": chosen})) is Change.ASKED
+    minutes = [shown[0][:16], time.strftime("%Y-%m-%dT%H:%M", time.gmtime(seconds[1] - 60))]
+    assert first_change(run("a", {"x": minutes[0]}), run("b", {"x": minutes[1]})) is Change.ASKED
+
+
+def test_the_time_of_a_prompt_may_be_sent() -> None:
+    """Also at a place whose name says nothing."""
+    sides = [
+        run(ids, {"at": at}, system=f"now: {at}")
+        for ids, at in zip("ab", ("2026-12-01T10:00:00Z", "2026-12-24T18:30:00Z"), strict=True)
+    ]
+    assert first_change(*sides) is None
 
 
 def test_another_one_of_two_ids_of_an_answer_is_a_difference() -> None:
@@ -247,4 +314,4 @@ def test_the_name_of_a_place_makes_a_number_an_id(said: str, shown: str) -> None
 
 def test_a_number_that_is_in_a_path_is_an_id() -> None:
     """A run that has a number in a path has it as an id everywhere."""
-    assert find_anew('{"order": 1790000001}', frozenset({"1790000001"}))[0] == '{"order": 0}'
+    assert find_anew('{"order": 1790000001}', Told(frozenset({"1790000001"})))[0] == '{"order": 0}'
