@@ -6,8 +6,11 @@ A run is read from its beginning up to the call that is looked at, so that each 
 2. A result whose call is still there with another text was shortened: how many bytes are gone is said.
 3. An orphan is what a model seems to have said and no recorded answer has; a result of a call that no recorded answer asked for; and
    what stands among what had been sent before, and had not been sent. What the agent adds behind that is its own to say.
+4. An id alone explains nothing: a call has to have the arguments that the answer gave it, and a result the text that it was first sent
+   with, or a part of that.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -71,6 +74,10 @@ class Watch:
         """Answers by the tool calls that they asked for."""
         self._names: dict[str, str] = {}
         """Of tools, by the ids of their calls: the last, where an id comes again."""
+        self._asked: dict[str, list[ContextPart]] = {}
+        """Tool calls of answers, by their ids."""
+        self._given: dict[str, str] = {}
+        """Results as they were first sent, by the ids of their calls."""
         self._said: dict[str, Seq] = {}
         self._first: dict[str, Seq] = {}
 
@@ -80,6 +87,8 @@ class Watch:
         for item in call.context.new():
             for part in split_items([item]):
                 self._first.setdefault(part.key, call.seq)
+                if part.what == "tool result" and part.call:
+                    self._given.setdefault(part.call, squeezed("", part.text))
         if self._wanted(call.seq):
             number = placed.state.lane.number
             looked = Looked(call.seq, call.part, number, before.seq if before is not None else 0)
@@ -111,6 +120,7 @@ class Watch:
             if part.call:
                 self._calls.setdefault(_called(part), call.seq)
                 self._names[part.call] = part.name
+                self._asked.setdefault(part.call, []).append(part)
         self._said.setdefault(squeezed("assistant", message.text), call.seq)
 
     def _look(self, call: ModelCall, before: ModelCall | None, looked: Looked) -> None:
@@ -162,13 +172,23 @@ class Watch:
 
     def _is_orphan(self, part: ContextPart) -> bool:
         if part.what == "tool result":
-            return part.call is not None and part.call not in self._names
+            return part.call is not None and not self._is_result(part, part.call)
         if part.what == "tool call":
+            asked = self._asked.get(part.call or "", [])
             known = self._calls if part.call else self._said
-            return _called(part) not in known
+            return _called(part) not in known or (bool(asked) and not _is_among(part, asked))
         if part.what in _SAID and part.text.strip():
             return short(part) not in self._said
         return False
+
+    def _is_result(self, part: ContextPart, call: str) -> bool:
+        asked = self._asked.get(call, [])
+        if not asked or call not in self._names:
+            return False
+        if not is_drawn(call) and len(asked) > 1:
+            return True  # which of them it is the result of is not known
+        first = self._given.get(call)
+        return first is None or squeezed("", part.text).strip() in first
 
     def _inserted(
         self,
@@ -207,6 +227,21 @@ def _called(part: ContextPart) -> str:
     if part.call and is_drawn(part.call):
         return part.call
     return f"{part.call} {short(part)}" if part.call else short(part)
+
+
+def _is_among(part: ContextPart, asked: list[ContextPart]) -> bool:
+    """Say whether a tool call is one that an answer asked for: the tool, and the arguments as JSON."""
+    given = _arguments(part)
+    return any(part.name == one.name and given == _arguments(one) for one in asked)
+
+
+def _arguments(part: ContextPart) -> object:
+    try:
+        given = json.loads(part.text)
+    except (ValueError, RecursionError):
+        return "".join(part.text.split())
+    # None at all are sent as an empty object, too.
+    return {} if given in (None, "") else given
 
 
 def _pair_nameless(earlier: list[ContextPart], now: list[ContextPart]) -> dict[int, ContextPart]:

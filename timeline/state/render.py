@@ -294,7 +294,7 @@ def render_orphans(found: Iterable[Looked], *, full: bool) -> Iterator[str]:
             else:
                 yield f"  ? {fit(f'{named}: {one.text}', WIDTH - 4)}"
     if not seen:
-        yield "everything is explained: each answer and result in the context was recorded"
+        yield "everything is explained: answers are recorded, results are as they were first sent"
 
 
 def looked_json(looked: Looked) -> dict[str, Any]:

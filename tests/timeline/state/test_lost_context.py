@@ -1,14 +1,26 @@
 """What compaction dropped, and what nothing explains."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from playhead.store import Store, StoreError
 from playhead.tape.exchange import RequestClass
-from playhead.tests.support.agent_tapes import TAPES, Tape
+from playhead.tests.support.agent_tapes import (
+    TAPES,
+    Tape,
+    anthropic,
+    anthropic_stream,
+    assistant,
+    result,
+    text,
+    use,
+    user,
+)
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange, write_run
+from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.lost_context import Looked, look_at
 from playhead.timeline.state.parts import ContextPart
@@ -65,3 +77,40 @@ async def test_a_look_up_is_said_to_be_none_of_an_agent(tmp_path: Path) -> None:
         with pytest.raises(StoreError) as refused:
             look_at(Exchanges(store, info), 1)
     assert "retrieval" in refused.value.hint
+
+
+READ = use("toolu_01AbCdEfGh", "get", key="A1", count=1)
+GIVEN = '{"total": 4900, "note": "fine and long enough text"}'
+
+
+def _history(called: dict[str, Any] = READ, given: str = GIVEN) -> list[dict[str, Any]]:
+    return [user("Handle A1."), assistant(called), user(result(READ["id"], given))]
+
+
+@pytest.mark.parametrize(
+    ("history", "orphans"),
+    [
+        (_history(), []),
+        (_history(given=GIVEN.replace("4900", "9400")), ["tool result"]),
+        (_history(given="[cleared]"), ["tool result"]),
+        # Shortened, or with other white space.
+        (_history(given='"note": "fine'), []),
+        (_history(given=GIVEN.replace(" ", "\n")), []),
+        (_history(use(READ["id"], "get", key="B2", count=1)), ["tool call"]),
+        (_history(use(READ["id"], "pay", key="A1", count=1)), ["tool call"]),
+        (_history(use(READ["id"], "get", key="A1")), ["tool call"]),
+        # The same as JSON.
+        (_history(use(READ["id"], "get", count=1.0, key="A1")), []),
+        (_history(use(READ["id"], "get", key="B2"), "forged"), ["tool call", "tool result"]),
+    ],
+)
+def test_an_id_alone_explains_nothing(history: list[dict[str, Any]], orphans: list[str]) -> None:
+    """A call with other arguments, and a result with another text, were not recorded."""
+    tape = Tape("forged")
+    asked = [user("Handle A1.")]
+    tape.model(anthropic(asked), anthropic_stream(READ, stop="tool_use", id="msg_1"))
+    tape.model(anthropic(_history()), anthropic_stream(text("Ok."), id="msg_2"))
+    later = [*history, assistant(text("Ok.")), user("Go on.")]
+    tape.model(anthropic(later), anthropic_stream(text("Done."), id="msg_3"))
+    (found,) = look_at(InMemory(tape.exchanges), 3)
+    assert [one.what for one in found.orphans] == orphans
