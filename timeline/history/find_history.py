@@ -1,7 +1,7 @@
 """Find how a resource changed, from all that runs asked of it.
 
 1. A change is what a recorded write did; where a read has a new value that no recorded write explains, somebody else did it before.
-   A write without an answer may have been made: it was, where the next read has what it sent.
+   A write whose answer does not say so may have been made: it was, where the next read has what it sent.
 2. A read with an earlier state, asked after the write that ended it had been answered, read an old value: a cache, or a late replica.
 3. A write is made on a stale read where what its run had last read or written was changed by another before. It lost what
    it set back to the old value.
@@ -48,7 +48,7 @@ class Change:
     """When it was asked for; of somebody else when it was first seen."""
     fields: list[Field]
     maybe: Place | None = None
-    """Where nobody is known to have written it: a write without an answer, which may have been it."""
+    """Where nobody is known to have written it: a write of unknown outcome, which may have been it."""
 
     @property
     def is_recorded(self) -> bool:
@@ -98,7 +98,7 @@ class History:
     refused: int = 0
     """Writes that failed: the service said so, or was not reached."""
     unanswered: int = 0
-    """Writes that were sent and got no answer: nobody knows whether they were made."""
+    """Writes that were sent, and no answer says whether they were made."""
     runs: list[str] = field(default_factory=list)
     """Those that asked for it."""
     first: Place | None = None
@@ -141,7 +141,7 @@ class _Reader:
         self._answered_ns = 0
         """When the last write had been answered."""
         self._unanswered: list[tuple[Use, list[Field]]] = []
-        """Writes without an answer, each with what it would have changed; until the state is known again."""
+        """Writes of unknown outcome, each with what it would have changed; until the state is known again."""
 
     def take(self, use: Use) -> None:
         """Take the next exchange."""
@@ -158,10 +158,10 @@ class _Reader:
                 state = find_sent(use, history.state)
                 fields = [] if state is No.UNKNOWN else find_fields(history.state, state)
                 self._unanswered.append((use, fields))
-            elif use.status is None or use.status >= 400:
-                history.refused += 1
-            else:
+            elif use.is_made:
                 self._write(use)
+            else:
+                history.refused += 1
 
     def _read(self, use: Use) -> None:
         history, place = self.history, Place(use.run, use.seq)
@@ -181,7 +181,7 @@ class _Reader:
         self._known[use.run] = _Known(place, state, len(history.changes))
 
     def _change_unseen(self, read: Use, known: State, state: State) -> None:
-        """Note a change that a read shows first: of the last write without an answer that explains it, else of somebody."""
+        """Note a change that a read shows first: of the last write of unknown outcome that explains it, else of somebody."""
         fields, seen = find_fields(known, state), Place(read.run, read.seq)
         for write, sent in reversed(self._unanswered):
             if sent and all(same_state(find_at(state, one.path), one.new) for one in sent):
@@ -228,6 +228,8 @@ class _Reader:
         fields = find_fields(known, state)
         if use.makes:
             fields = [Field("$", No.MISSING, state)]
+        elif state is No.UNKNOWN and not fields:
+            fields = [Field("$", known, state)]  # it may be another, or not
         self._find_stale(use, place, known, state, fields)
         history.first = history.first or place
         history.changes.append(Change(place, use.method, place, use.started_ns, fields))

@@ -20,7 +20,7 @@ _WIDE = 32
 def render_history(history: History) -> Iterator[str]:
     """Give the lines of a history."""
     yield fit(history.url, WIDTH)
-    counts = {"refused": history.refused, "without an answer": history.unanswered}
+    counts = {"refused": history.refused, "of unknown outcome": history.unanswered}
     failed = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     told = f"{_count(history.reads, 'read')}, {_count(history.writes, 'write')}"
     told += f" ({failed})" if failed else ""
@@ -59,10 +59,10 @@ def render_history(history: History) -> Iterator[str]:
 def _render_change(change: Change) -> Iterator[str]:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change.at_ns / 1e9))
     if change.by is None:
-        or_by = f" or by {_place(change.maybe)}, which got no answer" if change.maybe else ""
+        or_by = f" or by {_place(change.maybe)}, whose outcome is not known" if change.maybe else ""
         who = f"by somebody whom no run recorded{or_by}, first seen in {_place(change.seen)}"
     elif not change.is_recorded:
-        seen = f"which got no answer; first seen in {_place(change.seen)}"
+        seen = f"whose answer does not say so; first seen in {_place(change.seen)}"
         who = f"by {_place(change.by)} ({change.method}), {seen}"
     else:
         who = f"by {_place(change.by)} ({change.method})"

@@ -4,7 +4,9 @@
    its `id` is the last segment.
 2. What a read answers is the state. So is what a write answers, where it looks like the state: at least half of the members
    of what was known or sent. Otherwise the state is what was sent: all of a PUT, a PATCH merged into what was known (RFC 7396).
-3. Writes that failed change nothing: a status of 400 and above, or no connection. One that was sent and got no answer may have been made.
+3. A write was made where its answer says so, by a status from 200 to 299. It was not where the service refused it (most of 400 to
+   499), sent the client elsewhere with it, or was not reached. Any other may have been made: without an answer, with one of
+   a gateway that waited in vain, or with a redirect, which a login page is as well as a form that was taken.
 """
 
 from dataclasses import dataclass
@@ -20,6 +22,10 @@ from ..blame.places import member_step
 _READS = ("GET",)
 _WRITES = ("PUT", "PATCH", "POST", "DELETE")
 _GONE = (404, 410)
+_TIMED_OUT = (408, 499)
+"""Of the client's errors, those that say nothing of what the service did."""
+_NOT_MADE = (304, 307, 308, 501, 505)
+"""Of the others, those that say that nothing was done: sent on with the same method and body, or not understood."""
 
 
 class No(Enum):
@@ -81,10 +87,18 @@ class Use:
     @property
     def may_have_been_made(self) -> bool:
         """Whether it was sent, and no answer came that says whether it was done."""
-        fault = self.exchange.fault
-        if self.status is not None or self.exchange.verdict is VerdictKind.REFUSED:
+        fault, status = self.exchange.fault, self.status
+        if self.exchange.verdict is VerdictKind.REFUSED:
             return False
-        return fault is None or not fault.is_unreached
+        if status is None:
+            return fault is None or not fault.is_unreached
+        is_refused = 400 <= status < 500 and status not in _TIMED_OUT
+        return not self.is_made and not is_refused and status not in _NOT_MADE
+
+    @property
+    def is_made(self) -> bool:
+        """Whether an answer says that it was done."""
+        return self.status is not None and 200 <= self.status < 300
 
     @property
     def is_read(self) -> bool:
@@ -164,7 +178,7 @@ def find_state(use: Use, known: State) -> State:
     Gives UNKNOWN where the exchange does not say.
     """
     status = use.status
-    if status is None or (status >= 400 and not (use.is_read and status in _GONE)):
+    if not use.is_made and not (use.is_read and status in _GONE):
         return known
     if use.is_read:
         if status in _GONE:

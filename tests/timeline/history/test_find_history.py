@@ -18,6 +18,7 @@ from playhead.timeline.history.collect import Collector
 from playhead.timeline.history.find_history import History, find_history
 from playhead.timeline.history.render import history_json, render_history
 from playhead.timeline.history.resource import (
+    Field,
     No,
     State,
     Use,
@@ -186,3 +187,60 @@ def test_a_write_without_an_answer_may_have_been_made(
     assert not change.is_recorded
     assert (found.refused, found.unanswered) == counts
     assert ("r 2" in "\n".join(render_history(found))) == (by == 2 or maybe == 2)
+
+
+URL = "https://shop.test/v1/orders/57"
+
+
+def _written(status: int, read: Any, sent: Any = "paid") -> History:
+    """Read an order that is open, pay it, be answered with a status, and read it again."""
+    asked = [
+        make_request(URL, b"", {}, "GET"),
+        make_request(URL, json.dumps({"status": sent}).encode(), {}, "PUT"),
+    ]
+    exchanges = (
+        make_exchange(1, response=make_response({"status": "open"}), request=asked[0]),
+        make_exchange(2, response=make_response(b"<html>", status), request=asked[1]),
+        make_exchange(3, response=make_response({"status": read}), request=asked[0]),
+    )
+    return find_history(URL, [Use("r", one) for one in exchanges])
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 408, 499, 500, 502, 503, 504, 524])
+def test_a_write_of_unknown_outcome_is_made_where_a_read_shows_it(status: int) -> None:
+    """A gateway that waited in vain and a redirect say neither that it was made nor that it was not."""
+    made = _written(status, "paid")
+    (change,) = made.changes
+    assert change.by is not None
+    assert (change.by.seq, change.is_recorded) == (2, False)
+    assert (made.refused, made.unanswered, made.old_reads) == (0, 1, [])
+    other = _written(status, "void")
+    assert [(one.by, one.maybe and one.maybe.seq) for one in other.changes] == [(None, 2)]
+    none = _written(status, "open")
+    assert (none.changes, none.old_reads, none.stale) == ([], [], [])
+
+
+@pytest.mark.parametrize("status", [304, 307, 308, 400, 401, 409, 412, 422, 429, 501])
+def test_a_write_that_was_refused_changes_nothing(status: int) -> None:
+    """Who has the new value then is somebody else."""
+    found = _written(status, "paid")
+    assert [(one.by, one.maybe) for one in found.changes] == [(None, None)]
+    assert (found.refused, found.unanswered) == (1, 0)
+    none = _written(status, "open")
+    assert (none.changes, none.old_reads, none.stale) == ([], [], [])
+
+
+def test_a_body_that_is_no_json_is_not_said_to_be_the_same() -> None:
+    """What was written is not known, and may be another."""
+    xml = {"content-type": "application/xml"}
+    exchanges = [
+        make_exchange(
+            at,
+            request=make_request(URL, b"<o>paid</o>" if method == "PUT" else b"", xml, method),
+            response=make_response(b"<o>open</o>", 200, xml),
+        )
+        for at, method in enumerate(("GET", "PUT", "GET"), 1)
+    ]
+    found = find_history(URL, [Use("r", one) for one in exchanges])
+    assert [one.fields for one in found.changes] == [[Field("$", No.UNKNOWN, No.UNKNOWN)]]
+    assert "nothing is another" not in "\n".join(render_history(found))
