@@ -38,7 +38,7 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
     """Find the step before each effect of a run."""
     found: list[BeforeEffect] = []
     last: int | None = None
-    wanted: dict[tuple[int, str | None], str] = {}
+    wanted: dict[int, str] = {}
     said = ""
     for step in steps:
         if step.kind is StepKind.MODEL_CALL and not step.aside:
@@ -46,7 +46,8 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
         elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
             told = f"{step.name} {step.text[:_TEXT]}".strip()
             said = said or told
-            wanted[step.seq, step.call] = told
+            if step.number:
+                wanted[step.number] = told
             if len(wanted) > _REMEMBERED:
                 wanted.pop(next(iter(wanted)))
         elif step.effect:
@@ -54,14 +55,11 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
     return found
 
 
-def _make(
-    step: Step, last: int | None, wanted: dict[tuple[int, str | None], str], said: str
-) -> BeforeEffect:
+def _make(step: Step, last: int | None, wanted: dict[int, str], said: str) -> BeforeEffect:
     seq, tool, evidence = last, "", ""
     if step.cause is not None and step.edges:
         edge = step.edges[0]
         seq, tool = step.cause
         evidence = f"{edge.evidence.value}: {edge.rule}"
-        told = [wanted[seq, one.call] for one in step.edges if (seq, one.call) in wanted]
-        said = " or ".join(told) or said
+        said = " or ".join(wanted[one.number] for one in step.edges if one.number in wanted)
     return BeforeEffect(step.seq, step.name, step.text, step.marks, seq, tool, evidence, said)

@@ -78,6 +78,8 @@ class Tracer:
         self._happened = {} if happened is None else happened
         self._observe = observe
         self._price = price
+        self._called = 0
+        """Tool calls so far."""
         self._texts = texts
 
     @property
@@ -311,14 +313,18 @@ class Tracer:
             text = (
                 one.text if one.text is not None else json.dumps(one.arguments, ensure_ascii=False)
             )
+            self._called += 1
             step = Step(StepKind.TOOL_CALL, seq, one.name, text, lane=number, call=one.id)
+            step.number = self._called
             state.signatures.append(f"{one.name} {text}")
             loop = find_loop(state.signatures)
             if loop:
                 step.marks = (loop,)
             steps.append(step)
             self._pending.append(
-                PendingCall(seq, number, one.name, one.id, one.arguments, text[:_ANSWER])
+                PendingCall(
+                    seq, number, one.name, one.id, one.arguments, text[:_ANSWER], self._called
+                )
             )
             if one.id:
                 state.calls[one.id] = one.name
@@ -368,7 +374,8 @@ class Tracer:
             calls = found.calls
             step.lane, step.cause = calls[0].lane, (calls[0].seq, found.name)
             step.edges = tuple(
-                Edge(one.seq, exchange.seq, found.evidence, found.rule, one.id) for one in calls
+                Edge(one.seq, exchange.seq, found.evidence, found.rule, one.id, one.number)
+                for one in calls
             )
             body = exchange.response.body[:_ANSWER] if exchange.response is not None else b""
             text = body.decode("utf-8", "replace").strip()

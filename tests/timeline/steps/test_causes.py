@@ -7,7 +7,7 @@ import pytest
 
 from playhead.tape.exchange import Exchange, RequestClass, Seq
 from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, use, user
-from playhead.tests.support.dialects import make_request
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange
 from playhead.timeline.steps import Tracer
 from playhead.timeline.steps.before_effects import find_before_effects
@@ -169,3 +169,32 @@ def test_an_effect_names_each_call_that_may_have_asked_for_it() -> None:
     assert effect.tool == "note or refund"
     assert effect.evidence.startswith("inferred")
     assert '"amount": 4900' in effect.said
+
+
+@pytest.mark.parametrize("ids", [(None, None), ("call_0", "call_0"), ("toolu_1", "toolu_2")])
+def test_an_effect_names_its_own_call_whatever_ids_calls_have(
+    ids: tuple[str | None, str | None],
+) -> None:
+    """Tool calls without ids, as Ollama and Gemini have them, are told apart."""
+    tape = Tape("shop")
+    orders = ("ord_A1zz", "ord_B2zz")
+    calls = [
+        {"function": {"name": "refund", "arguments": {"id": order}}} | ({"id": id} if id else {})
+        for order, id in zip(orders, ids, strict=True)
+    ]
+    asked = {
+        "model": "llama3",
+        "stream": False,
+        "messages": [{"role": "user", "content": "Refund."}],
+    }
+    said = {"role": "assistant", "content": "", "tool_calls": calls}
+    tape.model(
+        make_request("http://127.0.0.1:11434/api/chat", asked),
+        make_response({"model": "llama3", "message": said, "done": True}),
+    )
+    for order in orders:
+        tape.post(REFUNDS, {"id": order})
+    tracer = Tracer()
+    steps = [step for exchange in tape.exchanges for step in tracer.add(exchange)]
+    effects = find_before_effects(steps)
+    assert [one.said for one in effects] == [f'refund {{"id": "{order}"}}' for order in orders]
