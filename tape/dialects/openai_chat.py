@@ -295,6 +295,7 @@ def read_usage(usage: Json) -> Usage | None:
         )
         or None,
         audio_output_tokens=as_count(output.get("audio_tokens")) or None,
+        audio_seconds=as_number(body.get("prompt_audio_seconds")) or None,  # Mistral
     )
     return replace(figures, reasoning_in_output=not _adds_reasoning(figures))
 

@@ -102,11 +102,32 @@ def _find_price(
             **_audio(usage),
         )
         asked = datetime.datetime.fromtimestamp(started_ns / 1e9, datetime.UTC)
-        return table.calc(priced, model, provider.id, None, asked).total_price
+        found = table.calc(priced, model, provider.id, None, asked)
+        return _with_audio(found.total_price, found.model_price, usage, provider.id)
     except (LookupError, ValueError, ArithmeticError):
         return (
             None  # a model that it does not know, or an answer whose parts are more than the whole
         )
+
+
+def _with_audio(total: Decimal, prices: object, usage: Usage, provider: str) -> Decimal | None:
+    """Add audio that is billed by the hour; None where the table has no price for audio, which it then takes for text.
+
+    Google's table leaves out the price of audio where it is that of text.
+    """
+    told = (
+        (usage.audio_input_tokens, "input_audio_mtok"),
+        (usage.audio_output_tokens, "output_audio_mtok"),
+    )
+    for count, name in told:
+        if count and provider != "google" and getattr(prices, name, None) is None:
+            return None
+    if not usage.audio_seconds:
+        return total
+    hour = getattr(prices, "input_audio_hours", None)
+    if not isinstance(hour, Decimal):
+        return None
+    return total + hour * Decimal(str(usage.audio_seconds)) / 3600
 
 
 def _audio(usage: Usage) -> dict[str, int | None]:

@@ -203,6 +203,8 @@ class Usage:
     """Of those read from the cache, those of audio."""
     audio_output_tokens: int | None = None
     """Of the output, those of audio."""
+    audio_seconds: int | float | None = None
+    """Of the input, seconds of audio, which are billed by the hour and not by the token (Mistral)."""
     beside: tuple["Usage", ...] = ()
     """What else the answer used that these figures leave out: a compaction, a second model (Anthropic)."""
     model: str | None = None

@@ -172,3 +172,27 @@ def test_audio_has_a_price_of_its_own() -> None:
         "cachedContentTokenCount": 9,
     }
     assert price(**cached) is None
+
+
+def test_audio_without_a_price_in_the_table_has_none() -> None:
+    """It is not counted as text, and an hour of it is not left out."""
+    pytest.importorskip("genai_prices")
+
+    def price(model: str, url: str, **usage: Any) -> int | None:
+        found = read_counted_usage(
+            _request(url, model), _chat(model, **TOKENS, **usage), NOW, priced=True
+        )
+        assert found is not None
+        return found.nano_usd
+
+    audio = {"prompt_tokens_details": {"audio_tokens": 1000}}
+    said = {"completion_tokens_details": {"audio_tokens": 100}}
+    assert price("gpt-4o-audio-preview", OPENAI, **audio) is None
+    assert price("gpt-4o-audio-preview", OPENAI, **said) is None
+    assert price("gpt-4o-audio-preview", OPENAI) == 3_500_000
+    url = "POST https://api.mistral.ai/v1/chat/completions"
+    text = price("voxtral-small-24b-2507", url)
+    assert text is not None
+    hour = price("voxtral-small-24b-2507", url, prompt_audio_seconds=3600)
+    assert hour == text + 240_000_000
+    assert price("mistral-large-latest", url, prompt_audio_seconds=3600) is None
