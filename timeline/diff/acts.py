@@ -109,8 +109,6 @@ class Act:
     target: Target = _NO_TARGET
     edges: tuple[Edge, ...] = ()
     """Why it followed from others."""
-    started_ns: int = 0
-    """When it was asked; 0 where that is not known."""
     asked_key: bytes = b""
     """Hash of what it asks, ids and times aside."""
     answered_key: bytes = b""
@@ -151,7 +149,7 @@ def read_acts(exchanges: Exchanges) -> list[Act]:
     reader.end()
     reader.acts += _under_way(exchanges)
     reader.acts.sort(key=lambda act: act.seq)
-    finisher = _Finisher(reader.acts)
+    finisher = _Finisher(reader.acts, reader.asked_s)
     for act in reader.acts:
         finisher.finish(act)
     return reader.acts
@@ -202,6 +200,15 @@ class _Reader:
         self._tools: dict[int, tuple[Tool, ...]] = {}
         self._names: dict[str, str] = {}
         self._steps: list[tuple[Act, Step]] = []
+
+    @property
+    def asked_s(self) -> dict[str, float]:
+        """When acts were asked, by their places."""
+        return {
+            act.place: step.timing.started_ns / 1e9
+            for act, step in self._steps
+            if step.timing is not None
+        }
 
     def end(self) -> None:
         """Put acts into the lanes that the whole run shows."""
@@ -257,7 +264,6 @@ class _Reader:
                 )
                 if exchange is not None and exchange.seq == step.seq:
                     found.fingerprint = exchange.fingerprint
-                found.started_ns = step.timing.started_ns if step.timing is not None else 0
                 self.acts.append(found)
                 self._steps.append((found, step))
             elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
@@ -283,7 +289,6 @@ def _other(exchange: Exchange, step: Step) -> Act:
         effect=step.effect,
         target=Target(request.method, f"{request.scheme}://{request.authority}", request.path),
         edges=step.edges,
-        started_ns=exchange.started_ns,
     )
     if step.cause is not None:
         act.cause = step.cause[0], next((edge.call for edge in step.edges if edge.call), None)
@@ -332,16 +337,22 @@ def _outcome_of(call: ModelCall) -> str:
 class _Finisher:
     """Adds the forms and keys by which acts are found in the other run; takes them in order."""
 
-    def __init__(self, acts: list[Act]) -> None:
+    def __init__(self, acts: list[Act], asked_s: dict[str, float]) -> None:
+        """Begin.
+
+        asked_s: when acts were asked, by their places.
+        """
         self._numbers = _find_proven(acts)
-        self._begun_s = min((act.started_ns for act in acts if act.started_ns), default=0) / 1e9
+        self._asked_s = asked_s
+        self._begun_s = min(asked_s.values(), default=0)
         self._times = set[str]()
         """That the run was given, or has sent, so far."""
         self._system = ""
 
     def finish(self, act: Act) -> None:
         """Take the next act."""
-        window = Window(self._begun_s, act.started_ns / 1e9) if act.started_ns else None
+        at_s = self._asked_s.get(act.place)
+        window = Window(self._begun_s, at_s) if at_s is not None else None
         told = Told(self._numbers, window, self._times)
         if act.settings is not None and act.settings.system != self._system:
             self._system = act.settings.system

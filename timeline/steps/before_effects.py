@@ -1,5 +1,6 @@
 """Find the last step before each effect: the model call that asked for it, or else the last one before it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -38,7 +39,8 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
     """Find the step before each effect of a run."""
     found: list[BeforeEffect] = []
     last: int | None = None
-    wanted: dict[int, str] = {}
+    wanted: dict[tuple[int, int], str] = {}
+    called = Counter[int]()
     said = ""
     for step in steps:
         if step.kind is StepKind.MODEL_CALL and not step.aside:
@@ -46,8 +48,9 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
         elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
             told = f"{step.name} {step.text[:_TEXT]}".strip()
             said = said or told
-            if step.number:
-                wanted[step.number] = told
+            if step.kind is StepKind.TOOL_CALL:
+                called[step.seq] += 1
+                wanted[step.seq, called[step.seq]] = told
             if len(wanted) > _REMEMBERED:
                 wanted.pop(next(iter(wanted)))
         elif step.effect:
@@ -55,11 +58,15 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
     return found
 
 
-def _make(step: Step, last: int | None, wanted: dict[int, str], said: str) -> BeforeEffect:
+def _make(
+    step: Step, last: int | None, wanted: dict[tuple[int, int], str], said: str
+) -> BeforeEffect:
     seq, tool, evidence = last, "", ""
     if step.cause is not None and step.edges:
         edge = step.edges[0]
         seq, tool = step.cause
         evidence = f"{edge.evidence.value}: {edge.rule}"
-        said = " or ".join(wanted[one.number] for one in step.edges if one.number in wanted)
+        said = " or ".join(
+            wanted[seq, one.number] for one in step.edges if (seq, one.number) in wanted
+        )
     return BeforeEffect(step.seq, step.name, step.text, step.marks, seq, tool, evidence, said)

@@ -77,7 +77,7 @@ class PendingCall:
     text: str
     """The arguments, as text."""
     number: int = 0
-    """Among the tool calls of the run, from 1."""
+    """Among the tool calls of its exchange, from 1."""
     exchanges: list[Made] = field(default_factory=list)
     """What it caused."""
     processes: set[int] = field(default_factory=set)

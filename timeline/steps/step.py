@@ -54,7 +54,7 @@ class Edge:
     call: str | None = None
     """Id of the tool call that it goes through."""
     number: int = 0
-    """Of that tool call among those of the run, from 1: many have no id, or one that comes again. 0 where there is none."""
+    """Of that tool call among those of its exchange, from 1: many have no id, or one that comes again. 0 where there is none."""
 
 
 @dataclass(slots=True)
@@ -85,8 +85,6 @@ class Step:
     """Id of a tool call."""
     cause: tuple[Seq, str] | None = None
     """Of an exchange that a tool made: the answer with the tool call, and the tool's name."""
-    number: int = 0
-    """Of a tool call, its number among those of the run, from 1."""
     failed: bool = False
     effect: bool = False
     part: int = 0

@@ -78,8 +78,8 @@ class Tracer:
         self._happened = {} if happened is None else happened
         self._observe = observe
         self._price = price
-        self._called = 0
-        """Tool calls so far."""
+        self._called = 0, 0
+        """Seq of the last tool call, and how many that exchange had by then."""
         self._texts = texts
 
     @property
@@ -313,9 +313,8 @@ class Tracer:
             text = (
                 one.text if one.text is not None else json.dumps(one.arguments, ensure_ascii=False)
             )
-            self._called += 1
+            self._called = seq, self._called[1] + 1 if self._called[0] == seq else 1
             step = Step(StepKind.TOOL_CALL, seq, one.name, text, lane=number, call=one.id)
-            step.number = self._called
             state.signatures.append(f"{one.name} {text}")
             loop = find_loop(state.signatures)
             if loop:
@@ -323,7 +322,7 @@ class Tracer:
             steps.append(step)
             self._pending.append(
                 PendingCall(
-                    seq, number, one.name, one.id, one.arguments, text[:_ANSWER], self._called
+                    seq, number, one.name, one.id, one.arguments, text[:_ANSWER], self._called[1]
                 )
             )
             if one.id:
