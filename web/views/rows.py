@@ -104,6 +104,8 @@ def _add_tokens(before: list[int] | None, step: dict[str, Any]) -> list[int] | N
     if usage is None:
         return before
     asked, said = step["input_tokens"] or 0, step["output_tokens"] or 0
+    if step["at_least"] and not asked and not said:
+        return before  # nothing is stated, which is not nothing
     one = [asked, said, usage["cached_read_tokens"] or 0]
     return one if before is None else [a + b for a, b in zip(before, one, strict=True)]
 
