@@ -703,12 +703,12 @@ class Gate:
         self.reached = asyncio.Event()
         self.open = asyncio.Event()
 
-    async def __call__(self, *arguments: Any) -> Any:
+    async def __call__(self, *arguments: Any, **named: Any) -> Any:
         self._calls += 1
         if self._calls > 1:
             self.reached.set()
             await self.open.wait()
-        return await self._call(*arguments)
+        return await self._call(*arguments, **named)
 
 
 @pytest.mark.parametrize(
