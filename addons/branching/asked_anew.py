@@ -16,14 +16,19 @@ def note_given(pending: PendingExchange, playback: PlaybackState) -> None:
     """Note that a request is served, or about to be sent."""
     if pending.request_class in _KINDS:
         client = pending.flow.client_conn.id
-        playback.resumption.note_given(pending.fingerprint, pending.seq, client)
+        playback.resumption.note_given(_find_key(pending), pending.seq, client)
 
 
 def find_given(pending: PendingExchange, playback: PlaybackState) -> Given | None:
     """Find what is known of an earlier request that was the same."""
     if pending.request_class not in _KINDS:
         return None
-    return playback.resumption.find_given(pending.fingerprint)
+    return playback.resumption.find_given(_find_key(pending))
+
+
+def _find_key(pending: PendingExchange) -> bytes | None:
+    """Find by which key it is the same again: an effect by its effect key, whatever idempotency key it has; a model call by its fingerprint."""
+    return pending.effect_key or pending.fingerprint
 
 
 async def find_given_to_another(pending: PendingExchange, playback: PlaybackState) -> Seq | None:

@@ -195,7 +195,7 @@ class TapeLookup:
         pending, playback = self._pending, self._playback
         if self._kind is RequestClass.EFFECT and pending.lookup.unknown is None:
             keys = find_key_forms(read_asked(pending), pending.open_run.redactor.stands_for)
-            unknown = playback.take_unknown(self._request, fingerprint, keys)
+            unknown = playback.take_unknown(self._request, fingerprint, keys, pending.effect_key)
             pending.find(replace(pending.lookup, unknown=unknown))
         is_unknown = pending.lookup.unknown is not None
         if playback.find_awaited(is_unknown=is_unknown) is None:

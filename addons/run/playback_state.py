@@ -340,7 +340,11 @@ class PlaybackState:
         return self.point.find_awaited(self.cursor.served)
 
     def take_unknown(
-        self, request: Request, fingerprint: Fingerprint, keys: Collection[bytes]
+        self,
+        request: Request,
+        fingerprint: Fingerprint,
+        keys: Collection[bytes],
+        effect_key: bytes | None,
     ) -> UnknownEffect | None:
         """Find the effect of a crashed run without an outcome that a request asks for again. Loop.
 
@@ -348,13 +352,21 @@ class PlaybackState:
         """
         # Its log has the fingerprint of the rules that it was recorded under.
         same_rules = self._reindexed is None and not self.tape.index
-        return self.resumption.take_unknown(request, fingerprint, same_rules=same_rules, keys=keys)
+        return self.resumption.take_unknown(
+            request, fingerprint, same_rules=same_rules, keys=keys, effect_key=effect_key
+        )
 
     def expect_prefix(self) -> None:
         """Find what a resumed run is to ask for again. Blocks."""
         resume = self.resumption.resume
-        if resume is not None:
-            self.resumption.expect(self.find_each_time(None) - resume.unanswered)
+        if resume is None:
+            return
+        for unknown in resume.unknown:
+            recorded = None if unknown.place is None else self.read_recorded(unknown.place)
+            key = None if recorded is None else self.effect_key_of(self.as_now(recorded))
+            if key is not None:
+                self.resumption.note_effect_key(unknown, key)
+        self.resumption.expect(self.find_each_time(None) - resume.unanswered)
 
     def find_each_time(self, before: Seq | None) -> frozenset[Seq]:
         """Find the exchanges before one that are asked for each time: no telemetry, tunnels, nor what threads read by chance. Blocks.

@@ -64,7 +64,12 @@ from ..headers.counted_fields import (
     count_fields,
     places_without_noise,
 )
-from ..headers.shipped_lists import HOSTS_OF_MEMBERS, NEW_CONDITIONS
+from ..headers.shipped_lists import (
+    HOSTS_OF_MEMBERS,
+    NEW_CONDITIONS,
+    is_key_of_effect,
+    may_have_key,
+)
 from ..records.content_coding import undo_coding
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.header_places import is_marked, mark_header_places
@@ -80,7 +85,7 @@ from .client_profiles import (
     find_product,
     mask_field,
 )
-from .json import JsonPath, Reading, Reduced, canonical_json, json_tree
+from .json import JsonPath, Reading, Reduced, Swap, canonical_json, json_tree
 from .json_rpc import volatile_places
 from .multipart_delimiters import BOUNDARY, is_plain_boundary, replace_delimiters
 from .random_boundaries import without_inner, without_signatures
@@ -268,6 +273,8 @@ class Canonical(NamedTuple):
     """What its head says beside: names of its host that do not agree with `authority`, and fields that override."""
     blocks: tuple[str, ...] = ()
     """Names of blocks, which count for the effect key alone: a block that is sent under another name is no duplicate."""
+    keyless: tuple[BodyKind, bytes] | None = None
+    """Of an effect whose body has an idempotency key: the body without it, which counts for the effect key alone."""
 
 
 def compile_rules(
@@ -399,6 +406,7 @@ def canonical(
     endpoint = rules.of(request, request_class)
     authority, path, masks = endpoint
     scheme, names = request.scheme.lower(), names_of(request)
+    keyless = None
     if request_class is RequestClass.TELEMETRY:
         bare = BodyKind.NONE
         return Canonical(request.method, scheme, authority, path, (), (), bare, b"", names)
@@ -414,6 +422,9 @@ def canonical(
         head = _head(request.headers)
         content = find_content_type(head, request.body)
         kind, body, coded = _body(request.body, content, head, masks, fields.linked)
+        if request_class is RequestClass.EFFECT and kind in (BodyKind.JSON, BodyKind.FORM):
+            keyless = _without_keys(request.body, content, head, masks, fields.linked)
+            keyless = keyless if keyless != (kind, body) else None
     # Servers take the first of several types, or the last: they count as they are, with their boundaries.
     alone = sum(name == b"content-type" for name, _ in fields.counted) == 1
     headers = tuple(
@@ -431,7 +442,7 @@ def canonical(
         headers += _count_trailers(request, rules.fields, masks.header)
     told = (blocks.sent, *blocks.listed) if blocks is not None else ()
     return Canonical(
-        request.method, scheme, authority, path, query, headers, kind, body, names, told
+        request.method, scheme, authority, path, query, headers, kind, body, names, told, keyless
     )
 
 
@@ -465,13 +476,14 @@ def _fingerprint(form: Canonical, headers: Headers) -> Fingerprint:
 def effect_key(form: Canonical) -> bytes:
     """Give the 32 bytes under which an effect is the same again: 16 for method, URL and body, and 16 for the body alone.
 
-    Header fields do not count, so an idempotency key never does, and neither does another `accept`. The path counts in
-    normal form, so that another spelling of an effect is that effect.
+    Header fields do not count, nor do idempotency keys in a query or body. The path counts in normal form, so that another
+    spelling of an effect is that effect.
     """
-    query = (*form.query, *form.blocks)
+    query = tuple(pair for pair in form.query if not is_key_of_effect(unquote_plus(_name(pair))))
     path = without_trailing(normal_path(form.path))
-    key = _fingerprint(form._replace(path=path, query=query), ())
-    return key + blake3(form.kind.encode() + b"\n" + form.body).digest(16)
+    kind, body = (form.kind, form.body) if form.keyless is None else form.keyless
+    bare = form._replace(path=path, query=(*query, *form.blocks), kind=kind, body=body)
+    return _fingerprint(bare, ()) + blake3(kind.encode() + b"\n" + body).digest(16)
 
 
 def raw_key(request: Request, request_class: RequestClass) -> bytes:
@@ -673,6 +685,8 @@ def _body(
     head: Headers,
     masks: Masks,
     linked: Sequence[Linked] = (),
+    *,
+    keyless: bool = False,
 ) -> tuple[BodyKind, bytes, bool]:
     body, coded = _plain(raw, head)
     body = _without_linked(body, linked)
@@ -697,14 +711,35 @@ def _body(
         return BodyKind.BYTES, body, False
     if kind is BodyKind.JSON:
         try:
-            return kind, canonical_json(body, masks.json, _reading_of(masks)), False
+            reading = _reading_of(masks)
+            if keyless:
+                reading = _keyless(reading)
+            return kind, canonical_json(body, masks.json, reading), False
         except (ValueError, RecursionError):
             return *_bytes(body, masks), False
     if kind is BodyKind.FORM:
         if body.count(b"&") > MAX_PAIRS:
             return *_bytes(body, masks), False
-        return kind, "&".join(_form(body, masks)).encode(), False
+        pairs = _form(body, masks)
+        if keyless:
+            pairs = [one for one in pairs if not is_key_of_effect(unquote_plus(_name(one)))]
+        return kind, "&".join(pairs).encode(), False
     return *_bytes(body, masks), False
+
+
+def _without_keys(
+    raw: bytes,
+    content: ContentType | None,
+    head: Headers,
+    masks: Masks,
+    linked: Sequence[Linked],
+) -> tuple[BodyKind, bytes] | None:
+    """Give a body without its idempotency keys; None where it has none."""
+    plain, _ = _plain(raw, head)
+    if not may_have_key(plain):
+        return None
+    kind, body, _ = _body(raw, content, head, masks, linked, keyless=True)
+    return (kind, body) if body else (BodyKind.NONE, b"")
 
 
 def _boundary_of(value: bytes) -> tuple[bytes, bytes]:
@@ -743,6 +778,20 @@ def _reading_of(masks: Masks) -> Reading:
         return Reduced(places, found)
 
     return reading
+
+
+def _keyless(reading: Reading) -> Reading:
+    """Leave the idempotency keys of a JSON body's first level out, too."""
+
+    def keyless(tree: Any, exact: bool) -> Reduced:
+        places, swaps = reading(tree, exact)
+        if not isinstance(tree, dict):
+            return Reduced(places, swaps)
+        gone = [name for name in tree if is_key_of_effect(name)]
+        kept = [one for one in swaps if one.holder is not tree or one.key not in gone]
+        return Reduced(places, (*kept, *(Swap(tree, name, None) for name in gone)))
+
+    return keyless
 
 
 def message_form(data: bytes, masks: Masks) -> bytes:

@@ -34,13 +34,16 @@ class Identifier(NamedTuple):
     def head_and_body_key(self, request: Request, request_class: RequestClass) -> bytes:
         """Give the fingerprint of a request but for its method, place, path and query.
 
-        Of its header fields those count that are known to mean something: a new id in each request is no new request.
+        Of its header fields those count that are known to mean something: a new id in each request is no new request, nor is
+        another idempotency key of an effect.
         """
         form = self.form(request, request_class)
         headers = tuple(field for field in form.headers if field[0] in DECISIVE_NAMES)
         bare = form._replace(
             method="", scheme="", authority="", path="", query=(), headers=headers, names=()
         )
+        if form.keyless is not None:
+            bare = bare._replace(kind=form.keyless[0], body=form.keyless[1])
         return fingerprint(bare)
 
     def form(self, request: Request, request_class: RequestClass) -> Canonical:

@@ -9,6 +9,7 @@ Source: 113 pairs of recordings of unchanged clients and agents, 182 names, of w
 name that no client of these sent.
 """
 
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -209,6 +210,25 @@ MEMBERS_OF_EFFECTS = frozenset(
 Source: the members with `idempotencyToken` in botocore's service models, but for names such as `requestId` that others use for other
 things; `idempotency_key` of the API references of Square and Plaid.
 """
+_MEMBERS_LOWER = frozenset(name.lower() for name in MEMBERS_OF_EFFECTS)
+_NAMED_FOR_IT = frozenset(("idempotencykey", "idempotencytoken"))
+_HINT = re.compile(
+    rb"idempotency|client-?token|clientrequesttoken|creatorrequestid|creationtoken|\\u00|%",
+    re.IGNORECASE,
+)
+
+
+def is_key_of_effect(name: str) -> bool:
+    """Say whether a member of a JSON body's first level, a form or a query is an idempotency key, however its name is written."""
+    lower = name.lower()
+    return lower in _MEMBERS_LOWER or lower.replace("-", "").replace("_", "") in _NAMED_FOR_IT
+
+
+def may_have_key(data: bytes) -> bool:
+    """Say whether a text may have such a member, before it is parsed: some name occurs, or may be spelled with escapes."""
+    return _HINT.search(data) is not None
+
+
 HOSTS_OF_MEMBERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     *(
         (f"*://*.{host}", tuple(sorted(MEMBERS_OF_EFFECTS - {"idempotency_key"})))

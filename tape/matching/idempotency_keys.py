@@ -13,17 +13,12 @@ from urllib.parse import unquote_plus
 
 from ..exchange import HttpRequest, Seq
 from ..headers.authorization import is_empty
-from ..headers.shipped_lists import KEYS_OF_EFFECTS, MEMBERS_OF_EFFECTS
+from ..headers.shipped_lists import KEYS_OF_EFFECTS, is_key_of_effect, may_have_key
 
 KEY_ADDED = "carries an idempotency key, and was recorded without one"
 """Whoever names an effect that had no name asks for the same effect."""
 
-_MEMBER = re.compile(
-    rb'"(?:%b)"\s*:' % b"|".join(re.escape(name.encode()) for name in sorted(MEMBERS_OF_EFFECTS))
-)
-_PAIR = re.compile(
-    rf"(?:^|&)({'|'.join(re.escape(name) for name in sorted(MEMBERS_OF_EFFECTS))})=([^&]*)"
-)
+_PAIR = re.compile(r"(?:^|&)([^&=]*)=([^&]*)")
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a body that is read; the length of a body that is held."""
 _FORM, _TYPE = b"x-www-form-urlencoded", b"content-type"
@@ -96,22 +91,30 @@ def find_key(
 
 
 def _in_pairs(text: str) -> Iterator[tuple[bytes, bytes]]:
-    for name, value in _PAIR.findall(text):
+    if not may_have_key(text.encode("latin-1", "replace")):
+        return
+    for written, value in _PAIR.findall(text):
+        name = unquote_plus(written, "latin-1")
+        if not is_key_of_effect(name):
+            continue
         told = unquote_plus(value, "latin-1").strip().encode("utf-8", "surrogatepass")
         if not is_empty(told):
-            yield name.encode(), told
+            yield name.encode("utf-8", "surrogatepass"), told
 
 
 def _in_body(request: HttpRequest) -> Iterator[tuple[bytes, bytes]]:
     kind = (request.header(_TYPE) or b"json").lower()
     if _FORM in kind:
         yield from _in_pairs(request.body.decode("latin-1"))
-    elif b"json" in kind and _MEMBER.search(request.body) is not None:
+    elif b"json" in kind and may_have_key(request.body):
         try:
             tree = json.loads(request.body)
         except (ValueError, RecursionError):
             return
-        for name in sorted(MEMBERS_OF_EFFECTS & tree.keys()) if isinstance(tree, dict) else ():
+        for name in sorted(filter(is_key_of_effect, tree)) if isinstance(tree, dict) else ():
             value = tree[name]
             if isinstance(value, str) and value.strip():
-                yield name.encode(), value.strip().encode("utf-8", "surrogatepass")
+                yield (
+                    name.encode("utf-8", "surrogatepass"),
+                    value.strip().encode("utf-8", "surrogatepass"),
+                )

@@ -18,6 +18,7 @@ from ...config.targets.path_interpretations import (
     without_trailing,
 )
 from ...config.targets.request_interpretations import ANY_METHOD, Ways
+from ..headers.shipped_lists import is_key_of_effect
 
 _BODY_AT = 16
 """Where the body's own bytes begin in an effect key."""
@@ -100,6 +101,8 @@ def list_ways(ways: Ways) -> list[tuple[str, str, str]] | None:
 def _pairs(query: str) -> Iterator[str]:
     for pair in split_pairs(query.lower().replace("+", " ")):
         name, mark, value = pair.partition("=")
+        if is_key_of_effect(name.strip()):
+            continue
         yield f"{name.strip()}{mark}{value.strip()}"
 
 

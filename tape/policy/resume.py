@@ -104,10 +104,12 @@ class Resumption:
         """Of them, those that have been asked for."""
         self._owed = {one for one in self._unknown if one.is_awaited}
         """Of them, those that nothing else may leave before."""
+        self._effect_keys: dict[tuple[str, Seq], bytes] = {}
+        """Of effects without an outcome, by their rows, as far as they are known."""
         self.placeholders = CarriedPlaceholders()
         """What answers of the tape gave in the place of secrets."""
         self._given: dict[bytes, Given] = {}
-        """By fingerprint; of a run that processes share."""
+        """By effect key or fingerprint; of a run that processes share."""
         self._watching: list[Callable[[], None]] = []
 
     @property
@@ -118,6 +120,10 @@ class Resumption:
     def expect(self, prefix: frozenset[Seq]) -> None:
         """Note which exchanges the prefix has."""
         self._prefix = prefix
+
+    def note_effect_key(self, unknown: UnknownEffect, effect_key: bytes) -> None:
+        """Note by which key an effect without an outcome is the same again, whatever idempotency key it carries."""
+        self._effect_keys[unknown.row] = effect_key
 
     def find_awaited(
         self, served: Callable[[Seq], bool], *, is_unknown: bool = False
@@ -144,23 +150,32 @@ class Resumption:
         *,
         same_rules: bool,
         keys: Collection[bytes] = (),
+        effect_key: bytes | None = None,
     ) -> UnknownEffect | None:
         """Find the effect without an outcome that a request asks for again, and note that it was.
 
+        effect_key: its own, by which it is the same whatever idempotency key it carries.
         keys: forms of its idempotency key. What was sent with that one comes first, and then what was not asked for yet.
         """
         found = [
             one
             for one in self._unknown
             if one.is_asked_by(request, fingerprint, same_rules=same_rules)
+            or (effect_key and self._effect_keys.get(one.row) == effect_key)
         ]
         found.sort(key=lambda one: (one.key not in keys, one in self._asked))
         if not found:
             return None
         self._asked.add(found[0])
-        self._owed = {one for one in self._owed if one != found[0] and not one.is_same_as(found[0])}
+        self._owed = {one for one in self._owed if not self._is_settled_with(one, found[0])}
         self.note_change()
         return found[0]
+
+    def _is_settled_with(self, one: UnknownEffect, asked: UnknownEffect) -> bool:
+        if one == asked or one.is_same_as(asked):
+            return True
+        key = self._effect_keys.get(one.row)
+        return key is not None and key == self._effect_keys.get(asked.row)
 
     def reach(self) -> None:
         """Note that it has come to the crash point."""
@@ -171,22 +186,23 @@ class Resumption:
         if unknown in self._unknown:
             self._unknown.remove(unknown)
 
-    def note_given(self, fingerprint: bytes | None, seq: Seq, client: str) -> None:
+    def note_given(self, key: bytes | None, seq: Seq, client: str) -> None:
         """Note that a model call or an effect is served, or is about to be sent; where no processes share the run, that is nothing.
 
+        key: an effect's effect key, a model call's fingerprint.
         client: id of the connection that asks for it.
         """
-        if not self.is_shared or not fingerprint:
+        if not self.is_shared or not key:
             return
-        found = self._given.get(fingerprint)
+        found = self._given.get(key)
         if found is not None:
             found.clients.add(client)
         elif len(self._given) < _MOST_GIVEN:
-            self._given[fingerprint] = Given(seq, {client})
+            self._given[key] = Given(seq, {client})
 
-    def find_given(self, fingerprint: bytes | None) -> Given | None:
+    def find_given(self, key: bytes | None) -> Given | None:
         """Find what was noted of a model call or an effect."""
-        return self._given.get(fingerprint or b"")
+        return self._given.get(key or b"")
 
     def diverge(self, text: str) -> None:
         """Note that the prefix is another one than was recorded; the first reason stays."""

@@ -90,12 +90,30 @@ def test_a_gate_has_to_know_what_an_effect_repeats(
             [(EFFECT, b"5"), ("POST https://pay.test/other", b"5")],
             [Action.FORWARD, Action.FORWARD],
         ),
+        (
+            [
+                (EFFECT, b'{"a":1,"idempotency_key":"x"}'),
+                (EFFECT, b'{"a":1,"idempotency_key":"y"}'),
+            ],
+            [Action.FORWARD, Action.HOLD],
+        ),
+        (
+            [(f"{EFFECT}?idempotency_key=x", b"5"), (f"{EFFECT}/?Idempotency-Key=y", b"5")],
+            [Action.FORWARD, Action.HOLD],
+        ),
+        (
+            [
+                (EFFECT, b'{"a":1,"idempotency_key":"x"}'),
+                (EFFECT, b'{"a":1,"idempotency_key":"x"}'),
+            ],
+            [Action.FORWARD, Action.FORWARD],
+        ),
     ],
 )
 def test_an_effect_that_may_repeat_another_is_held(
     asked: list[tuple[str, bytes]], actions: list[Action]
 ) -> None:
-    """However its path is spelled."""
+    """However its path is spelled, and whatever idempotency key it carries; one with the same key is a safe retry."""
     open_run = NotedRun(loads(GATED % "duplicates"))
     found = [
         decide_leaving(ask(open_run, what, seq=seq, body=body), open_run.policy, None).action

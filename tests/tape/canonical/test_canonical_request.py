@@ -526,6 +526,7 @@ def test_the_canonical_form_reads_as_expected() -> None:
         b'{"a":"x","b":[1.0]}',
         (),
         (),
+        None,
     )
 
 

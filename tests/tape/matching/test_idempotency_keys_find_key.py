@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from playhead.tape.canonical.canonical_request import canonical, compile_rules, fingerprint
+from playhead.config import IgnoreRule, parse_match
+from playhead.tape.canonical.canonical_request import (
+    canonical,
+    compile_rules,
+    effect_key,
+    fingerprint,
+)
 from playhead.tape.exchange import Headers, Request, RequestClass
 from playhead.tape.matching.idempotency_keys import find_key
 from playhead.tests.support.exchanges import make_request
@@ -94,6 +100,53 @@ def test_a_providers_member_is_an_idempotency_key(place: str, url: str) -> None:
         for request in (one, other, _ask(place.replace(" ", " x"), "a", url))
     ]
     assert prints[0] == prints[1] != prints[2]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(
+            "json idempotency_key",
+            "json idempotencyKey",
+            "json Idempotency-Key",
+            "json ClientToken",
+        ),
+        *("json \\u0069dempotency_key", "form idempotency_key", "form %69dempotency_key"),
+        *("query idempotency_key", "query client-token", "query Idempotency%2DKey"),
+    ],
+)
+def test_a_key_counts_nothing_for_the_effect_key_at_any_host(place: str) -> None:
+    """With another key, or with none, it is the same effect; anything else beside makes it another one."""
+    url = "https://pay.test/refunds"
+    one, other = (_ask(place, f"550e8400-e29b-41d4-a716-44665544000{n}", url) for n in (1, 2))
+    without = {
+        "json": replace(one, body=b'{"a": 1}'),
+        "form": replace(one, body=b"Action=Run"),
+        "query": make_request(f"POST {url}?a=1"),
+    }[place.partition(" ")[0]]
+    another = (
+        replace(one, body=one.body + b" ")
+        if not one.body
+        else replace(one, body=one.body.replace(b"1", b"7", 1).replace(b"Run", b"Stop"))
+    )
+    rules = compile_rules()
+    keys = [
+        effect_key(canonical(request, RequestClass.EFFECT, rules))
+        for request in (one, other, without, another)
+    ]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+    assert find_key(one) != find_key(other) != find_key(without)
+
+
+def test_a_key_that_a_pattern_masks_is_left_out_all_the_same() -> None:
+    """Two rules name one place."""
+    rules = compile_rules((IgnoreRule(parse_match("*://*"), regex=("[0-9a-f]{8}-[0-9a-f-]{27}",)),))
+    one, other = (
+        _ask("json idempotency_key", value, "https://pay.test/")
+        for value in ("550e8400-e29b-41d4-a716-446655440001", "order-7")
+    )
+    keys = {effect_key(canonical(each, RequestClass.EFFECT, rules)) for each in (one, other)}
+    assert len(keys) == 1
 
 
 def test_what_reads_like_such_a_member_is_none() -> None:

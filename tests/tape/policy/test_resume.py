@@ -126,3 +126,14 @@ def test_of_several_unknown_effects_the_one_with_the_same_key_is_meant() -> None
     assert take(b"two", b"three") == second
     assert take(b"four") == first
     assert take(b"two") == second
+
+
+def test_an_effect_without_an_outcome_is_found_by_its_effect_key() -> None:
+    """A process that was started again names the same effect by a new idempotency key in its body."""
+    asked, resumption = make_request("POST https://a.test/e1"), Resumption(Resume((E1, E2)))
+    resumption.note_effect_key(E1, b"same")
+    resumption.note_effect_key(E2, b"same")
+    found = resumption.take_unknown(asked, b"new", same_rules=True, effect_key=b"same")
+    assert found == E1
+    resumption.expect(frozenset())
+    assert resumption.find_awaited(lambda _: True) is None
