@@ -9,6 +9,7 @@ Each module has one part of it:
     contents.py     hashes and reads files that nobody has touched since they were listed
     layers.py       what is in layers of overlayfs: the effects of a command, and layers made from manifests
     restore.py      makes a folder what a manifest says, writing only what differs
+    kept_entries.py finds what has no content to keep, as links, and no run has
     putting.py      puts files into their places; what came to a place meanwhile stays
     copying.py      copies a folder, sharing blocks where the file system can
     links.py        files with several names in a folder, which a copy keeps together

@@ -9,7 +9,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     retimed: list[tuple[bytes, Entry]]
     """Files that are the same but for their times."""
     losses: list[bytes]
-    """Files that would be gone, and that the store does not hold."""
+    """What would be gone, and no run has."""
     missing: list[bytes]
     """Files that differ, and whose content was not saved."""
     present: Mapping[bytes, Entry] | None = None
@@ -62,6 +62,7 @@ def make_plan(
     present: Manifest,
     holds: Callable[[bytes], bool],
     has: Callable[[bytes], bool],
+    find_unknown: Callable[[Mapping[bytes, Entry]], Collection[bytes]],
 ) -> Plan:
     """Find what has to be done to the folder of `present`. Blocks: hashes files that were touched.
 
@@ -69,6 +70,7 @@ def make_plan(
 
     holds: whether the store has a content, by its hash; what it has is not lost.
     has: whether a content can be had at all.
+    find_unknown: gives the paths of those links and other entries without a content that no manifest has (`kept_entries.py`).
     Raises: OSError.
     """
     folder = present.folder
@@ -92,15 +94,25 @@ def make_plan(
         and path not in changed
         and present.entries[path].modified_ns != entry.modified_ns
     ]
-    losses = [
-        one.path
+    gone = {
+        one.path: was
         for one in changes
         if (was := present.entries.get(one.path)) is not None
-        and was.kind is Kind.FILE
-        and not (b"/" + one.path).endswith(b"/" + INDEX)
+        and _would_go(was, target.entries.get(one.path))
+    }
+    unheld = {
+        path
+        for path, was in gone.items()
+        if was.kind is Kind.FILE
+        and not (b"/" + path).endswith(b"/" + INDEX)
         and was.size
-        and not ((digest := was.digest or hash_once(one.path)) and holds(digest))
-    ]
+        and not ((digest := was.digest or hash_once(path)) and holds(digest))
+    }
+    folders = {above for path in present.entries for above in parents(path)}
+    bare = {
+        path: was for path, was in gone.items() if was.kind is not Kind.FILE and path not in folders
+    }
+    losses = sorted(unheld | set(find_unknown(bare) if bare else ()))
     missing = [
         one.path
         for one in changes
@@ -113,7 +125,14 @@ def make_plan(
     for path, digest in hashed.items():
         if path in seen:
             seen[path] = seen[path]._replace(digest=digest)
-    return Plan(folder, target, changes, retimed, list(dict.fromkeys(losses)), missing, seen)
+    return Plan(folder, target, changes, retimed, losses, missing, seen)
+
+
+def _would_go(was: Entry, then: Entry | None) -> bool:
+    """Say whether more than a mode or a time of an entry would be gone."""
+    if then is None or was.kind is not then.kind or was.kind is Kind.FILE:
+        return True
+    return was.target != then.target
 
 
 def _with_all_in_the_way(target: Manifest, present: Manifest) -> Manifest:

@@ -17,6 +17,7 @@ from ...timeline.state.calls_before import Exchanges
 from ..folder.closer import leave_out_ignored
 from ..folder.contents import hash_file
 from ..folder.git import find_tracked_ignored
+from ..folder.kept_entries import find_unknown, list_kept
 from ..folder.look import Limits, look
 from ..folder.restore import (
     NotBegun,
@@ -227,7 +228,13 @@ def restore_folder(
         present = leave_out_ignored(
             present, target, lambda digest: read(digest) if has(digest) else b"", tracked
         )
-        plan = make_plan(target, present, store.folders.holds, has)
+        plan = make_plan(
+            target,
+            present,
+            store.folders.holds,
+            has,
+            lambda found: find_unknown(list_kept(store), found),
+        )
         _require_outside(plan, place, left_out)
         if not force:
             require_harmless(plan)

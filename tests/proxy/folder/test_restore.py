@@ -4,7 +4,7 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from blake3 import blake3
 from playhead.proxy.folder import putting
 from playhead.proxy.folder import restore as module
 from playhead.proxy.folder.closer import leave_out_ignored
+from playhead.proxy.folder.kept_entries import find_unknown
 from playhead.proxy.folder.layers import write_file
 from playhead.proxy.folder.look import look
 from playhead.proxy.folder.restore import (
@@ -33,6 +34,7 @@ class Held:
 
     def __init__(self) -> None:
         self.contents: dict[bytes, bytes] = {}
+        self.manifests: list[Manifest] = []
 
     def manifest(self, folder: Path) -> Manifest:
         """List a folder and keep all contents."""
@@ -44,7 +46,11 @@ class Held:
                 digest = blake3(data).digest()
                 self.contents[digest] = data
                 entries[path] = entry._replace(digest=digest)
-        return Manifest(found.folder, entries, saved=True)
+        self.manifests.append(Manifest(found.folder, entries, saved=True))
+        return self.manifests[-1]
+
+    def _find_unknown(self, entries: Mapping[bytes, Entry]) -> frozenset[bytes]:
+        return find_unknown([one.entries for one in self.manifests], entries)
 
     def restore(
         self,
@@ -61,7 +67,7 @@ class Held:
         has = self.contents.__contains__
         present = look(str(folder), known=target.entries)
         present = leave_out_ignored(present, target, self.contents.__getitem__)
-        plan = make_plan(target, present, has, has)
+        plan = make_plan(target, present, has, has, self._find_unknown)
         if not force:
             require_harmless(plan)
         done = False
@@ -175,9 +181,42 @@ def test_no_link_is_followed_out_of_the_folder(tmp_path: Path) -> None:
         (work / "sub" / name).unlink()
     (work / "sub").rmdir()
     (work / "sub").symlink_to(outside)
-    held.restore(start, work)
+    held.restore(start, work, force=True)
     assert snapshot(work) == before
     assert (outside / "a.txt").read_text() == "mine"
+
+
+WORK = (
+    # what the user made of the folder after the last savepoint, and the path that would be lost
+    ("os.unlink('link'); os.symlink('/mine', 'link')", "link"),
+    ("os.unlink('edit.txt'); os.symlink('/mine', 'edit.txt')", "edit.txt"),
+    ("shutil.rmtree('sub'); os.symlink('/mine', 'sub')", "sub"),
+    ("os.symlink('/mine', 'new')", "new"),
+    ("os.mkdir('d'); os.symlink('/mine', 'd/new')", "d/new"),
+    ("os.mkfifo('pipe')", "pipe"),
+    ("os.unlink('edit.txt'); os.mkfifo('edit.txt')", "edit.txt"),
+    ("socket.socket(socket.AF_UNIX).bind('s')", "s"),
+    ("os.mkdir('d')", "d"),
+    ("os.unlink('edit.txt'); os.mkdir('edit.txt')", "edit.txt"),
+)
+
+
+@pytest.mark.parametrize(("program", "path"), WORK, ids=[row[0] for row in WORK])
+def test_work_without_a_content_is_not_lost(tmp_path: Path, program: str, path: str) -> None:
+    """A link's target, and that there is anything else, is work as a file's content is; what some savepoint has is not lost."""
+    work, held = tmp_path / "work", Held()
+    make_case(work)
+    start = held.manifest(work)
+    subprocess.run(
+        [sys.executable, "-c", f"import os, shutil, socket\n{program}"], cwd=work, check=True
+    )
+    after = snapshot(work)
+    with pytest.raises(StoreError, match=f"would be lost, .* has them: {path}$"):
+        held.restore(start, work)
+    assert snapshot(work) == after
+    held.manifest(work)
+    held.restore(start, work)
+    assert snapshot(work) != after
 
 
 def test_a_closed_folder_is_opened_and_closed_again(tmp_path: Path) -> None:
