@@ -59,6 +59,8 @@ class RequestUsage:
     """The model that was asked for, where what the call can cost is reserved."""
     estimate: int | None = None
     """What it can cost, in billionths of a dollar; None where nobody has estimated it, or could."""
+    unreadable: str = ""
+    """Why that cannot be estimated, where its body cannot be read."""
 
 
 class Metered(Protocol):
@@ -143,10 +145,11 @@ class UsageMeter:
 
     def estimate(self, pending: Metered, request: HttpRequest) -> None:
         """Find what a model call can cost. Any thread; before it is decided on."""
-        from ...timeline.reading.estimate_cost import estimate_cost
+        from ...timeline.reading.estimate_cost import estimate_cost, find_unreadable
 
         if self._known_use is None:
             return
+        pending.usage.unreadable = find_unreadable(request)
         found = estimate_cost(
             request,
             pending.arrival.started_ns,
@@ -201,7 +204,15 @@ class UsageMeter:
             times = self._row.note(pending.facts, pending.usage.forms)
         kind = RequestClass.INFERENCE if self.asks_model(pending) else pending.request_class
         needed, reserved = pending.usage.estimate or 0, sum(list(self._reserved.values()))
-        return find_spent(self.limits, self.used, kind, times, needed=needed, reserved=reserved)
+        return find_spent(
+            self.limits,
+            self.used,
+            kind,
+            times,
+            needed=needed,
+            reserved=reserved,
+            unreadable=pending.usage.unreadable,
+        )
 
     def count(self, pending: Metered, calls: int = 1) -> None:
         """Count a request that is about to leave; -1 takes back one that did not."""

@@ -119,12 +119,14 @@ def find_spent(
     *,
     needed: int = 0,
     reserved: int = 0,
+    unreadable: str = "",
 ) -> Spent | None:
     """Find the limit that one more request would pass.
 
     times: how often the same request has come in a row, this one among them; 0 where nobody counts.
     needed: what it can cost, in billionths of a dollar; 0 where nobody estimates.
     reserved: the same of all that are on their way.
+    unreadable: why nobody can estimate it, where its body cannot be read.
     """
     if kind is RequestClass.TELEMETRY:
         return None
@@ -139,6 +141,9 @@ def find_spent(
         if limits.usd is not None and used.usd >= limits.usd:
             text = f"the run's limit of {limits.usd} USD is exhausted: {show_usd(used.usd)} USD"
             return Spent("usd", text + _unknown(used.unpriced, "of unknown price"))
+        if unreadable and limits.usd is not None:
+            text = f"what the call can cost is not known, for {unreadable}, and the run's limit is {limits.usd} USD"
+            return Spent("usd", text)
         counted = used.nano_usd + used.estimated + reserved
         if needed and limits.usd is not None and counted + needed > limits.usd * NANO:
             return Spent("usd", _too_dear(limits.usd, used, needed, reserved))

@@ -1,10 +1,11 @@
 """What a model call can cost, estimated before it is sent, and where its answer does not state what it used.
 
-1. Input: a token for three bytes of the body. Text in English has fewer. Data in base64 counts as an image.
+1. Input: a token for three bytes of the body, its codings undone. Text in English has fewer. Data in base64 counts as an image.
 2. Output: the most that the request allows, but not above twice what a call of the model was seen to use, or 4,096 where none was.
 3. In all at least as much as the dearest call of the model so far.
 
-A call may cost more than that. Caps say so.
+A call may cost more than that. Caps say so. Of a body that cannot be read nothing can be estimated, not even by its size: gzip makes a
+thousandth of a text. Such a call does not leave under a cap.
 """
 
 import re
@@ -12,9 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...tape.dialects import InferenceRequest, Usage, read_request
-from ...tape.exchange import HttpRequest
+from ...tape.dialects.common.untrusted_json import find_json
+from ...tape.exchange import HttpRequest, Request
 from ...tape.policy.branch import ModelUse
 from ...tape.policy.limits import NANO
+from ...tape.records.content_coding import read_codings, undo_coding
 from .call_cost import find_price
 from .stated_usage import is_free
 
@@ -23,6 +26,7 @@ UNSEEN_OUTPUT = 4096
 _BYTES_PER_TOKEN = 3
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=_-]{2048,}")
 _IMAGE_TOKENS = 2000
+_MOST_SHOWN = 40
 
 
 class Estimate(NamedTuple):
@@ -59,7 +63,7 @@ def estimate_cost(
         return None
     seen = known_use.get(asked.model)
     usage = Usage(
-        input_tokens=_count_input(request.body),
+        input_tokens=_count_input(_plain(request)),
         output_tokens=max(least_output, _find_output(asked, seen)),
     )
     price = find_price(request, asked.dialect, asked.model, usage, started_ns)
@@ -67,6 +71,33 @@ def estimate_cost(
     if price is None:
         return Estimate(asked.model, dearest) if dearest else None
     return Estimate(asked.model, max(round(price * NANO), dearest))
+
+
+def find_unreadable(request: HttpRequest) -> str:
+    """Say why nothing can be estimated of a model call whose body cannot be read; empty where it can, or where nothing is billed.
+
+    What is no JSON, as an upload of sound, names no model here, and has no price to estimate.
+    """
+    if is_free(request):
+        return ""
+    spilled = isinstance(request, Request) and request.spilled is not None
+    if spilled:
+        return "its body is too large"
+    coding = read_codings(request.headers)
+    # One that holds a secret is stored with its coding undone.
+    if find_json(request.body) is not None:
+        return ""
+    plain = undo_coding(request.body, coding) if coding else request.body
+    if plain is None:
+        return f"its body is no whole {coding.decode('latin-1')[:_MOST_SHOWN]}, or too large"
+    if plain.lstrip()[:1] in (b"{", b"[") and find_json(plain) is None:
+        return "its body is no JSON, or too large"
+    return ""
+
+
+def _plain(request: HttpRequest) -> bytes:
+    plain = undo_coding(request.body, read_codings(request.headers))
+    return request.body if plain is None else plain
 
 
 def count_pieces(body: bytes) -> int:

@@ -1,6 +1,6 @@
 """What a run with limits has used: what is counted, what is asked for repeats, and what stands in a request's way."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -385,6 +385,17 @@ def test_a_call_is_expected_to_cost_what_others_did() -> None:
     assert asked is not None
     end(counted, asked, (PIECE + USED % 20).replace(b":10,", b":200000,"))
     assert leave(counted) is None
+
+
+def test_a_call_that_cannot_be_read_does_not_leave_under_a_cap() -> None:
+    """Nobody knows what it can cost, and it says why."""
+    counted = capped("1000")
+    asked = ask(RequestClass.INFERENCE, "/v1/chat/completions", "api.openai.com")
+    coded = replace(make_request(f"POST {CHAT}", b"?"), headers=((b"content-encoding", b"gzip"),))
+    counted.estimate(asked, coded)
+    spent = counted.find_spent(asked)
+    assert spent is not None
+    assert (spent.limit, "its body is no whole gzip" in spent.text) == ("usd", True)
 
 
 def test_without_a_cap_nothing_is_estimated() -> None:

@@ -1,6 +1,8 @@
 """What a model call can cost, before it is sent: by the size of what it asks, and by what calls like it have used."""
 
+import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +10,12 @@ import pytest
 from playhead.tape.exchange import Request
 from playhead.tape.policy.branch import ModelUse
 from playhead.tests.support.exchanges import make_request
-from playhead.timeline.reading.estimate_cost import Estimate, count_pieces, estimate_cost
+from playhead.timeline.reading.estimate_cost import (
+    Estimate,
+    count_pieces,
+    estimate_cost,
+    find_unreadable,
+)
 
 CHAT = "POST https://api.openai.com/v1/chat/completions"
 NOW = 1_760_000_000_000_000_000  # October 2025: prices change
@@ -51,6 +58,28 @@ def test_it_is_never_less_than_the_dearest_call_so_far() -> None:
     unpriced = _ask(model="acme-1")
     assert estimate_cost(unpriced, NOW, {}) is None
     assert estimate_cost(unpriced, NOW, {"acme-1": ModelUse(7, 0)}) == Estimate("acme-1", 7)
+
+
+def _coded(body: bytes, coding: bytes) -> Request:
+    return replace(make_request(CHAT, body), headers=((b"content-encoding", coding),))
+
+
+def test_a_coded_body_counts_by_what_comes_out() -> None:
+    """And one that cannot be undone is said not to be readable: its size says nothing."""
+    plain = _ask(text="word " * 80_000)
+    packed = gzip.compress(plain.body)
+    assert estimate_cost(_coded(packed, b"gzip"), NOW, {}) == estimate_cost(plain, NOW, {})
+    assert find_unreadable(_coded(packed, b"gzip")) == find_unreadable(plain) == ""
+    # A body with a secret is kept with its coding undone.
+    assert find_unreadable(_coded(plain.body, b"gzip")) == ""
+    assert "no whole gzip" in find_unreadable(_coded(packed[:-9], b"gzip"))
+    assert "no whole rot13" in find_unreadable(_coded(packed, b"rot13"))
+    bomb = gzip.compress(b'{"model":"gpt-4o","a":"' + bytes(65 * 1024 * 1024) + b'"}')
+    assert "no whole gzip" in find_unreadable(_coded(bomb, b"gzip"))
+    assert "no JSON" in find_unreadable(make_request(CHAT, plain.body[:-1]))
+    assert find_unreadable(make_request(CHAT, b"--b\r\nsound")) == ""
+    counted = "POST https://api.anthropic.com/v1/messages/count_tokens"
+    assert find_unreadable(make_request(counted, plain.body[:-1])) == ""
 
 
 def test_an_image_is_no_text() -> None:
