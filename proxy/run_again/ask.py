@@ -70,6 +70,8 @@ class _Prepared(NamedTuple):
     branch: Branch
     request: Request
     """With a credential."""
+    variable: str
+    """The variable whose value that is; empty where there is none."""
 
 
 def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_json: bool) -> int:
@@ -92,6 +94,8 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
     )
     for line in _say_changes(prepared.branch.change):
         print_status(f"  {line}")
+    if prepared.variable:
+        print_status(f"  with the key of {prepared.variable}, which {request.host} gets")
     print_status(f"  price: as recorded {one.show(repeat.times)}")
     if not repeat.yes:
         confirm()
@@ -119,7 +123,7 @@ def _prepare(store: Store, config: Config, name: str, question: Question) -> _Pr
     rule = live_rule(recorded.request.host.lower(), _REASON)
     at = _find_first(store, tape, recorded)
     branch = Branch(at, ((rule, RequestClass.INFERENCE),), change=change, alone=True)
-    return _Prepared(tape, recorded, branch, with_credential(recorded, question.key_env))
+    return _Prepared(tape, recorded, branch, *with_credential(recorded, question.key_env))
 
 
 def _find_first(store: Store, tape: RunInfo, recorded: Exchange) -> Seq:

@@ -3,31 +3,46 @@
 import os
 from collections.abc import Mapping, Set
 from dataclasses import replace
+from typing import NamedTuple
 
-from ...tape.dialects import find_dialect
 from ...tape.exchange import Exchange, Headers, Request
 from ..errors import EngineError
 
-VARIABLES = {
-    "openai": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "mistral": ("MISTRAL_API_KEY",),
-    "cohere": ("CO_API_KEY", "COHERE_API_KEY"),
+VARIABLES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("api.openai.com", "eu.api.openai.com", "us.api.openai.com"), ("OPENAI_API_KEY",)
+    ),
+    "api.anthropic.com": ("ANTHROPIC_API_KEY",),
+    "generativelanguage.googleapis.com": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "api.mistral.ai": ("MISTRAL_API_KEY",),
+    **dict.fromkeys(("api.cohere.com", "api.cohere.ai"), ("CO_API_KEY", "COHERE_API_KEY")),
 }
-"""Variables that have a provider's key, by the first word of the dialect's name."""
+"""Variables that have a provider's key, by the hosts that are its own: a key goes to no other host unless you say so.
+
+Others speak the same formats, and a tape may name any host. Source: the API references of these providers.
+"""
+_QUERIES = frozenset(("key", "api-key", "api_key"))
+"""Names in a query under which a key is sent."""
 _PLACES = frozenset(("authorization", "x-api-key", "api-key", "x-goog-api-key"))
 """Header fields in which a key is sent."""
 _SIGNED = b"AWS4-"
 _HEADER, _QUERY = "request.header.", "request.query."
 
 
+class Filled(NamedTuple):
+    """A request that can be sent."""
+
+    request: Request
+    variable: str = ""
+    """The variable whose value it carries; empty where it carries none."""
+
+
 def with_credential(
     recorded: Exchange, variable: str | None, environment: Mapping[str, str] = os.environ
-) -> Request:
+) -> Filled:
     """Give a recorded request with a key in the place of its placeholder.
 
-    variable: the name of the variable that has it; None for that of its provider.
+    variable: the name of the variable that has it; None for that of the provider whose host is asked.
     Raises: EngineError, where there is none, or where it cannot be put there.
     """
     request = recorded.request
@@ -39,7 +54,7 @@ def with_credential(
     places = [one.place for one in recorded.redactions if one.place.startswith("request.")]
     headers = {one.removeprefix(_HEADER) for one in places if one.startswith(_HEADER)}
     queries = {one.removeprefix(_QUERY) for one in places if one.startswith(_QUERY)}
-    strange = sorted(headers - _PLACES)
+    strange = sorted(headers - _PLACES) + sorted(queries - _QUERIES)
     strange += [one for one in places if not one.startswith((_HEADER, _QUERY))]
     if strange:
         raise EngineError(
@@ -47,33 +62,45 @@ def with_credential(
             "run the agent: playhead branch",
         )
     if not places:
-        return request
-    key = _find_key(request, variable, environment)
+        return Filled(request)
+    if len(headers) + len(queries) > 1:
+        raise EngineError(
+            f"the call has credentials in {', '.join(sorted(headers | queries))}, and nobody knows which key goes where",
+            "run the agent: playhead branch",
+        )
+    named = _find_variable(request, variable, environment)
+    key = environment[named]
     fields = tuple(
         (name, _fill(value, key) if name.decode("latin-1").lower() in headers else value)
         for name, value in request.headers
     )
-    return replace(
+    filled = replace(
         request, headers=fields, target=_fill_query(request.target, queries, key), secrets=()
     )
+    return Filled(filled, named)
 
 
-def _find_key(request: Request, variable: str | None, environment: Mapping[str, str]) -> str:
-    dialect = find_dialect(request)
-    family = dialect.name.partition("-")[0] if dialect is not None else ""
-    names = (variable,) if variable is not None else VARIABLES.get(family, ())
+def _find_variable(request: Request, variable: str | None, environment: Mapping[str, str]) -> str:
+    names = (variable,) if variable is not None else _find_default(request)
     for name in names:
         if environment.get(name):
-            return environment[name]
+            return name
     if names:
         raise EngineError(
             f"{names[0]} is not set, and the call was recorded with a credential, which no tape keeps",
             "set it, or name another variable with --key-env",
         )
     raise EngineError(
-        f"nobody knows which variable has the key for {request.host}",
-        "name it with --key-env",
+        f"the call was recorded with a credential, and {request.scheme}://{request.authority} is no host of a known provider,"
+        " so no key of your environment is sent to it unasked",
+        "name the variable that has its key with --key-env",
     )
+
+
+def _find_default(request: Request) -> tuple[str, ...]:
+    if (request.scheme, request.port) != ("https", 443):
+        return ()
+    return VARIABLES.get(request.host.lower(), ())
 
 
 def _fill(value: bytes, key: str) -> bytes:

@@ -71,11 +71,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(model, origin, folder / "store")
 
 
+_KEY = ("--key-env", "ANTHROPIC_API_KEY")
+"""The model is at no host of its provider."""
+
+
 def ask(world: World, capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     """Run the command; give its code, what it printed, and what it said."""
     world.model.asked.clear()
     with pytest.raises(SystemExit) as ended:
-        main(["ask", "--store", str(world.store), *map(str, words)])
+        main(["ask", "--store", str(world.store), *_KEY, *map(str, words)])
     told = capfd.readouterr()
     assert isinstance(ended.value.code, int)
     return ended.value.code, told.out, told.err
@@ -101,6 +105,7 @@ def test_a_call_is_sent_again_and_its_answers_are_counted(
     assert len(document["runs"]) == len(set(document["runs"])) == 3
     assert "/orders" not in "".join(world.origin.requests[2:])
     assert "is sent to 127.0.0.1 again, 3 times" in err
+    assert "with the key of ANTHROPIC_API_KEY, which 127.0.0.1 gets" in err
     assert "price: as recorded 1 call" in err
     kept = b"".join(path.read_bytes() for path in world.store.rglob("*") if path.is_file())
     assert SECRET.encode() not in kept
@@ -147,6 +152,19 @@ def test_nothing_is_sent_where_something_is_wrong(
     code, out, err = ask(world, capfd, *words)
     assert (code, says in " ".join(err.split())) == (2, True), err
     assert out == ""
+    assert world.model.asked == []
+
+
+def test_no_key_is_sent_to_a_host_that_is_not_its_own(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Unless it is named."""
+    world.model.asked.clear()
+    with pytest.raises(SystemExit) as ended:
+        main(["ask", "--store", str(world.store), "tape", "2", "--yes"])
+    err = capfd.readouterr().err
+    assert ended.value.code == 2
+    assert "--key-env" in err
     assert world.model.asked == []
 
 
