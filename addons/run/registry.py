@@ -36,7 +36,7 @@ from ...tape.exchange import NO_TEXT
 from ...tape.policy.branch import Branch
 from ...tape.policy.decide import Policy
 from ...tape.redaction.redactor import Redactor
-from ...timeline.lookup.crashed_runs import find_crashed
+from ...timeline.lookup.crashed_runs import RunStopped, find_crashed
 from .lifecycle.breaks import Breaks
 from .lifecycle.client_groups import ClientGroups, Group, Processes, find_address
 from .lifecycle.hooks import RunHooks
@@ -320,7 +320,7 @@ class RunRegistry:
                 open_run = await self._opener.resume(
                     config, playing, crashed, agent, is_shared=not self.resumes
                 )
-        except RunOpen as error:  # somebody else resumes it
+        except (RunOpen, RunStopped) as error:  # somebody else resumes it, or nobody may
             open_run = refuse_all(playing, f"{error}; {error.hint}")
         open_run.counters = self.counters
         self.counters.runs[open_run.mode.value] += 1
@@ -344,7 +344,7 @@ class RunRegistry:
             return None
         try:
             return find_crashed(self._store, newest.id)
-        except RunOpen:
+        except (RunOpen, RunStopped):
             raise
         except StoreError as error:  # what resumed it has ended
             logger.info("run %s is not resumed: %s", newest.id, error)

@@ -2,14 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NoReturn
 
 from ...config import Mode
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...tape.diff.divergence_types import one_line
 from ...tape.exchange import Exchange, Phase, RequestClass, Seq
 from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import Event, EventKind
 from ..formats.gone_on import find_children, has_sent
+
+_MOST_TOLD = 400
+"""Characters of what is said of a stop."""
+
+
+class RunStopped(StoreError):
+    """Somebody stopped the run before it crashed: nothing goes on with it."""
 
 
 def find_first(store: Store, info: RunInfo) -> RunInfo:
@@ -22,8 +31,8 @@ def find_first(store: Store, info: RunInfo) -> RunInfo:
 def find_crashed(store: Store, name: str) -> RunInfo:
     """Find the run that is to be resumed for a name: itself, or the last of those by which it was resumed and which crashed, too.
 
-    Raises: UnknownRun; RunOpen, while it or one that resumes it goes on; StoreError, where there is nothing to resume, with what
-    there is to do instead; LogCorrupt.
+    Raises: UnknownRun; RunOpen, while it or one that resumes it goes on; RunStopped; StoreError, where there is nothing to resume,
+    with what there is to do instead; LogCorrupt.
     """
     info = store.runs.get(name)
     while True:
@@ -35,7 +44,11 @@ def find_crashed(store: Store, name: str) -> RunInfo:
                 f"run {info.id!r} is being resumed as {alive.id!r}, which goes on",
                 f"wait for it, or end it with: playhead seal {alive.id}",
             )
+        _require_not_stopped(store, info)
         gone_live = [one for one in resumed if has_sent(store, one)]
+        for one in resumed:
+            if one not in gone_live and one.status is not RunStatus.SEALED:
+                _require_not_stopped(store, one)
         if not gone_live:
             if store.runs.is_gone_on_elsewhere(info):
                 raise StoreError(
@@ -53,7 +66,7 @@ def find_crashed(store: Store, name: str) -> RunInfo:
 
 
 def read_crash(store: Store, info: RunInfo) -> Resume:
-    """Read what is known of the crash of a run. Raises: StoreError, where not all of it was written or it is in an archive; LogCorrupt."""
+    """Read what is known of the crash of a run. Raises: RunStopped; StoreError, where not all of it was written or it is in an archive; LogCorrupt."""
     if info.is_only_in_archive:
         raise StoreError(
             f"run {info.id!r} cannot be resumed while only the archive has it",
@@ -67,6 +80,8 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
                 " and nobody knows which effects are among them",
                 f"look at it with: playhead receipt {info.id}; then begin anew",
             )
+        if event.kind is EventKind.STOPPED:
+            _refuse_stopped(info, event)
         log.take(event)
     died: set[Seq] = set()
     unanswered: set[Seq] = set()
@@ -196,6 +211,26 @@ def _require_crashed(store: Store, info: RunInfo) -> None:
         )
     if info.mode != Mode.RECORD.value and info.parent is None:
         raise StoreError(f"run {info.id!r} is no recording ({info.mode})", "record one first")
+
+
+def _require_not_stopped(store: Store, info: RunInfo) -> None:
+    """Refuse to go on with a run that somebody stopped: that holds although its process died. Raises: RunStopped; LogCorrupt."""
+    if info.is_only_in_archive:
+        return  # it is looked at once it is restored
+    for event in store.events.all(info):
+        if event.kind is EventKind.STOPPED:
+            _refuse_stopped(info, event)
+
+
+def _refuse_stopped(info: RunInfo, event: Event) -> NoReturn:
+    reason = f": {event.data['reason']}" if event.data["reason"] else ""
+    raise RunStopped(
+        one_line(
+            f"run {info.id!r} was stopped by {event.data['by']}{reason}; it is not resumed",
+            _MOST_TOLD,
+        ),
+        f"begin a new run under another name, or go on from an exchange of it with: playhead branch {info.id} --at SEQ",
+    )
 
 
 def _is_alive(store: Store, info: RunInfo) -> bool:

@@ -23,7 +23,7 @@ from playhead.tape.exchange import (
 from playhead.tape.policy.resume import Resume
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_response, raw_of
-from playhead.timeline.lookup.crashed_runs import read_crash
+from playhead.timeline.lookup.crashed_runs import RunStopped, find_crashed, read_crash
 
 EFFECT, READ = RequestClass.EFFECT, RequestClass.READ
 UNSENT = Fault(FaultKind.DENIED, Phase.CONNECT, RedactedText("not sent"), 1, Ending.RST)
@@ -126,3 +126,27 @@ def test_nothing_waits_for_the_retry_of_what_was_decided_on(
     with Store.open(tmp_path) as store:
         known = read_crash(store, store.runs.get("r@1"))
     assert [(one.seq, one.is_awaited) for one in known.unknown] == left
+
+
+def test_a_run_that_was_stopped_is_not_gone_on_with(tmp_path: Path) -> None:
+    """The stop holds although the process that refused its requests has died; nor is what resumed it, be it before it sent anything."""
+
+    def stop(at_ns: int) -> Event:
+        return Event(EventKind.STOPPED, at_ns, {"by": "ann", "pid": 5, "reason": "it pays twice"})
+
+    async def write(store: Store) -> None:
+        store.runs.owner = Owner(1 << 22, 1.0)  # which is no process
+        stopped = await store.runs.create("s", mode="record", at_ns=1)
+        await store.events.append_durably(stopped.number, stop(2))
+        crashed = await store.runs.create("r", mode="record", at_ns=1)
+        again = await store.runs.create("r", mode="playback", at_ns=3, parent=crashed, resumes=True)
+        await store.events.append_durably(again.number, stop(4))
+
+    with Store.open(tmp_path) as store:
+        asyncio.run(write(store))
+    with Store.open(tmp_path) as store:
+        for name in ("s", "r"):
+            with pytest.raises(RunStopped, match="was stopped by ann: it pays twice"):
+                find_crashed(store, name)
+        with pytest.raises(RunStopped):
+            read_crash(store, store.runs.get("s"))
