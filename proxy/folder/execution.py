@@ -135,6 +135,8 @@ class Execution:
     """What was in the real folder before the command began; everything, if what it writes is going to be kept."""
     stays: bool = False
     """Whether what it writes is going to be kept."""
+    also: "list[Execution]" = field(default_factory=list)
+    """Of each folder elsewhere that git writes to, where what the command writes is going to be kept."""
     begun_ns: int = 0
     """When all was prepared."""
     _base: dict[bytes, Entry] = field(default_factory=dict)
@@ -251,12 +253,22 @@ class Execution:
         )
 
     def keep(self) -> Kept:
-        """Put what the command has written into the real folder, but where somebody else wrote meanwhile. Blocks.
+        """Put what the command has written into the real folders, but where somebody else wrote meanwhile. Blocks.
 
+        What git has elsewhere comes first: without it, files are there whose commits are not.
         Raises: EngineError; OSError.
         """
         if self.mode == IN_PLACE:
             return Kept(0, [])
+        paths, left = 0, list[bytes]()
+        for one in self.also:
+            kept = one.keep()
+            paths += kept.paths
+            left += [os.fsencode(one.area.folder) + b"/" + path for path in kept.left]
+        kept = self._keep_own()
+        return Kept(paths + kept.paths, left + kept.left)
+
+    def _keep_own(self) -> Kept:
         written = self.find_written()
         if written.omitted:
             raise EngineError(
@@ -650,8 +662,15 @@ def _finish(
         execution.before = look(copy, everything=True, limits=_ALL)
         execution.mounts = [bind_row(area.folder, copy, kept=wanted.kept)]
     for number, folder in enumerate(area.also, 1):
-        execution.mounts += _cover_also(folder, room, number, wanted, execution.mode)
+        if wanted.stays:
+            other = _follow_also(folder, f"{room}/also-{number}", wanted, execution.mode)
+            execution.also.append(other)
+            execution.mounts += other.mounts
+        else:
+            execution.mounts += _cover_also(folder, room, number, wanted, execution.mode)
     execution.begun_ns = time.time_ns()
+    for other in execution.also:
+        other.begun_ns = execution.begun_ns
 
 
 def _list_everything(folder: str, left_out: frozenset[str]) -> dict[bytes, Entry]:
@@ -670,6 +689,21 @@ def _list_everything(folder: str, left_out: frozenset[str]) -> dict[bytes, Entry
             inner = _list_everything(place, left_out)
             entries.update((path + b"/" + name, entry) for name, entry in inner.items())
     return entries
+
+
+def _follow_also(folder: str, room: str, wanted: Wanted, mode: str) -> Execution:
+    """Cover a folder elsewhere that git writes to, so that what is written there can be kept. Raises: EngineError; OSError."""
+    other = Execution(Area(folder), mode, room=room, stays=True)
+    other.start = _list_everything(folder, wanted.left_out)
+    os.mkdir(room, 0o700)
+    if mode == OVERLAY:
+        other.mounts = overlay_rows(folder, room, kept=wanted.kept)
+        return other
+    os.mkdir(other.place, 0o700)
+    copy_folder(folder, other.place)
+    other.before = look(other.place, everything=True, limits=_ALL)
+    other.mounts = [bind_row(folder, other.place)]
+    return other
 
 
 def _cover_also(

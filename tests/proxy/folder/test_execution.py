@@ -331,6 +331,41 @@ def test_a_folder_that_was_changed_is_seen_as_it_was(
         recorded.prepare(mode, stays=True)
 
 
+def _sh(script: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+async def test_commits_of_a_work_tree_are_kept_with_its_files(tmp_path: Path, mode: str) -> None:
+    """Git has them elsewhere; what others wrote there meanwhile stays, and is named."""
+    git = "git -c user.email=a@b.example -c user.name=a"
+    made = (
+        f"{git} init -q -b one main; cd main; echo 1 > f; git add f; {git} commit -qm first;"
+        " git worktree add -q ../tree -b other; git branch theirs"
+    )
+    _sh(made, tmp_path)
+    tree, theirs = tmp_path / "tree", tmp_path / "main/.git/refs/heads/theirs"
+    require_overlay(tree, tmp_path)
+    area = Area(str(tree), (str(tmp_path / "main/.git"),))
+    with Store.open(tmp_path / "store") as store:
+        tape = await store.runs.create("r", mode="record", at_ns=1)
+        await store.runs.seal(tape, reason="it ended", at_ns=2)
+        wanted = Wanted(mode, stays=True)
+        with closing(prepare(store, store.runs.reload(tape), area, wanted)) as execution:
+            commit = f"{git} checkout -qb fix; echo 2 > f; {git} commit -qam second; git branch -qf theirs"
+            run(execution, f"assert os.system({commit!r}) == 0")
+            theirs.write_text("0" * 40 + "\n")
+            kept = execution.keep()
+    assert kept.left == [os.fsencode(theirs)]
+    assert theirs.read_text() == "0" * 40 + "\n"
+    theirs.unlink()
+    assert _sh("git log --format=%s fix", tree).split() == ["second", "first"]
+    assert (tree / "f").read_text() == "2\n"
+
+
 @pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
 def test_without_contents_the_folder_is_seen_as_it_is(recorded: Recorded) -> None:
     """With a warning that names what differs."""
