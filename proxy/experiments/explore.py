@@ -7,6 +7,7 @@ as it can be, and kept: as a file that says the faults, and as a tape that gives
 import json
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -101,6 +102,8 @@ class Tried(NamedTuple):
     ran: Ran
     broken: tuple[str, ...]
     """What it did that it never is to do."""
+    untested: str = ""
+    """Why it tells nothing; empty where it does."""
 
 
 def explore(
@@ -112,7 +115,7 @@ def explore(
     *,
     as_json: bool,
 ) -> int:
-    """Explore; give 1 where something was broken, and 0 where nothing was.
+    """Explore; give 1 where something was broken, 0 where nothing was, and 125 where nothing was tested.
 
     Raises: PlayheadError, before anything runs, or where the run breaks something without any fault.
     """
@@ -141,7 +144,9 @@ def explore(
     else:
         for line in made.render():
             click.echo(line)
-    return ExitCode.FAILED if made.found is not None else 0
+    if made.found is not None:
+        return ExitCode.FAILED
+    return 0 if made.tested else ExitCode.UNTESTABLE
 
 
 def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterator[object]:
@@ -366,8 +371,8 @@ class _Exploration:
         for one in found:
             if one.standing is Standing.BAD:
                 continue  # what was broken is looked at again
-            refused = () if one.standing is Standing.GOOD else ("as an earlier call found",)
-            known = Tried(seed, schedule, replace(one.ran, refused=refused), ())
+            why = "" if one.standing is Standing.GOOD else "as an earlier call found"
+            known = Tried(seed, schedule, one.ran, (), why)
             self._tried[schedule] = known
             return known
         return None
@@ -399,14 +404,19 @@ class _Exploration:
             judged = self._wanted.judge.judge(self._config, ran, done.files)
             if judged.standing is Standing.BAD:
                 broken.append(judged.why)
+        untested = ran.no_result
+        if schedule and len(ran.unmet) == len(schedule):
+            untested = "the agent did not come to its faults"
+        tried = Tried(seed, schedule, ran, tuple(broken), untested)
         if self._noted is not None:
-            standing = Standing.UNKNOWN if ran.no_result else Standing.GOOD
+            standing = Standing.UNKNOWN if tried.untested else Standing.GOOD
             standing = Standing.BAD if broken else standing
             self._noted.end(done.name, repr(schedule), ran, standing)
-        tried = Tried(seed, schedule, ran, tuple(broken))
         self._tried[schedule] = tried
         if schedule:
-            said = broken[0] if broken else ran.no_result or "nothing is broken"
+            said = broken[0] if broken else tried.untested or "nothing is broken"
+            if ran.unmet and not tried.untested:
+                said += f" (not met: {'; '.join(ran.unmet)})"
             which = f"seed {seed}: " if seed is not None else ""
             print_status(f"  {which}{_say(schedule)}: {one_line(said)}, {ran.run!r}")
         return tried
@@ -425,21 +435,23 @@ class _Exploration:
         self._kept = kept.id, path
 
     @property
-    def _untested(self) -> int:
-        return sum(bool(one.schedule and one.ran.no_result) for one in self._tried.values())
+    def _untested(self) -> list[Tried]:
+        return [one for one in self._tried.values() if one.schedule and one.untested]
+
+    @property
+    def tested(self) -> int:
+        """How many schedules tell something."""
+        return sum(map(bool, self._tried)) - len(self._untested)
 
     def render(self) -> Iterator[str]:
         """Give the lines for a person."""
         tried, found = sum(map(bool, self._tried)), self.found
         if found is None:
-            yield f"nothing was broken: {self._seeds} seeds, {tried} different schedules"
+            what = "nothing was broken" if self.tested else "nothing was tested"
+            yield f"{what}: {self._seeds} seeds, {tried} different schedules"
             if self._stopped:
                 yield f"  stopped: {self._stopped}"
-            if self._untested:
-                yield (
-                    f"  in {self._untested} of them the agent went on with questions that the tape does not hold, and was refused:"
-                    " --live inference lets the model answer them"
-                )
+            yield from self._explain_untested()
             return
         where = f"seed {found.seed} of {self._wanted.seeds}: " if found.seed is not None else ""
         yield f"{where}{found.broken[0]}"
@@ -455,6 +467,19 @@ class _Exploration:
             yield f"kept as the tape {name!r}: playhead replay {name} -- {command}"
             yield f"and as {path}: playhead explore {self._prepared.tape.id} --schedule {path} -- {command}"
 
+    def _explain_untested(self) -> Iterator[str]:
+        refused = [
+            one for one in self._untested if one.untested == one.ran.no_result and one.ran.refused
+        ]
+        if refused:
+            yield (
+                f"  in {len(refused)} of them the agent went on with questions that the tape does not hold, and was refused:"
+                " --live inference lets the model answer them"
+            )
+        others = Counter(one.untested for one in self._untested if one not in refused)
+        for why, count in sorted(others.items()):
+            yield f"  {count} of them tell nothing: {one_line(why)}"
+
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
         found = self.found
@@ -463,7 +488,7 @@ class _Exploration:
             "run": self._prepared.tape.id,
             "seeds": self._seeds,
             "schedules": sum(map(bool, self._tried)),
-            "untested": self._untested,
+            "untested": len(self._untested),
             "stopped": self._stopped or None,
             "found": None
             if found is None

@@ -52,6 +52,8 @@ class Ran:
     unpriced: int
     limited: bool
     """Whether a cap was reached."""
+    unmet: tuple[str, ...] = ()
+    """Faults of its schedule that changed nothing, since the command did not come to them."""
 
     @property
     def no_result(self) -> str:
@@ -98,6 +100,7 @@ def run_once(config: Config, place: Place, declared: Branch, files: Files) -> di
         "usd": str(price.counted),
         "unpriced": price.total.unpriced,
         "limited": _is_limited(receipt),
+        "unmet": declared.schedule.unmet if declared.schedule is not None else (),
     }
 
 
@@ -114,6 +117,7 @@ def read_done(done: Done) -> Ran:
         Decimal(told["usd"]),
         told["unpriced"],
         told["limited"],
+        tuple(told.get("unmet", ())),
     )
 
 

@@ -102,6 +102,10 @@ class FaultSchedule(Protocol):
     texts: list[str]
     """Each fault in a few words."""
 
+    @property
+    def unmet(self) -> list[str]:
+        """Those of them that have changed nothing yet."""
+
     def take(self, recorded: Exchange) -> Any:
         """Give what is done to a recorded answer that has been asked for, as `Met`; None for nothing."""
 

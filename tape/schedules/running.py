@@ -31,6 +31,8 @@ class RunningSchedule:
 
     def __init__(self, schedule: Schedule, late_s: float = LATE_S) -> None:
         """Begin with none of them met."""
+        self._schedule = schedule
+        self._asked: set[Seq] = set()
         self._waiting = {fault.seq: fault for fault in schedule}
         self._late_s = late_s
         self.texts = [fault.text for fault in schedule]
@@ -41,8 +43,18 @@ class RunningSchedule:
         }
         """Pairs of exchanges of which the first is answered after the second."""
 
+    @property
+    def unmet(self) -> list[str]:
+        """Those that changed nothing, as text: their requests, or one of the two that change places, were never made."""
+        return [
+            fault.text
+            for fault in self._schedule
+            if not {fault.seq, fault.other} - {None} <= self._asked
+        ]
+
     def take(self, recorded: Exchange) -> Met | None:
         """Give what is done to a recorded answer; None for nothing. A fault is met once."""
+        self._asked.add(recorded.seq)
         fault = self._waiting.pop(recorded.seq, None)
         if fault is None:
             return None

@@ -200,6 +200,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(shop, folder)
 
 
+def test_a_schedule_that_is_never_met_is_no_test(asking: "Asking") -> None:
+    """An agent that ends early does not come to the fault; nothing is said to have been refused."""
+    (asking.folder / "late.yaml").write_text("run: tape\nfaults: [{seq: 4, kind: throttle}]\n")
+    words = ("--store", "store", "--no-sandbox", "--schedule", "late.yaml", "--yes")
+    agent = list(asking.agent)
+    agent[3] = agent[3].replace("range(1, 5)", "range(1, 2)").partition('send_by_urllib("POST"')[0]
+    done = playhead("explore", "tape", *words, *agent, cwd=asking.folder, timeout_s=100)
+    assert done.returncode == 125, done.stderr
+    assert "nothing was tested" in done.stdout
+    assert "did not come to its faults" in done.stdout
+    assert "was refused" not in done.stdout + done.stderr
+
+
 def test_the_same_seeds_give_the_same_schedules(world: World) -> None:
     """And nothing leaves."""
     words = ("--seeds", "6", "--fault", "throttle", "--fault", "cut", "--parallel", "2")
@@ -230,7 +243,7 @@ def test_what_an_agent_does_not_ask_again_is_told(world: World) -> None:
     """It goes on with what its tape does not hold; that breaks nothing, and tells nothing."""
     (world.folder / "throttle.yaml").write_text("run: tape\nfaults: [{seq: 2, kind: throttle}]\n")
     done = world.explore("--schedule", "throttle.yaml", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 125, done.stderr
     assert json.loads(done.stdout)["untested"] == 1
     assert world.shop.requests == []
 
