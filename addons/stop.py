@@ -74,7 +74,7 @@ def _break_off(
                 continue  # it is over, or only its late answer is waited for
             if pending.keep_reading and _is_sent(pending):
                 pending.progress.add_warning(text)
-                pending.client_left()
+                pending.client_left(aborted=True)
             else:
                 writing += _broken(registry, pending, text)
         elif pending.playing.steps is not None or pending.websocket is not None:

@@ -499,6 +499,16 @@ class Gone:
     """How many chunks of the response it had been sent by then."""
     head: bool
     """Whether it had been sent the response's head."""
+    aborted: bool = False
+    """Whether it did not leave by itself: it was reset, since its run was stopped."""
+
+    @property
+    def text(self) -> str:
+        """In a few words."""
+        after = f"after {self.at_us / 1e6:.1f} s"
+        return (
+            f"reset {after}, when the run was stopped" if self.aborted else f"client left {after}"
+        )
 
 
 class Redaction(NamedTuple):

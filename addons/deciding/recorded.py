@@ -7,6 +7,7 @@ from ...store import LogCorrupt
 from ...tape.diff.divergence_types import Difference
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
 from ...tape.matching.agreement import Drift
+from ...tape.playback.aborted import as_delivered
 from ...tape.policy.revise import Unreadable, Unsearched
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
@@ -28,7 +29,7 @@ def read_served(
     rest = recorded.response.find_unsearched() if recorded.response is not None else None
     if rest is not None:
         return Unsearched(seq, rest.size, rest.at)
-    return playback.without_crash(playback.as_now(recorded))
+    return as_delivered(playback.without_crash(playback.as_now(recorded)))
 
 
 def as_asked(pending: PendingExchange, recorded: Exchange) -> Exchange:

@@ -219,8 +219,11 @@ def note_outcome(pending: PendingExchange, exchange: Exchange) -> Event:
 
 def note_gone(pending: PendingExchange, exchange: Exchange) -> Event:
     """Correct an outcome that was logged already: its client left."""
-    at_us = exchange.gone.at_us if exchange.gone is not None else pending.now_us()
-    logged = {"seq": pending.seq, "gone_us": at_us}
+    gone = exchange.gone
+    at_us = gone.at_us if gone is not None else pending.now_us()
+    logged: dict[str, object] = {"seq": pending.seq, "gone_us": at_us}
+    if gone is not None and gone.aborted:
+        logged["aborted"] = True
     return Event(EventKind.OUTCOME, time.time_ns(), logged)
 
 

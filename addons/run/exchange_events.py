@@ -129,6 +129,8 @@ def outcome_event(
         data["fault"] = [fault.kind.value, fault.phase.value, fault.text]
     if gone is not None:
         data["gone_us"] = gone.at_us
+        if gone.aborted:
+            data["aborted"] = True
     if exchange.has_replaced_answer:
         data["replaced"] = True
         if exchange.has_unloadable_key:

@@ -502,12 +502,15 @@ class PendingExchange:
         spools_of(self.flow.client_conn).add(made)
         return made
 
-    def client_left(self) -> None:
-        """Note that the client left, and what it had been sent by then; of one that is saved nothing changes."""
+    def client_left(self, *, aborted: bool = False) -> None:
+        """Note that the client left, and what it had been sent by then; of one that is saved nothing changes.
+
+        aborted: it is reset by us, and leaves because of that.
+        """
         self.held.leave()
         if self.progress.gone is None and not self.progress.saved:
             sent = 0 if self.held.muted or self.holds else self.answer.taken
-            self.progress.leave(Gone(self.now_us(), sent, self.answer.head_sent))
+            self.progress.leave(Gone(self.now_us(), sent, self.answer.head_sent, aborted))
             self.answer.leave(self.need)
 
     def failed(self, text: str, *, phase: Phase, ending: Ending, code: int) -> Fault:

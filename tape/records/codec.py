@@ -175,7 +175,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
             fault.code,
         )
     if exchange.gone is not None:
-        meta["gone"] = (exchange.gone.at_us, exchange.gone.chunks, exchange.gone.head)
+        gone = exchange.gone
+        meta["gone"] = (gone.at_us, gone.chunks, gone.head, *([True] if gone.aborted else ()))
     if exchange.redactions:
         meta["redactions"] = exchange.redactions
     if exchange.request.secrets:
@@ -532,8 +533,8 @@ def _fault(value: Any) -> Fault:
 
 
 def _gone(value: Any) -> Gone:
-    at_us, chunks, head = value
-    return Gone(_int(at_us), _int(chunks), _flag(head))
+    at_us, chunks, head, *aborted = value
+    return Gone(_int(at_us), _int(chunks), _flag(head), aborted == [True])
 
 
 def _names(value: Any) -> tuple[tuple[str, str], ...]:

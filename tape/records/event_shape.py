@@ -181,6 +181,7 @@ MAY: dict[str, _Is] = {
     "drifted": _text,
     "fault": _row(_text, _one_of(Phase), _text),
     "gone_us": _int,
+    "aborted": _flag,
     "taken": _row(_int, _int),
     "late": _flag,
     "ignored_content": _flag,

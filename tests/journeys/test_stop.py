@@ -293,6 +293,7 @@ async def test_the_late_answer_of_an_effect_that_was_sent_is_kept(
     assert kept.response is not None
     assert kept.response.body == b"late"
     assert kept.gone is not None
+    assert kept.gone.aborted
     assert TEXT in kept.warnings
 
 

@@ -134,6 +134,7 @@ class _Gone(msgspec.Struct, forbid_unknown_fields=True):
     at_us: _Number
     chunks: _Number = 0
     head: bool = False
+    aborted: bool = False
 
 
 class _Close(msgspec.Struct, forbid_unknown_fields=True):
@@ -211,7 +212,7 @@ def read_line(data: bytes) -> ParsedLine:
         told = line.fault
         fault = Fault(told.kind, told.phase, RedactedText(""), told.at_us, told.ending, told.code)
     if line.gone is not None:
-        gone = Gone(line.gone.at_us, line.gone.chunks, line.gone.head)
+        gone = Gone(line.gone.at_us, line.gone.chunks, line.gone.head, line.gone.aborted)
     if response is None and fault is None and gone is None:
         raise BadLine("expected `response`, `fault` or `gone`; found none")
     websocket, messages = (

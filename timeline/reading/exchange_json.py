@@ -102,6 +102,8 @@ def exchange_json(
     if exchange.gone is not None:
         gone = exchange.gone
         document["gone"] = {"at_us": gone.at_us, "chunks": gone.chunks, "head": gone.head}
+        if gone.aborted:
+            document["gone"]["aborted"] = True
     return document
 
 

@@ -255,7 +255,7 @@ def describe_outcome(exchange: Exchange) -> str:
         )
         return f"101, {websocket.messages} messages, {describe_close(code, by_client=by_client)}"
     if gone is not None:
-        left = f"client left after {gone.at_us / 1e6:.1f} s"
+        left = gone.text
         if response is not None and not gone.head:
             return f"{left}; {response.status} came at {response.head_us / 1e6:.1f} s"
         if response is None:

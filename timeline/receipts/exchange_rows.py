@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...store import RunInfo, Store
-from ...tape.exchange import Exchange, VerdictKind
+from ...tape.exchange import Exchange, Gone, VerdictKind
 from ...tape.records.events import EventKind
 from .effects import describe_close
 
@@ -79,6 +79,6 @@ def _outcome(data: Any) -> str:
         kind, phase, _ = data["fault"]
         parts.append(f"{kind} in {phase}")
     if "gone_us" in data:
-        parts.append(f"client left after {data['gone_us'] / 1e6:.1f} s")
+        parts.append(Gone(data["gone_us"], 0, head=False, aborted="aborted" in data).text)
     parts.append(f"{data['bytes_in']} bytes")
     return ", ".join(parts)

@@ -414,7 +414,7 @@ class Tracer:
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         if exchange.gone is not None and came_late(exchange):
-            marks.append(f"client left after {exchange.gone.at_us / 1e6:.1f} s")
+            marks.append(exchange.gone.text)
         if idle >= IDLE_S:
             marks.append(f"idle for {idle} s")
         return marks
@@ -475,7 +475,7 @@ def _failure(exchange: Exchange, answer: InferenceResponse | None, lane: int) ->
         status = f"{answer.status} " if answer.status >= 400 else ""
         text = f"{status}{answer.error.message}"
     elif exchange.gone is not None and exchange.response is None and exchange.verdict in _WANTED:
-        text = f"the client left after {exchange.gone.at_us / 1e6:.1f} s"
+        text = exchange.gone.text if exchange.gone.aborted else f"the {exchange.gone.text}"
     if not text:
         return []
     return [Step(StepKind.ERROR, exchange.seq, "", text, lane=lane, failed=True)]
