@@ -4,7 +4,7 @@ import time
 
 from ...addons.run.registry import SEAL
 from ...config import Config
-from ...store import RunStatus, StoreError
+from ...store import RunInfo, RunStatus, StoreError
 from .open_store import open_store
 
 _PATIENCE_S = 15.0
@@ -24,15 +24,21 @@ def seal_run(config: Config, name: str) -> str:
             return f"run {info.id} is {info.status.value} already"
         if not store.runs.owner_alive(info):
             sealed = store.runs.seal_blocking(info, reason="playhead seal", at_ns=time.time_ns())
-            return f"run {sealed.id}: sealed, {sealed.exchanges} exchanges"
+            return _tell(sealed)
         store.owner_requests.ask(info, SEAL)
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
             now = store.runs.reload(info)
             if now.status is not RunStatus.OPEN:
-                return f"run {now.id}: sealed, {now.exchanges} exchanges"
+                return _tell(now)
             time.sleep(0.05)
     raise StoreError(
         f"run {name!r} is not sealed yet: its process still has requests in flight",
         "it will be as soon as that is done; ask again, or stop the proxy",
     )
+
+
+def _tell(sealed: RunInfo) -> str:
+    """Say that a run has ended; its requests are those that were refused, too, as by a gate."""
+    requests = f"{sealed.exchanges} request{'s' * (sealed.exchanges != 1)}"
+    return f"run {sealed.id}: sealed, {requests}"

@@ -550,7 +550,7 @@ def test_a_launcher_may_be_sealed_from_outside(env: dict[str, str], store: Path)
     code = child("ready(); sys.stdin.readline(); print(ask('/b'), flush=True)")
     with launched(env, "record", "--run", "outside", "--store", store, *code) as process:
         done = playhead("seal", "outside", "--store", store)
-        assert done.stdout == "run outside: sealed, 1 exchanges\n"
+        assert done.stdout == "run outside: sealed, 1 request\n"
         out, _ = process.communicate("go on\n", timeout=10)
     assert (process.returncode, out) == (0, "/b\n")
     wait_until(lambda: _status(store, "outside~2") is RunStatus.SEALED)

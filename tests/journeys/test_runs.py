@@ -116,7 +116,7 @@ async def test_sealing_a_run_closes_its_connections(settings: Settings, origin: 
         )
         await asyncio.to_thread(wait_until, lambda: "POST /hang" in origin.requests)
         done = await asyncio.to_thread(playhead, "seal", "mine", "--store", settings.store)
-        assert (done.returncode, done.stdout) == (0, "run mine: sealed, 2 exchanges\n")
+        assert (done.returncode, done.stdout) == (0, "run mine: sealed, 2 requests\n")
         async with asyncio.timeout(5):
             assert await idle.reader.read() == b""
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
