@@ -10,10 +10,11 @@ from ...tape.exchange import RequestClass
 from ...tape.policy.branch import ModelUse
 from ...tape.policy.limits import NANO
 from ...tape.records.events import EventKind
-from ...timeline.cost.ledger import Fate, read_entry, read_ledger
+from ...timeline.cost.ledger import read_entry, read_ledger
 from ...timeline.cost.render import show_money
 from ...timeline.cost.sums import Sum
 from ...timeline.reading.estimate_cost import estimate_cost
+from ...timeline.reading.fate import Fate
 from ...timeline.state.calls_before import Exchanges
 
 
