@@ -2,7 +2,7 @@
 
 import contextlib
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from ...config import Config
 from ...timeline.receipts.plain_text import plain, plain_lines
@@ -40,9 +40,7 @@ def find_pages(config: Config) -> str:
         except NotAnswered as error:
             refused = error
         else:
-            place = urlsplit(address.url)
-            netloc = f"{link['host']}:{place.port}" if link["host"] else place.netloc
-            return f"{place.scheme}://{netloc}{link['path']}"
+            return f"{address.url}{link['path']}"
     if refused is not None:
         raise refused
     return "no proxy is running on this store"

@@ -46,9 +46,9 @@ class PagesProcess:
         """Say whether a path is one of the pages'."""
         return path in PATHS or path.startswith(tuple(f"{one}/" for one in PATHS[1:]))
 
-    def make_link(self) -> tuple[str, str]:
-        """Give the path of the page of gates, with a token with which one may rule, and the host to ask for it, if not any."""
-        return f"/gates?token={self._links.make(Rights.READ | Rights.RULE)}", self._guard.own
+    def make_link(self) -> str:
+        """Give the path of the page of gates, with a token with which one may rule."""
+        return f"/gates?token={self._links.make(Rights.READ | Rights.RULE)}"
 
     async def pass_on(self, request: web.BaseRequest) -> web.StreamResponse:
         """Have a request answered by the process.

@@ -22,6 +22,7 @@ from ..errors import EngineError
 from ..standard_streams import print_status
 from .address import Address, open_token, publish
 from .http.access import Guard, make_own_name
+from .http.loopback import PAIR, listen_at
 from .http.route import ProxyState
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 _WAITING = 1024
 """Connections that may wait for the server to begin."""
-_LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+_LOOPBACK = frozenset((*PAIR, "localhost"))
 
 
 class ControlServer:
@@ -43,7 +44,7 @@ class ControlServer:
         """Prepare; nothing is opened yet."""
         self._config = config
         self._house = proxy_state
-        self._socket: socket.socket | None = None
+        self._listening: list[socket.socket] = []
         self._file: Path | None = None
         self._waiting = False
         self._starting: asyncio.Task[None] | None = None
@@ -88,8 +89,8 @@ class ControlServer:
         context = _context(control)
         token = open_token(self._config)
         try:
-            self._socket = ready = _bind(listen)
-            host, port = ready.getsockname()[:2]
+            self._listening = listen_at(listen.host, listen.port, _WAITING)
+            host, port = self._listening[0].getsockname()[:2]
             if not (control.tls or control.public or is_loopback(host)):
                 # A name, as localhost, is looked up when it is bound.
                 raise EngineError(
@@ -105,9 +106,8 @@ class ControlServer:
                 f"the control API cannot listen on {listen}: {getattr(error, 'strerror', None) or error}",
                 "choose another control.listen (port 0: a free one), or off",
             ) from error
-        self._house.engine.keep_from_clients(ready)
-        # A certificate would not name it.
-        own = make_own_name() if scheme == "http" and is_loopback(host) else ""
+        # A certificate would not name it, and it leads to these addresses alone.
+        own = make_own_name() if scheme == "http" and host in PAIR else ""
         guard = Guard(
             token,
             scheme,
@@ -118,16 +118,18 @@ class ControlServer:
             anywhere=_is_any(host),
         )
         self._guard, self._context = guard, context
-        asyncio.get_running_loop().add_reader(ready, self._begin)
+        for ready in self._listening:
+            self._house.engine.keep_from_clients(ready)
+            asyncio.get_running_loop().add_reader(ready, self._begin)
         self._waiting = True
 
     def _begin(self) -> None:
-        """Start the server for the first connection, which waits in the socket."""
+        """Start the server for the first connection, which waits in a socket."""
         self._stop_waiting()
         self._starting = asyncio.get_running_loop().create_task(self._start())
 
     async def _start(self) -> None:
-        assert self._socket is not None
+        assert self._listening
         try:
             # Reading it takes long; requests of agents go on meanwhile.
             serving = await asyncio.to_thread(_load)
@@ -137,21 +139,21 @@ class ControlServer:
             self._pages = pages = PagesProcess(self._config, self._guard)
             table = make_table(pages.make_link)
             handler = serving.ControlHandler(self._house, self._guard, table, pages)
-            self._runner = await serving.serve_on(self._socket, handler, self._context)
+            self._runner = await serving.serve_on(self._listening, handler, self._context)
         except Exception:
             logger.exception("the control API did not start")
             self._abandon()
 
     def _stop_waiting(self) -> None:
-        if self._waiting and self._socket is not None:
+        if self._waiting:
             self._waiting = False
-            asyncio.get_running_loop().remove_reader(self._socket)
+            for ready in self._listening:
+                asyncio.get_running_loop().remove_reader(ready)
 
     def _abandon(self) -> None:
         self._stop_waiting()
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        while self._listening:
+            self._listening.pop().close()
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.unlink()
@@ -163,13 +165,6 @@ def _load():  # type: ignore[no-untyped-def]  # a module
     from .http import serving
 
     return serving
-
-
-def _bind(listen: Listen) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    ready = socket.create_server((listen.host, listen.port), family=family, backlog=_WAITING)
-    ready.setblocking(False)
-    return ready
 
 
 def _reachable(host: str) -> str:

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
@@ -46,6 +46,9 @@ FIELDS = {
 _ANSWER_S = 120.0
 _BODY_BYTES = 64 * 1024
 """Of what changes something; an answer at a breakpoint may have as many as the control API takes."""
+_PATH = "/%:@!$&'()*+,;=~"
+"""What stays in a path as it was sent (RFC 3986 section 3.3)."""
+_RAW = "surrogateescape"
 Handler = Callable[[Asked], Reply]
 
 
@@ -129,24 +132,23 @@ class Application:
             return reply
 
     def _open_link(self, request: web.BaseRequest, path: str, query: Mapping[str, str]) -> Reply:
-        """Begin the session of a link, and lead to the page without its token."""
-        place = self._guard.find_own_place(request.headers.get("host", ""))
-        if place:
-            return Reply(b"", 303, HTML, {"location": f"{place}{request._message.path}"})
-        known = self._is_let_in(request)
+        """Begin the session of a link, and lead to the page without its token.
+
+        Where a session may not begin under the name that was asked for, lead to the name where it may, with another token: whoever has no
+        token learns nothing of that name.
+        """
         rights = self._links.take(query["token"]) if request.method == "GET" else None
-        if rights is None and not known:
+        if rights is None and not self._is_let_in(request):
             raise _not_let_in("This link was used, or is too old")
-        rest = "&".join(
-            f"{quote(name, safe='')}={quote(value, safe='')}"
-            for name, value in query.items()
-            if name != "token"
-        )
-        to = "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
-        headers = {"location": to}
-        if rights is not None:
-            headers["set-cookie"] = self.sessions.begin(rights)
-        return Reply(b"", 303, HTML, headers)
+        rest = [(name, value) for name, value in query.items() if name != "token"]
+        place = self._guard.find_own_place(request.headers.get("host", ""))
+        if rights is not None and place:
+            rest.append(("token", self._links.make(rights)))
+            return Reply(b"", 303, HTML, {"location": place + _target(path, rest)})
+        headers = {} if rights is None else {"set-cookie": self.sessions.begin(rights)}
+        # A page that goes on by itself: behind a redirect, a browser that came from another site would not send the cookie.
+        text = render("opened", to=_target(path, rest))
+        return Reply(text.encode(), 200, HTML, headers)
 
     def _is_let_in(self, request: web.BaseRequest) -> bool:
         try:
@@ -181,6 +183,12 @@ class Application:
                 expected="a link with which you can change something",
                 hint="playhead gates --page, or playhead ui --allow-run -- COMMAND",
             )
+
+
+def _target(path: str, query: list[tuple[str, str]]) -> str:
+    """Give a path of ours with a query; whatever was sent, it leads to no other origin."""
+    rest = urlencode(query, quote_via=quote, safe="", errors=_RAW)
+    return "/" + quote(path.lstrip("/\\"), safe=_PATH, errors=_RAW) + (f"?{rest}" if rest else "")
 
 
 def _placed(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -43,7 +43,7 @@ async def _serve(path: str, library: Library, guard: Guard, key: bytes) -> None:
     ready.listen(128)
     ready.setblocking(False)
     application = Application(library, guard, Links(key, _now))
-    runner = await serve_on(ready, application, None)
+    runner = await serve_on([ready], application, None)
     loop.add_reader(sys.stdin.fileno(), gone.set)
     loop.add_signal_handler(signal.SIGTERM, gone.set)
     os.write(1, b"ready\n")

@@ -17,13 +17,14 @@ from ...config import Config
 from ...web.render import warm_up
 from ..control.address import open_token
 from ..control.http.access import Guard, make_own_name
+from ..control.http.loopback import PAIR, listen_at
 from ..control.http.serving import serve_on
 from ..errors import EngineError
 from .application import Application
 from .library import Library, end_process
 from .sessions import Links, Rights
 
-LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+LOOPBACK = frozenset((*PAIR, "localhost"))
 SWITCH_S = 0.001
 """How long one thread computes before another may: pages are asked for while runs are read."""
 
@@ -53,8 +54,8 @@ def serve_pages(config: Config, shown: Shown, say: Callable[[str], None] = print
     try:
         if shown.run is not None:
             library.store.runs.get(shown.run)
-        ready = _bind(shown.port)
-        code = asyncio.run(_serve(library, ready, shown, say))
+        listening = _bind(shown.port)
+        code = asyncio.run(_serve(library, listening, shown, say))
     except BaseException:
         library.close()
         raise
@@ -64,26 +65,33 @@ def serve_pages(config: Config, shown: Shown, say: Callable[[str], None] = print
 
 
 async def _serve(
-    library: Library, ready: socket.socket, shown: Shown, say: Callable[[str], None]
+    library: Library,
+    listening: list[socket.socket],
+    shown: Shown,
+    say: Callable[[str], None],
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    port = ready.getsockname()[1]
+    port = listening[0].getsockname()[1]
     name = make_own_name()
     links = Links(secrets.token_bytes(32), lambda: time.time_ns() / 1e9)
     guard = Guard(open_token(library.config), "http", port, LOOPBACK | {name}, own=name)
     application = Application(library, guard, links, shown.command)
-    runner = await serve_on(ready, application, None)
-    try:
+    runner = await serve_on(listening, application, None)
+
+    def make_link() -> str:
         path = "/runs" if shown.run is None else f"/runs/{quote(shown.run, safe='')}"
-        link = f"http://{name}:{port}{path}?token={links.make(shown.rights)}"
-        say(link)
+        return f"http://{PAIR[0]}:{port}{path}?token={links.make(shown.rights)}"
+
+    try:
+        say(make_link())
         # What the first page needs is read before somebody asks for it.
         loop.run_in_executor(library.threads, warm_up)
         if shown.browser:
-            await asyncio.to_thread(_open_browser, link)
+            # Its own: the one that is printed is good when this one was used.
+            await asyncio.to_thread(_open_browser, make_link())
         await stop.wait()
     finally:
         application.close()
@@ -91,16 +99,14 @@ async def _serve(
     return 0
 
 
-def _bind(port: int) -> socket.socket:
+def _bind(port: int) -> list[socket.socket]:
     try:
-        ready = socket.create_server(("127.0.0.1", port), backlog=128)
+        return listen_at(PAIR[0], port)
     except (OSError, OverflowError) as error:
         raise EngineError(
             f"the page cannot listen on 127.0.0.1:{port}: {getattr(error, 'strerror', None) or error}",
             "choose another --port; 0 takes a free one",
         ) from error
-    ready.setblocking(False)
-    return ready
 
 
 def _open_browser(link: str) -> None:

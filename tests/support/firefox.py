@@ -98,6 +98,18 @@ class Firefox:
         assert told["type"] == "success", told
         return told["result"].get("value")
 
+    async def until(self, script: str) -> None:
+        """Wait until an expression is true, whatever pages the browser leaves meanwhile."""
+        async with asyncio.timeout(_LONG_S):
+            while not await self._is_true(script):  # noqa: ASYNC110  # the page tells nobody
+                await asyncio.sleep(0.04)
+
+    async def _is_true(self, script: str) -> bool:
+        try:
+            return await self.run(script) is True
+        except AssertionError:  # the page was left
+            return False
+
 
 def _prepare(profile: Path) -> None:
     profile.mkdir()

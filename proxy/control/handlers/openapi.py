@@ -80,10 +80,6 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Link": _object(
         path={**_TEXT, "description": "With a token that is valid once."},
-        host={
-            "type": ["string", "null"],
-            "description": "Name to open it by, with the same port: the session is of this name alone. Null for any.",
-        },
     ),
     "Ruled": _object(**_GATE, ruling={"enum": ["approved", "denied"]}, by=_TEXT),
     "Break": _object(**_BREAK),

@@ -132,7 +132,7 @@ _ROUTES = (
 
 
 def make_table(
-    make_link: Callable[[], tuple[str, str]] = lambda: ("/gates", ""),
+    make_link: Callable[[], str] = lambda: "/gates",
 ) -> tuple[Route, ...]:
     """Give all routes, with the one that describes them.
 

@@ -34,8 +34,11 @@ _SHOWN = 100
 
 
 def make_own_name() -> str:
-    """Make a name of this machine that no other process has: browsers take every name below `localhost` for loopback (RFC 6761)."""
-    return f"playhead-{secrets.token_hex(4)}.localhost"
+    """Make a name of this machine that no other process has or knows: browsers take every name below `localhost` for loopback (RFC 6761).
+
+    It is as secret as a cookie: whoever knows it can lead a browser to it on another port, and the browser sends the cookie there.
+    """
+    return f"playhead-{secrets.token_hex(16)}.localhost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,13 @@ class Guard:
     scheme: str
     port: int
     names: frozenset[str]
-    """Hosts that stand for this machine, with our port: loopback, and the address that is listened on."""
+    """Hosts that stand for this machine, with our port: loopback, and the address that is listened on, and `own`."""
     hosts: frozenset[str] = frozenset()
     """Further names, with any port: something else may stand before us."""
     own: str = ""
     """One of `names` that is this process's alone, under which pages have their sessions: a browser sends a cookie to every port of a host,
-    and so what is set under 127.0.0.1 to every server of this machine. Empty where there is none."""
+    and so what is set under 127.0.0.1 to every server of this machine. It is told in exchange for the token of a link alone. Empty where
+    there is none."""
     anywhere: bool = False
     """Whether every address of this machine is listened on: then any address may be the host, and no other name."""
 

@@ -12,7 +12,7 @@ import json
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from aiohttp import StreamReader, web
@@ -391,14 +391,15 @@ class _Site(web.BaseSite):
 
 
 async def serve_on(
-    ready: socket.socket, handler: Answering, context: ssl.SSLContext | None
+    listening: Sequence[socket.socket], handler: Answering, context: ssl.SSLContext | None
 ) -> web.ServerRunner:
-    """Serve on a socket that listens; `cleanup` of what is given ends it."""
+    """Serve on sockets that listen; `cleanup` of what is given ends it."""
     server = _Server(handler)
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_CLOSE_S)
     await runner.setup()
-    if context is None:
-        await web.SockSite(runner, ready, backlog=1024).start()
-    else:
-        await _Site(runner, ready, _Handshakes(server, context)).start()
+    for ready in listening:
+        if context is None:
+            await web.SockSite(runner, ready, backlog=1024).start()
+        else:
+            await _Site(runner, ready, _Handshakes(server, context)).start()
     return runner

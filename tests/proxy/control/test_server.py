@@ -31,8 +31,9 @@ from playhead.proxy.control.address import (
 )
 from playhead.proxy.control.client import ask, stop_run
 from playhead.proxy.control.http import serving
+from playhead.proxy.control.http.loopback import listen_at
 from playhead.proxy.control.http.route import ProxyState
-from playhead.proxy.control.server import ControlServer, _bind
+from playhead.proxy.control.server import ControlServer
 from playhead.proxy.errors import EngineError, NotAnswered
 from playhead.store import Store, StoreError, UnknownRun
 from playhead.tests.support import prepared
@@ -178,7 +179,7 @@ async def test_a_port_that_was_asked_for_and_is_taken_stops_the_start(
             async with controlled(Config(store=store_dir, control=Control(listen))):
                 pytest.fail("it was opened")
         assert "control.listen" in caught.value.hint
-        monkeypatch.setattr(server, "_bind", lambda _: _bind(listen))
+        monkeypatch.setattr(server, "listen_at", lambda *_: listen_at(listen.host, listen.port))
         async with controlled(Config(store=store_dir)) as api:
             assert api.server.url == ""
         assert "no control API: the control API cannot listen on" in capfd.readouterr().err
@@ -189,7 +190,7 @@ async def test_a_name_of_loopback_that_leads_elsewhere_is_not_listened_on(
     store_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a name means is known when it is bound."""
-    monkeypatch.setattr(server, "_bind", lambda _: _bind(Listen("0.0.0.0", 0)))
+    monkeypatch.setattr(server, "listen_at", lambda *_: listen_at("0.0.0.0", 0))
     with pytest.raises(EngineError, match=r"would listen on 0\.0\.0\.0 for localhost:0"):
         async with controlled(Config(store=store_dir, control=Control(Listen("localhost", 0)))):
             pytest.fail("it was opened")

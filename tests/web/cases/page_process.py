@@ -17,6 +17,7 @@ from playhead.tests.support import prepared
 from playhead.tests.support.browser import Browser
 
 _LINK = re.compile(rb"http://\S+")
+_ONWARD = re.compile(r"http-equiv=\"refresh\" content=\"0; url=([^\"]*)\"")
 _LONG_S = 30.0
 _IS_THERE = """window.isLeft === undefined && document.readyState === 'complete'
 && (document.body.dataset.watched === 'yes' || document.querySelector('script') === null)"""
@@ -73,10 +74,30 @@ class Ui:
             raise AssertionError(f"ui did not start: {line + out!r} {err.decode()}")
         self.link = found[0].decode()
         """The address with its token."""
-        parts = urlsplit(self.link)
-        self.host, self.port = parts.netloc, parts.port or 80
-        self.origin = f"http://{self.host}"
+        self.port = urlsplit(self.link).port or 80
+        self.printed = f"127.0.0.1:{self.port}"
+        self._led = ""
         return self
+
+    @property
+    def led(self) -> str:
+        """The address to which the link leads, of the session; its token was not opened."""
+        if not self._led:
+            parts = urlsplit(self.link)
+            answer = self.send("GET", f"{parts.path}?{parts.query}", {"host": self.printed})
+            assert answer.status == 303, answer
+            self._led = answer.field("location")
+        return self._led
+
+    @property
+    def host(self) -> str:
+        """The secret host of sessions, with its port."""
+        return urlsplit(self.led).netloc
+
+    @property
+    def origin(self) -> str:
+        """That of sessions."""
+        return f"http://{self.host}"
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -104,12 +125,11 @@ class Ui:
         """Give the address of a path."""
         return f"{self.origin}{path}"
 
-    def open_session(self, link: str = "") -> str:
+    def open_session(self) -> str:
         """Open the link as a browser would; give the cookie, as `playhead=...`."""
-        parts = urlsplit(link or self.link)
+        parts = urlsplit(self.led)
         answer = self.send("GET", f"{parts.path}?{parts.query}")
-        assert answer.status == 303, answer
-        assert "token" not in answer.field("location")
+        assert "token" not in find_onward(answer)
         return answer.field("set-cookie").partition(";")[0]
 
     @cached_property
@@ -192,6 +212,14 @@ def _chunks(stream: Any) -> Iterator[bytes]:
     while size := int(stream.readline().partition(b";")[0], 16):
         yield stream.read(size)
         stream.readline()
+
+
+def find_onward(answer: Answer) -> str:
+    """Give where a page that opened a session goes on to."""
+    assert answer.status == 200, answer
+    found = _ONWARD.search(answer.text)
+    assert found is not None, answer
+    return found[1]
 
 
 def path_of(run: str, seq: int | str | None = None) -> str:

@@ -222,12 +222,14 @@ async def test_a_ruling_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         row = await _held(api)
         address = (await asyncio.to_thread(_command, api, "--page")).stdout.strip()
         port = urlsplit(api.server.url).port
-        assert re.match(rf"http://playhead-[0-9a-f]{{8}}\.localhost:{port}/gates\?token=", address)
+        assert re.match(rf"http://127\.0\.0\.1:{port}/gates\?token=", address)
         assert api.token not in address
         async with Browser.open(tmp_path / "profile") as browser:
             await browser.go(address)
             await browser.until("document.querySelectorAll('article[data-id]').length === 1")
             assert await browser.run("location.search") == ""
+            name = await browser.run("location.hostname")
+            assert re.fullmatch(r"playhead-[0-9a-f]{32}\.localhost", name)
             assert await browser.run("document.querySelectorAll('main img').length") == 0
             shown = await browser.run("document.querySelector('article .values').textContent")
             assert "<img src=x onerror=alert(1)>" in shown
