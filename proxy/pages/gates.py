@@ -5,18 +5,20 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 from ... import PlayheadError
 from ...store import RunInfo, RunStatus
 from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
 from ...tape.records.events import EventKind
 from ...timeline import build
+from ...timeline.reading.as_written import read_form, read_json
 from ...web.views.run_parts import view_effects
 from ...web.views.texts import safe_block, safe_short
-from ...web.views.value_tree import Line, list_value, scalar_line
+from ...web.views.value_tree import Line, list_pairs, list_value
 from ..control.address import Address, find_addresses
 from ..control.client import ask
+from ..control.handlers.gates import FIELDS, VALUE
 from ..control.http.error_body import ControlError
 from ..errors import NotAnswered
 from .asked import Asked, Reply, reply_json
@@ -274,13 +276,15 @@ def _limits(receipt: dict[str, Any]) -> list[tuple[str, str]]:
 
 def view_gate(row: dict[str, Any]) -> dict[str, Any]:
     """Give a held request for a page: its body decoded, its idempotency key, and how long is left."""
-    kind, fields, key = "", [], ""
+    kinds, fields, key = [], [], ""
     for name, value in row["headers"]:
         if name.lower() == "content-type":
-            kind = value.partition(";")[0].strip().lower()
+            kinds.append(value.partition(";")[0].strip().lower())
         if name.lower().encode() in KEYS_OF_EFFECTS:
             key = safe_short(value, 200)
-        fields.append((safe_short(name, 100), safe_short(value, 500)))
+        cut = f" … cut behind {VALUE} bytes" if len(value) >= VALUE else ""
+        fields.append((safe_short(name, 100), safe_short(value, 500) + cut))
+    lines, lost = _decode(row, kinds)
     left_s = max(0, round((row["deadline_ns"] - row["now_ns"]) / 1e9))
     return {
         "id": row["id"],
@@ -294,9 +298,11 @@ def view_gate(row: dict[str, Any]) -> dict[str, Any]:
         "repeats": row["repeats"],
         "digest": row["digest"],
         "fields": fields,
+        "more_fields": len(fields) >= FIELDS,
         "key": key,
-        "kind": kind or "no content type",
-        "lines": _decode(row, kind),
+        "kind": safe_short(" and ".join(kinds), 200) or "no content type",
+        "lines": lines,
+        "lost": lost,
         "text": safe_block(row["body"]),
         "whole": row["whole"],
         "body_bytes": row["body_bytes"],
@@ -308,15 +314,18 @@ def view_gate(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _decode(row: dict[str, Any], kind: str) -> list[Line]:
-    """Give the values of a body that is a form or JSON."""
+def _decode(row: dict[str, Any], kinds: list[str]) -> tuple[list[Line], tuple[str, ...]]:
+    """Give the values of a body that is a form or JSON; where they do not say what its bytes do, none, and why."""
     if not row["whole"] or not row["body"]:
-        return []
-    if kind == "application/x-www-form-urlencoded":
-        pairs = parse_qsl(row["body"], keep_blank_values=True, max_num_fields=1000)
-        return [scalar_line(value, "", safe_short(name, 120)) for name, value in pairs]
-    with contextlib.suppress(ValueError, RecursionError):
-        value = json.loads(row["body"])
-        if isinstance(value, dict | list):
-            return list_value(value)
-    return []
+        return [], ()
+    if len(kinds) > 1:
+        return [], ("it has several content types: programs differ in which one they take",)
+    # Characters that no page shows are escapes in it, which mean the same in JSON.
+    body = row["body"].encode()
+    if kinds == ["application/x-www-form-urlencoded"]:
+        form = read_form(body)
+        return ([], form.lost) if form.lost else (list_pairs(form.value), ())
+    tree = read_json(body)
+    if tree is None or tree.lost:
+        return [], tree.lost if tree is not None else ()
+    return list_value(tree.value), ()

@@ -27,6 +27,7 @@ from ...tape.exchange import (
     WebSocketMessage,
 )
 from ...tape.matching.values import answer_body, answer_leaves, request_leaves
+from ..reading.as_written import says_more
 from ..steps.split_list import split_body
 
 Scalar = str | int | float | bool | None
@@ -238,7 +239,10 @@ def said_leaves(answer: InferenceResponse) -> Iterator[Leaf]:
                 yield Leaf("thought", part.text, "thought")
             elif isinstance(part, ToolCall):
                 yield Leaf(f"tool call {part.name} id", part.id, "tool call")
-                if part.arguments is None and part.text:
+                # The text, too, where its values do not say what it does, as of a member that comes twice.
+                if part.text and (
+                    part.arguments is None or says_more(part.text.encode("utf-8", "surrogatepass"))
+                ):
                     yield Leaf(f"tool call {part.name}", part.text, "tool call")
                 yield from walk(part.arguments, f"tool call {part.name} $", "tool call")
 

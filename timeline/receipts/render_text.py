@@ -5,8 +5,6 @@ shown as an escape, and every line is bounded.
 """
 
 import codecs
-import contextlib
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -28,6 +26,7 @@ from ...tape.exchange import (
 )
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.retention import Sentence
+from ..reading.as_written import read_json, render_json
 from ..reading.contract_row import ContractRow
 from .answers.divergences import difference_lines
 from .answers.left_on_tape import UNUSED
@@ -256,8 +255,9 @@ def _body(message: Request | Response) -> str:
         return f"\n  <{len(message.body)} bytes{plain(kind)}: {message.body[:32].hex()}…>"
     media = message.header(b"content-type") or b""
     if b"json" in media and more <= 0:
-        with contextlib.suppress(ValueError, RecursionError):
-            indented = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        tree = read_json(text.encode("utf-8", "surrogatepass"))
+        if tree is not None and not tree.lost:
+            indented = render_json(tree.value)
             # Deep nesting is mostly indentation: then the body as it is says more.
             text = indented if len(indented) <= 4 * _BODY_CHARS else text
     return "\n" + plain_lines(text) + (f"\n… {more} bytes more" if more > 0 else "")

@@ -4,7 +4,6 @@ A model call and its first tool call are one line; the requests of one tool call
 agent makes by itself, one after the other. `all` gives each step a line of its own.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from itertools import chain
 
 from ...tape.dialects import Usage
 from ...tape.exchange import Seq
+from ..reading.as_written import Number, read_json, show_json
 from ..steps.step import Lane, Step, StepKind
 from .fit import columns, fit, pad
 
@@ -287,18 +287,16 @@ def show_arguments(text: str) -> str:
     """Give the argument of a tool call that says most, or all of them."""
     if len(text) > _SUMMARY:
         return text
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
+    read = read_json(text.encode("utf-8", "surrogatepass"))
+    if read is None or read.lost or not isinstance(read.value, dict):
         return text
-    if not isinstance(given, dict):
-        return text
+    given = read.value
     for name in _TOLD:
         value = given.get(name)
-        if isinstance(value, str) and value:
+        if isinstance(value, str) and value and not isinstance(value, Number):
             return _short_path(value) if name in _PATHS else value
     return ", ".join(
-        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        f"{name}={value if isinstance(value, str) else show_json(value)}"
         for name, value in given.items()
     )
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ...tape.dialects import DIALECTS, find_dialect
 from ...tape.dialects.common.dialect import Claim
-from ...tape.dialects.common.untrusted_json import find_json
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse, RequestClass
 from ...tape.records.content_coding import read_codings, undo_what_came
+from ..reading.as_written import read_json, render_json
 from ..receipts.effects import describe_outcome
 from ..show.blocks import safe_line, show_block
 from ..show.fit import fit
@@ -144,7 +144,9 @@ def _show_body(title: str, message: HttpRequest | HttpResponse, how: str) -> Ite
         if len(body) > _DUMPED:
             yield f"  … {len(body) - _DUMPED} more bytes: {how}"
         return
-    tree = find_json(body) if len(text) <= _MOST else None
-    if isinstance(tree, dict | list):
-        text = json.dumps(tree, indent=2, ensure_ascii=False)
+    tree = read_json(body) if len(text) <= _MOST else None
+    if tree is not None and tree.lost:
+        yield fit(f"  as it came: {safe_line('; '.join(tree.lost))}", WIDTH)
+    elif tree is not None:
+        text = render_json(tree.value)
     yield from show_block(text, "  ", _MOST, how)

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ...tape.canonical.canonical_request import BodyKind, open_body
-from ...tape.dialects.common.untrusted_json import find_json
+from ...tape.dialects.framing.sse import read_events
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse, Message, Secret
 from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
 from ...tape.matching.values import answer_body
-from ...timeline.blame.places import answered_leaves, asked_leaves, describe_body
+from ...timeline.blame.places import answered_leaves, describe_body
+from ...timeline.reading.as_written import read_form, read_json, says_more
 from ...timeline.receipts.effects import describe_outcome
 from .texts import Shown, safe_block, safe_short, show_block, show_bytes, show_time
-from .value_tree import LINES, Line, list_value, scalar_line
+from .value_tree import LINES, Line, list_pairs, list_value, scalar_line
 
 PAUSE_US = 250_000
 """A pause of a stream from which on it is marked."""
@@ -88,11 +89,9 @@ def view_exchange(exchange: Exchange, messages: list[Message] | None = None) -> 
     asked = _side(request, f"{request.method} {request.url}")
     body, content = open_body(request)
     if content is not None and content.kind is BodyKind.FORM and len(body) <= _READ:
-        leaves = (one for one in asked_leaves(exchange) if one.place.startswith("form "))
-        asked.lines = [
-            scalar_line(one.value, one.place, safe_short(one.place.removeprefix("form "), 120))
-            for one in islice(leaves, LINES)
-        ]
+        form = read_form(body)
+        _note_lost(asked, form.lost)
+        asked.lines = [] if form.lost else list_pairs(form.value, "form ")
     if not asked.lines:
         _fill(asked, body, describe_body(request))
     answer = None
@@ -157,14 +156,29 @@ def _kinds(secrets: Sequence[Secret]) -> str:
     )
 
 
+def _note_lost(side: Side, lost: tuple[str, ...]) -> None:
+    """Say why a body is shown as it came."""
+    if lost:
+        side.note = f"shown as it came: {'; '.join(lost)}"
+
+
+def _fill_values(side: Side, body: bytes, root: str) -> bool:
+    """Show the values of a body of JSON; False where it is none, or says more than its values do."""
+    tree = read_json(body) if len(body) <= _READ else None
+    if tree is None:
+        return False
+    _note_lost(side, tree.lost)
+    if not tree.lost:
+        side.lines = list_value(tree.value, root)
+    return not tree.lost
+
+
 def _fill(side: Side, body: bytes, told: str) -> None:
     """Show a body: its values, or its text."""
     if not body:
         side.note = told if "file of its own" in told else "no body"
         return
-    tree = find_json(body) if len(body) <= _READ else None
-    if isinstance(tree, dict | list):
-        side.lines = list_value(tree)
+    if not side.note and _fill_values(side, body, "$"):
         return
     try:
         text = body[: _READ // 16].decode("utf-8")
@@ -189,21 +203,34 @@ def _fill_answer(side: Side, exchange: Exchange) -> None:
     if not body:
         _fill(side, b"", describe_body(response))
         return
-    tree = find_json(body) if len(body) <= _READ else None
-    if isinstance(tree, dict | list):
-        side.lines = list_value(tree, "answer $")
+    if _fill_values(side, body, "answer $"):
         return
-    if len(body) <= _READ:
-        leaves = islice(answered_leaves(exchange, response), LINES + 1)
-        lines = [
-            scalar_line(one.value, f"answer {one.place}", safe_short(one.place, 120))
-            for one in leaves
+    if len(body) <= _READ and not side.note:
+        found = (
+            one
+            for one in answered_leaves(exchange, response)
             if not one.place.startswith("header ")
-        ]
-        if any(one.name != "body" for one in lines):
-            side.lines = lines
+        )
+        leaves = list(islice(found, LINES + 1))
+        if response.is_events and any(one.place.startswith("event ") for one in leaves):
+            _note_lost(side, _find_lost_event(body))
+        if not side.note and any(one.place != "body" for one in leaves):
+            side.lines = [
+                scalar_line(one.value, f"answer {one.place}", safe_short(one.place, 120))
+                for one in leaves[:LINES]
+            ]
+            if len(leaves) > LINES:
+                side.lines.append(Line(0, "", "", more=1 + sum(1 for _ in found)))
             return
     _fill(side, body, describe_body(response))
+
+
+def _find_lost_event(body: bytes) -> tuple[str, ...]:
+    """Say what the values of the first event leave out that does not say what its bytes do."""
+    for number, event in enumerate(read_events(body), 1):
+        if why := says_more(event.data):
+            return (f"event {number}: {why}",)
+    return ()
 
 
 def _add_pieces(side: Side, exchange: Exchange) -> None:

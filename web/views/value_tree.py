@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...timeline.blame.places import member_step
+from ...timeline.reading.as_written import DEEP, NAME, Number
+from ...timeline.show.blocks import safe_line
 from .texts import safe_block, safe_short
 
 LINES = 400
 _TEXT = 600
 """Characters of a text that are shown."""
-_DEEP = 40
+_SHORT = 80
+"""Characters of a name that is shown without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,25 @@ def list_value(value: Any, root: str = "$", most: int = LINES) -> list[Line]:
     return lines
 
 
+def list_pairs(pairs: list[tuple[str, str]], root: str = "", most: int = LINES) -> list[Line]:
+    """Give the lines of a form, the first `most` of them; the last one says how many more there are.
+
+    root: before the place of each; empty where none has one.
+    """
+    lines = [
+        scalar_line(value, f"{root}{name}" if root else "", show_name(name))
+        for name, value in pairs[:most]
+    ]
+    more = len(pairs) - len(lines)
+    return [*lines, *([Line(0, "", "", more=more)] if more > 0 else [])]
+
+
+def show_name(name: str) -> str:
+    """Give the name of a member, in quotes where it would look like another."""
+    short = safe_short(name, _SHORT)
+    return short if name and short == name else f'"{safe_line(name[:NAME])}"'
+
+
 def _walk(value: Any, place: str, name: str, depth: int) -> Iterator[Line]:
     if isinstance(value, dict | list):
         count = len(value)
@@ -58,11 +80,11 @@ def _walk(value: Any, place: str, name: str, depth: int) -> Iterator[Line]:
         if depth or not count:
             yield Line(depth, name, told)
         inner = depth + 1 if depth or name else depth
-        if depth >= _DEEP:
+        if depth >= DEEP:
             return
         pairs = (
             (
-                (safe_short(str(key), 80), place + member_step(str(key)), one)
+                (show_name(str(key)), place + member_step(str(key)), one)
                 for key, one in value.items()
             )
             if isinstance(value, dict)
@@ -76,6 +98,8 @@ def _walk(value: Any, place: str, name: str, depth: int) -> Iterator[Line]:
 
 def scalar_line(value: Any, place: str, name: str, depth: int = 0) -> Line:
     """Give the line of a single value."""
+    if isinstance(value, Number):
+        return Line(depth, name, value[:_TEXT], place, "number", max(0, len(value) - _TEXT))
     if isinstance(value, str):
         shown = safe_block(value[:_TEXT])
         return Line(depth, name, shown, place, "text", max(0, len(value) - _TEXT))

@@ -17,7 +17,7 @@ LISTED = 500
 _BODIES_BYTES = 256 * 1024
 """Of bodies in one list, together: what is listed is written on the loop, while agents wait."""
 _LEAST_BYTES = 200
-_URL, _FIELDS, _VALUE = 2000, 40, 500
+_URL, FIELDS, VALUE = 2000, 40, 500
 """What is shown of a head: characters of its URL, fields, and bytes of each value."""
 _SHOWN = 100
 
@@ -95,8 +95,8 @@ def _shown(approval: PendingApproval, most: int = MAX_SHOWN_BYTES) -> dict[str, 
         "rule": approval.rule,
         "repeats": repeat.of if repeat is not None and is_duplicate(repeat) else None,
         "headers": [
-            [name[:_SHOWN].decode("latin-1"), value[:_VALUE].decode("latin-1")]
-            for name, value in request.headers[:_FIELDS]
+            [name[:_SHOWN].decode("latin-1"), value[:VALUE].decode("latin-1")]
+            for name, value in request.headers[:FIELDS]
         ],
         **_body(request, most),
         "body_bytes": request.body_bytes,
