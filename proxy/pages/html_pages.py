@@ -1,5 +1,6 @@
 """The pages: each is rendered whole, so that it can be read before any of its script has run, and its parts can be asked for again."""
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -53,6 +54,21 @@ _RAW = 16_384
 PARTS = ("step", "cause", "lines", "effects", "receipt", "cache", "files", "summary", "raw")
 
 
+_NOWHERE: Mapping[str, Any] = {
+    "step": None,
+    "view": None,
+    "again": [],
+    "may_run": False,
+    "shown": "readable",
+    "raw": None,
+    "context": None,
+    "no_context": "",
+    "cause": None,
+    "step_command": "",
+}
+"""What a page shows at no step: all that `_at_step` reads of one."""
+
+
 class Pages:
     """Renders pages. Methods block."""
 
@@ -88,7 +104,7 @@ class Pages:
         info = run.index.info
         index = run.index
         name = _read_name(asked, run)
-        values = self._at_step(asked, run, name) if name is not None else {"step": None}
+        values = self._at_step(asked, run, name) if name is not None else dict(_NOWHERE)
         position = index.position_of(name.seq) if name is not None else 0
         if position is None and name is not None:  # as in most runs, until its log is read
             position = name.seq - 1
@@ -120,7 +136,7 @@ class Pages:
         values: dict[str, Any] = {"run": info.id}
         if part == "step":
             name = _read_name(asked, run)
-            values |= self._at_step(asked, run, name) if name is not None else {"step": None}
+            values |= self._at_step(asked, run, name) if name is not None else _NOWHERE
             values["can_run"] = Rights.RUN in asked.rights
         elif part == "cause":
             name = _read_name(asked, run)
@@ -233,7 +249,7 @@ class Pages:
         """Read what a page shows of a step that has no exchange."""
         command = f"playhead show {shell_word(run.index.info.id)}"
         shared = self._step_values(run, name, 0)
-        return {"step": shared, "view": None, "again": [], "cause": None, "step_command": command}
+        return {**_NOWHERE, "step": shared, "step_command": command}
 
     def _step_values(self, run: OpenRun, name: StepName, started_ns: int) -> dict[str, Any]:
         """Read what the index of a run has of a step."""
