@@ -122,11 +122,17 @@ def split_file(data: bytes) -> tuple[bytes, bytes, bytes] | None:
 
 
 def make_file(
-    store: Store, info: RunInfo, redact: Redact, price: Price | None, progress: Progress
+    store: Store,
+    info: RunInfo,
+    redact: Redact,
+    price: Price | None,
+    progress: Progress,
+    chain: str | None = None,
 ) -> OneFile:
     """Read a run into one file.
 
-    redact: replaces secrets by the rules of now.
+    redact: replaces secrets by the rules of now, in what is said of the run beside its exchanges and events.
+    chain: hash that ends the log of the run, where this one is a copy.
     Raises: StoreError, where the run is too long; LogCorrupt.
     """
     if info.exchanges > MOST_STEPS:
@@ -140,16 +146,21 @@ def make_file(
     while index.read_steps(50):
         progress(index.stepped, 2 * len(index))
     shared = _Shared(redact)
-    last = b""
-    for value in store.events.raw(info):
-        last = value
-    chain = last[:16].hex()
+    chain = find_chain(store, info) if chain is None else chain
     document = _document(store, index, shared, progress)
     document["chain"] = chain
     text = render("one_file", run=info.id, **_assets(), data=_Markup(_spell(document)))
     data = text.encode("utf-8", "backslashreplace")
     at = data.index(RECEIPT) + len(RECEIPT)
     return OneFile(data[:at], data[at:], chain)
+
+
+def find_chain(store: Store, info: RunInfo) -> str:
+    """Give the hash that ends the log of a run, in hexadecimal digits."""
+    last = b""
+    for value in store.events.raw(info):
+        last = value
+    return last[:16].hex()
 
 
 class _Markup(str):

@@ -1,15 +1,20 @@
 """`playhead export --html`: a run as one file, redacted and signed; and whether a file that somebody was given is as it was signed."""
 
-from collections.abc import Callable
+import contextlib
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...config import Config
-from ...store import RunInfo, Store
+from ...store import RunInfo, Store, StoreKey
 from ...timeline.formats.tape_file import Progress
 from ...timeline.reading.call_cost import has_prices
-from ...web.one_file import hash_content, make_file, signed_part, split_file
-from ..operations.find_tape import redactor_of
+from ...timeline.rewriting.copy_redacted import copy_redacted, find_lineage, has_changes
+from ...timeline.rewriting.rewrite_run import Rewriter, make_rewriter
+from ...web.one_file import find_chain, hash_content, make_file, signed_part, split_file
 from ..trust.receipt_signature import BadReceipt, Signer, check, public_key, sign
 from ..trust.secret_files import open_receipt_key, open_redaction_key
 
@@ -31,11 +36,32 @@ def _export(
         from ...timeline.cost.ledger import price_call
 
         price = price_call
-    redactor = redactor_of(config, open_redaction_key(config.store))
+    rewriter = make_rewriter(config, open_redaction_key(config.store))
     seed = open_receipt_key(config.store)
-    file = make_file(store, info, redactor.redact_text, price, progress)
-    write(file.make(sign(signed_part(store, info, file, redactor.redact_text), seed)))
+    chain = find_chain(store, info)
+    with _redacted(store, info, rewriter, progress) as (copy, copied):
+        file = make_file(copy, copied, rewriter.redact_text, price, progress, chain)
+        receipt = signed_part(copy, copied, file, rewriter.redact_text)
+    write(file.make(sign(receipt, seed)))
     return [info]
+
+
+@contextlib.contextmanager
+def _redacted(
+    store: Store, info: RunInfo, rewriter: Rewriter, progress: Progress
+) -> Iterator[tuple[Store, RunInfo]]:
+    """Give a run as the rules of now would have recorded it: where they change anything, as a copy in a store of a while."""
+    lineage = find_lineage(store, info)
+    if not has_changes(store, lineage, rewriter, progress):
+        yield store, info
+        return
+    # Its key is nowhere: the store itself may be encrypted.
+    key = StoreKey(secrets.token_bytes(32), "memory")
+    with (
+        tempfile.TemporaryDirectory(prefix="playhead-export-") as folder,
+        Store.open(Path(folder) / "store", key=key) as copy,
+    ):
+        yield copy, copy_redacted(store, lineage, rewriter, copy, progress)
 
 
 def find_public_key(config: Config) -> str:

@@ -172,6 +172,24 @@ class Ingest:
         self._begun = [number for number in self._begun if number not in published]
         return made
 
+    def publish_copies(self, runs: Sequence[RunInfo]) -> None:
+        """Put runs that were begun onto the list of a store that has no others, as they stand: open ones, and under their names.
+
+        Raises: StoreError, where a record could not be written; StoreUnwritable.
+        """
+
+        def operation(transaction: lmdb.Transaction) -> None:
+            self._check(transaction, ())
+            for info in runs:
+                self._runs.add(transaction, info)
+                key = _META_PREFIX + number_key(info.number)
+                transaction.delete(key, db=self._database.tables["meta"])
+                for forget in self._runs.ended:
+                    forget(info.number)
+
+        self._database.writer.call(operation)
+        self._begun.clear()
+
     def publish_restored(self, info: RunInfo, at_ns: int) -> None:
         """Mark an archived run as restored, once all of its rows are stored.
 

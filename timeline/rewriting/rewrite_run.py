@@ -149,25 +149,39 @@ class Nowhere:
         """Drop it."""
 
 
-class _Staged:
+class Staged:
     """Writes under a number that nobody sees."""
 
     def __init__(self, store: Store, ingest: Ingest) -> None:
+        """Begin.
+
+        store: into which.
+        """
+        self._store = store
         self._ingest = ingest
         self.number = ingest.begin_rewrite()
-        self.body = store.bodies.keep_anew
 
     def exchange(self, exchange: Exchange) -> None:
+        """Write it."""
         raw = raw_key(exchange.request, exchange.request_class)
         self._ingest.save(self.number, StoredRecord(exchange, raw, None))
 
     def message(self, seq: int, number: int, message: Message) -> None:
+        """Write it."""
         self._ingest.append_message(self.number, seq, number, message)
 
     def event(self, value: bytes) -> None:
+        """Write it."""
         self._ingest.put_event(self.number, value)
 
+    def body(
+        self, pieces: Iterable[tuple[bytes, bytes]], boundary: bytes, is_needed: Callable[[], bool]
+    ) -> tuple[bytes, bytes] | None:
+        """Keep a body that is a file, where it is another."""
+        return self._store.bodies.keep_anew(pieces, boundary, is_needed)
+
     def folder(self, number: int, packed: bytes, contents: Iterable[Content]) -> None:
+        """Write it with its contents."""
         self._ingest.put_contents(self.number, contents)
         self._ingest.put_folder(self.number, number, packed)
 
@@ -190,11 +204,11 @@ def find_changes(
 
     Raises: LogCorrupt.
     """
-    first = [_rewrite(store, run, rewriter, Nowhere(), None, progress) for run in runs]
+    first = [rewrite_into(store, run, rewriter, Nowhere(), None, progress) for run in runs]
     if not any(one.rules for one in first):
         return first
     # By now it is known what is secret: whatever said it before its place did is found.
-    return [_rewrite(store, run, rewriter, Nowhere(), None, progress) for run in runs]
+    return [rewrite_into(store, run, rewriter, Nowhere(), None, progress) for run in runs]
 
 
 def rewrite_run(
@@ -211,21 +225,27 @@ def rewrite_run(
     Raises: LogCorrupt; StoreError, where it changed meanwhile; StoreUnwritable.
     """
     with store.ingest() as ingest:
-        staged = _Staged(store, ingest)
-        change = _rewrite(store, run, rewriter, staged, find, progress, at_ns)
+        staged = Staged(store, ingest)
+        change = rewrite_into(store, run, rewriter, staged, find, progress, at_ns)
         change.run = ingest.publish_rewritten(run, staged.number, change.agent)
     return change
 
 
-def _rewrite(
+def rewrite_into(
     store: Store,
     run: RunInfo,
     rewriter: Rewriter,
     output: Output,
     find: Find | None,
     progress: Progress,
-    at_ns: int = 0,
+    at_ns: int | None = None,
 ) -> Change:
+    """Read a run, and give an output what the rules of now make of it.
+
+    find: gives new fingerprints; None keeps those of before.
+    at_ns: when it is rewritten, as an event at the end of its log says with what was; None has none.
+    Raises: LogCorrupt.
+    """
     change = Change(run)
     rewriter.make_as(find_key(store, run))
     rewriter.texts.clear()
@@ -342,7 +362,7 @@ def _rewrite_body(
 
 
 def _rewrite_log(
-    store: Store, change: Change, rewriter: Rewriter, output: Output, at_ns: int
+    store: Store, change: Change, rewriter: Rewriter, output: Output, at_ns: int | None
 ) -> None:
     """Rewrite the log: link it anew from the first event that changes, and say at its end what was rewritten."""
     run = change.run
@@ -362,7 +382,7 @@ def _rewrite_log(
         else:
             link = last
         output.event(value)
-    if not change.rules:
+    if not change.rules or at_ns is None:
         return
     rewritten = Rewritten(
         at_ns,

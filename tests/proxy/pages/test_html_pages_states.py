@@ -98,7 +98,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 @pytest.fixture(scope="module")
 def names(library: Library) -> list[str]:
-    names = [run.id for run in library.store.runs.all()]
+    names = [str(run.id) for run in library.store.runs.all()]
     assert len(names) == len(_STATES) + 2
     return names
 
