@@ -21,7 +21,7 @@ from ...web.views.addresses import run_path
 from ..control.http.access import Guard
 from ..control.http.error_body import ControlError
 from ..control.http.route import match_path
-from ..control.http.serving import read_json
+from ..control.http.serving import read_json, require_own_opener
 from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
 from .asked import HTML, Asked, Reply, read_query, reply_json
@@ -107,6 +107,7 @@ class Application:
         if path.startswith(PREFIX):
             return _asset(path, request.method)
         if is_link:
+            await require_own_opener(request, self._guard)
             return self._open_link(request, path, asked)
         rights = self._find_rights(fields)
         method = "GET" if request.method == "HEAD" else request.method

@@ -78,11 +78,16 @@ class Guard:
 
         host: the header field of a request that was checked.
         """
-        parsed = _HOST.fullmatch(host)
-        name = (parsed["v6"] or parsed["name"]).lower() if parsed is not None else ""
-        if not self.own or name == self.own or name in self.hosts:
+        if not self.own or _name_of(host) == self.own or self.is_configured(host):
             return ""
         return f"{self.scheme}://{self.own}:{self.port}"
+
+    def is_configured(self, host: str) -> bool:
+        """Say whether a host is one of `hosts`.
+
+        host: a header field.
+        """
+        return _name_of(host) in self.hosts
 
     def check_token(self, fields: Fields) -> None:
         """Check who sent a request.
@@ -141,6 +146,11 @@ class Guard:
             same.add(f"https://{host}")  # TLS may end before us
         if given not in same:
             raise _cross_site(f"origin: {origin[:_SHOWN]}")
+
+
+def _name_of(host: str) -> str:
+    parsed = _HOST.fullmatch(host)
+    return (parsed["v6"] or parsed["name"]).lower() if parsed is not None else ""
 
 
 def _cross_site(found: str) -> ControlError:

@@ -1,10 +1,14 @@
 """Identify the caller of the control API from its connection, not from its request."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psutil
 
 from ...processes.connections import Address, find_client
+from ...processes.socket_user import find_user
+from .error_body import ControlError
 
 NOBODY = "somebody"
 
@@ -31,3 +35,32 @@ def find_caller(peer: Address, local: Address) -> Caller:
         return Caller(psutil.Process(found.pid).username(), found.pid)
     except (psutil.Error, KeyError):
         return Caller(peer[0], found.pid)
+
+
+def require_own_user(peer: object, local: object) -> None:
+    """Let no other user of this machine open a link: the command line of a browser that is given one can be read by all.
+
+    peer, local: the two ends of the connection, as a transport names them; of another machine nothing can be seen.
+    Raises: ControlError.
+    """
+    if not isinstance(peer, tuple) or not isinstance(local, tuple):
+        return
+    user = find_user((peer[0], peer[1]), (local[0], local[1]))
+    if user is None or user in own_users(os.environ):
+        return
+    raise ControlError(
+        403,
+        "This link was opened by another user of this machine",
+        expected=f"a process of user {os.geteuid()}",
+        found=f"one of user {user}",
+        hint="start playhead as the user whose browser opens the link",
+    )
+
+
+def own_users(environ: Mapping[str, str]) -> frozenset[int]:
+    """Give the ids of users who may open a link: ours, root, and who became root by sudo."""
+    users = {0, os.getuid(), os.geteuid()}
+    before = environ.get("SUDO_UID", "")
+    if os.geteuid() == 0 and before.isascii() and before.isdigit():
+        users.add(int(before))
+    return frozenset(users)

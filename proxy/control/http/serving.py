@@ -22,7 +22,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from .... import PlayheadError
 from .access import Guard
-from .caller import Caller, find_caller
+from .caller import Caller, find_caller, require_own_user
 from .error_body import ControlError
 from .route import JSON, Answer, Call, ProxyState, Route, Text, find_route
 
@@ -94,6 +94,7 @@ class ControlHandler:
         try:
             path = request._message.path.partition("?")[0]
             if self._pages is not None and self._pages.is_page(path):
+                await self._guard_link(request)
                 return await self._pages.pass_on(request)
             async with asyncio.timeout(ANSWER_S):
                 answer = await self._answer(request)
@@ -108,6 +109,11 @@ class ControlHandler:
             logger.exception("control: %s %s failed", request.method, request.path)
             return _response(_problem(500, "an error of Playhead itself; its log says more"))
         return _response(answer)
+
+    async def _guard_link(self, request: web.BaseRequest) -> None:
+        """Look who opens a link, which the process of the pages cannot see."""
+        if "token=" in request._message.path:
+            await require_own_opener(request, self._guard)
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         fields = list(request.headers.items())
@@ -155,6 +161,18 @@ async def read_json(request: web.BaseRequest) -> Any:
         # Too deep, no UTF-8, a number of thousands of digits, or no JSON at all.
         text = str(error)[:100]
         raise ControlError(400, "the body is no JSON", expected=JSON, found=text) from None
+
+
+async def require_own_opener(request: web.BaseRequest, guard: Guard) -> None:
+    """Let nobody but ourselves open a link, unless something of ours stands before us.
+
+    Raises: ControlError.
+    """
+    transport = request.transport
+    if transport is None or guard.is_configured(request.headers.get("host", "")):
+        return
+    ends = (transport.get_extra_info(name) for name in ("peername", "sockname"))
+    await asyncio.to_thread(require_own_user, *ends)
 
 
 def check_body(value: Any, fields: Mapping[str, Text]) -> Mapping[str, Any]:
