@@ -5,12 +5,10 @@ from itertools import islice
 from typing import Any
 
 from ...store import RunInfo, StoreError
-from ...tape.edits.answer import read_plain_answer
 from ...tape.exchange import Exchange
 from ...tape.records.codec import BadRecord
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json
-from ...timeline.steps.context import read_context
 from ...web.render import render
 from ...web.views.cause_view import shell_word, view_cause
 from ...web.views.context_view import view_context
@@ -33,7 +31,7 @@ from .fetching import Fetches
 from .fleet_data import IN, Comparisons, table_rows
 from .gates import Gates, view_gate
 from .library import Library, OpenRun
-from .run_again import RunAgain
+from .run_again import RunAgain, find_texts
 from .run_data import (
     find_exchange,
     find_origin,
@@ -293,28 +291,16 @@ class Pages:
     def _edits(self, run: OpenRun, exchange: Exchange, name: StepName) -> list[dict[str, Any]]:
         """Give what may be edited at a step before the command is run again; nothing where that cannot be."""
         info = run.index.info
-        found: list[tuple[str, str, str]] = []
-        if name.part or not info.is_tape or exchange.response is None:
+        if name.part or not info.is_tape:
             return []
-        if exchange.response.spilled is None and exchange.websocket is None:
-            try:
-                text = read_plain_answer(exchange).decode("utf-8")
-                found.append(("answer", "Answer", text))
-            except (ValueError, UnicodeDecodeError):
-                pass
-        context = None
-        if _is_call(exchange) and exchange.request.spilled is None:
-            context = read_context(exchange.request, exchange.seq)
-        if context is not None and context.system:
-            found.append(("system", "System prompt", context.system))
         return [
             {
                 "what": what,
-                "title": title,
-                "text": text[:48_000],
+                "title": {"answer": "Answer", "system": "System prompt"}[what],
+                "text": text,
                 "command": self._again.words(info.id, name.seq, what),
             }
-            for what, title, text in found
+            for what, text in find_texts(exchange)
             if len(text) <= 48_000
         ]
 

@@ -13,12 +13,16 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...tape.edits.answer import edit_answer
+from ...tape.edits.answer import edit_answer, read_plain_answer, read_recorded_answer
+from ...tape.edits.as_shown import as_typed, restore_lines
+from ...tape.exchange import Exchange, RequestClass
 from ...timeline.receipts.plain_text import plain_lines
+from ...timeline.steps.context import read_context
 from ..control.http.error_body import ControlError
 from .asked import Asked, Reply, reply_json
 from .library import Library
@@ -81,7 +85,7 @@ class RunAgain:
             )
         run = asked.parameters["run"]
         at, text, what = _read_edit(asked)
-        self._check(run, at, text, what)
+        data = self._read(run, at, text, what)
         with self._lock:
             if any(one.code is None for one in self._attempts.values()):
                 raise ControlError(
@@ -90,7 +94,7 @@ class RunAgain:
             if self._folder is None:
                 self._folder = tempfile.TemporaryDirectory(prefix="playhead-edited-")
             path = Path(self._folder.name) / f"{what}-{len(self._attempts)}"
-            path.write_text(text, "utf-8")
+            path.write_bytes(data)
             words = self._words(run, at, what, str(path))
             process = subprocess.Popen(
                 [sys.executable, "-m", "playhead.proxy.cli", *words],
@@ -107,9 +111,10 @@ class RunAgain:
         threading.Thread(target=_follow, args=(attempt,), daemon=True).start()
         return reply_json({"number": number, "command": attempt.words}, 202)
 
-    def _check(self, run: str, at: int, text: str, what: str) -> None:
-        """See that there is such a step, and that what was edited can take its place, before anything runs.
+    def _read(self, run: str, at: int, text: str, what: str) -> bytes:
+        """Give what was edited; see that there is such a step, and that it can take its place, before anything runs.
 
+        What was not edited is as it was recorded, also where a text box cannot hold it.
         Raises: ControlError; UnknownRun.
         """
         store = self._library.store
@@ -122,10 +127,17 @@ class RunAgain:
                 expected="a step of a recording",
                 found=str(at),
             )
+        shown = dict(find_texts(exchange)).get(what)
+        if shown is not None:
+            is_same = what == "answer" and as_typed(shown) == text
+            if is_same and exchange.response is not None:
+                return read_recorded_answer(exchange)
+            text = restore_lines(shown, text)
+        data = text.encode("utf-8", "surrogatepass")
         if what != "answer":
-            return
+            return data
         try:
-            edit_answer(exchange, text.encode("utf-8", "surrogatepass"))
+            edit_answer(exchange, data)
         except ValueError as error:
             raise ControlError(
                 409,
@@ -133,6 +145,7 @@ class RunAgain:
                 expected="an answer that its dialect reads",
                 hint="nothing was run",
             ) from None
+        return data
 
     def look(self, asked: Asked) -> Reply:
         """Say how far a branch has come."""
@@ -147,6 +160,20 @@ class RunAgain:
             "run": found[0] if found else None,
         }
         return reply_json(told)
+
+
+def find_texts(exchange: Exchange) -> Iterator[tuple[str, str]]:
+    """Give what may be edited at a step as it is shown: its answer, and the system prompt that it was asked with."""
+    if exchange.response is None:
+        return
+    if exchange.response.spilled is None and exchange.websocket is None:
+        with contextlib.suppress(ValueError):
+            yield "answer", read_plain_answer(exchange).decode("utf-8")
+    is_call = exchange.request_class is RequestClass.INFERENCE
+    if is_call and exchange.request.spilled is None:
+        context = read_context(exchange.request, exchange.seq)
+        if context is not None and context.system:
+            yield "system", context.system
 
 
 def _read_edit(asked: Asked) -> tuple[int, str, str]:

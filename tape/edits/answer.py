@@ -16,6 +16,7 @@ from ..exchange import Exchange, HttpRequest, HttpResponse, RequestClass
 from ..policy.branch import HYPOTHETICAL
 from ..records.content_coding import read_codings, undo_coding
 from ..stubs.synthesize import UNTRUE
+from .as_shown import indent_json
 from .places import find_text, find_unreadable, parse_json
 from .stream_again import stream_again
 
@@ -34,7 +35,18 @@ def read_plain_answer(recorded: Exchange) -> bytes:
     tree = read_tree(recorded.request, response)
     if tree is None or (_is_stream(response) and not _can_stream(recorded.request)):
         return _plain(response)
-    return json.dumps(tree, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    if _is_stream(response):
+        text = json.dumps(tree, indent=2, ensure_ascii=False)
+        return text.encode("utf-8", "surrogatepass") + b"\n"
+    try:
+        return indent_json(_plain(response).decode()).encode() + b"\n"
+    except UnicodeDecodeError:
+        return _plain(response)
+
+
+def read_recorded_answer(recorded: Exchange) -> bytes:
+    """Give the body of a recorded answer as it was answered, without its content coding: what an answer is of which nothing was edited."""
+    return _plain(recorded.response) if recorded.response is not None else b""
 
 
 def make_answer(body: bytes) -> Answer:

@@ -7,7 +7,7 @@ import pytest
 
 from playhead.tape.dialects import find_dialect, read_response
 from playhead.tape.dialects.reader import read_tree
-from playhead.tape.edits.answer import edit_answer, read_plain_answer
+from playhead.tape.edits.answer import edit_answer, read_plain_answer, read_recorded_answer
 from playhead.tape.edits.stream_again import FORMATS, stream_again
 from playhead.tape.exchange import Exchange, RequestClass, Response
 from playhead.tests.support.dialects import (
@@ -169,3 +169,24 @@ def test_other_answers_may_be_anything_that_fits_their_kind() -> None:
         make_response(b"<html>", headers={"content-type": "text/html"}), kind=RequestClass.READ
     )
     assert edit_answer(page, b"{").body == b"{"
+
+
+@pytest.mark.parametrize("name", sample_names())
+def test_an_answer_that_was_not_edited_is_what_was_recorded(name: str) -> None:
+    """Byte for byte, whatever a person was shown of it."""
+    request, response = load_sample(name)
+    recorded = make_exchange(1, kind=RequestClass.INFERENCE, request=request, response=response)
+    body = read_recorded_answer(recorded)
+    assert edit_answer(recorded, body).body == body
+    if not response.header(b"content-encoding"):
+        assert body == response.body
+
+
+def test_numbers_of_an_answer_are_shown_as_they_are_written() -> None:
+    """And members that come twice: what is not edited stays."""
+    body = b'{"amount":49.00,"to":"a","to":"b"}'
+    recorded = make_exchange(
+        response=make_response(body, 200, {"content-type": "application/json"})
+    )
+    shown = read_plain_answer(recorded).decode()
+    assert shown == '{\n  "amount": 49.00,\n  "to": "a",\n  "to": "b"\n}\n'

@@ -1,0 +1,48 @@
+"""An answer that is edited in a text box differs from the recorded one in what was edited alone: a text box has no CR."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from playhead.config import Config
+from playhead.proxy.pages.library import Library
+from playhead.proxy.pages.run_again import RunAgain
+from playhead.store import Store
+from playhead.tape.edits.as_shown import as_typed
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
+from playhead.tests.support.looking_back import write_store
+
+_TABLE = b"to;amount\r\nalice;1\r\n"
+_JSON = b'{"amount":49.00,"to":"alice"}'
+
+
+async def _write(store: Store) -> None:
+    run = await store.runs.create("tape", mode="record", at_ns=1)
+    for seq, (body, kind) in enumerate(((_TABLE, b"text/csv"), (_JSON, b"application/json")), 1):
+        answer = make_response(body, headers=((b"Content-Type", kind),))
+        exchange = make_exchange(seq, response=answer)
+        store.events.append(run.number, make_intent(exchange))
+        await store.exchanges.save(run.number, partial(make_record, exchange))
+    await store.runs.seal(run, reason="it ended", at_ns=2)
+
+
+@pytest.mark.parametrize(
+    ("seq", "typed", "sent"),
+    [
+        (1, as_typed(_TABLE.decode()), _TABLE),
+        (1, "to;amount\nbob;1\n", b"to;amount\r\nbob;1\r\n"),
+        (1, "\ud800", b"\xed\xa0\x80"),
+        (2, '{\n  "amount": 49.00,\n  "to": "alice"\n}\n', _JSON),
+        (2, '{\n  "amount": 49.00,\n  "to": "bob"\n}\n', b'{\n  "amount": 49.00,\n  "to": "bob"\n}\n'),
+    ],
+)  # fmt: skip
+def test_what_was_not_edited_is_as_it_was_recorded(
+    tmp_path: Path, seq: int, typed: str, sent: bytes
+) -> None:
+    """All of it where nothing was edited; else its line ends and numbers."""
+    library = Library(Config(store=write_store(tmp_path / "store", _write)))
+    try:
+        assert RunAgain(library, ("true",))._read("tape", seq, typed, "answer") == sent
+    finally:
+        library.close()
