@@ -7,9 +7,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from playhead.config import Config
+from playhead.store import Store
 from playhead.tests.support import prepared
-from playhead.tests.support.browser import Chromium
+from playhead.tests.support.browser import Browser, Chromium
 from playhead.tests.support.control import controlled
+from playhead.tests.support.looking_back import write_store
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import COMMAND, playhead, wait_until
 from playhead.tests.support.raw import Conversation, RawOrigin
@@ -136,3 +138,17 @@ def test_an_agent_at_a_breakpoint_goes_on(tmp_path: Path) -> None:
             if held.returncode is None:
                 held.kill()
                 held.communicate()
+
+
+async def test_a_run_without_a_step_waits_for_one(tmp_path: Path, browser: Browser) -> None:
+    """Quietly: it asks for no step before there is one."""
+
+    async def write(store: Store) -> None:
+        await store.runs.create("idle", mode="record", at_ns=1)
+
+    with Ui(write_store(tmp_path / "store", write)) as ui:
+        await ui.show(browser, path_of("idle"))
+        await browser.find("heading", "^No step$")
+        await browser.press("End")
+        await browser.until("document.getElementById('place').textContent.endsWith('of 0')")
+        check_quiet(browser, ui.origin)

@@ -10,6 +10,7 @@ export class Windows {
   }
 
   row(position) {
+    if (position < 1) return null; // a run without a step
     const number = Math.floor((position - 1) / SIZE), window = this.held.get(number);
     if (!window) { this.ask(number); return null; }
     this.held.delete(number); this.held.set(number, window);
@@ -40,7 +41,7 @@ export class Windows {
 
   async get(position) {
     const known = this.row(position);
-    if (known) return known;
+    if (known || position < 1) return known;
     await this.ask(Math.floor((position - 1) / SIZE));
     return this.row(position);
   }
