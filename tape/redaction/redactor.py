@@ -71,7 +71,7 @@ from .places import (
 )
 from .redact_heads import Fields, find_apart, in_order
 from .replaced_places import find_inner_secrets, find_own_fields
-from .search import Kind, Search, Searched
+from .search import Kind, Search, Searched, see_framing
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
 
@@ -89,8 +89,6 @@ _LINES = frozenset(
     )
 )
 """What has a document of JSON in each line."""
-_UNDECLARED = (b"application/json", b"text/plain", b"")
-"""What may have, and may be a list whose items come one by one."""
 _CODING = b"content-encoding"
 _WORD_DIGITS = 16
 _LEAST_GIVEN = 8
@@ -156,7 +154,7 @@ class Redactor:
         codings = _codings(request.headers)
         plain = undo_coding(came, b",".join(codings)) if codings else None
         body = came if plain is None else plain
-        kind = _kind(request.headers)
+        kind = see_framing(_kind(request.headers), body)
         searched = self._search.search(body, kind, goes_on=True)
         if codings and plain is None:
             searched = self._find_coded(came, codings, kind) or searched
@@ -260,6 +258,7 @@ class Redactor:
         # What is not what it says it is is searched as it came.
         body = kept.body if plain is None else plain
         kind = _kind(headers)._replace(answer=True, final=kept.complete)
+        kind = see_framing(kind, body)
         if not kind.stream and _may_come_in_pieces(headers):
             kind = kind._replace(lines=True)
         searched = self._search.search(body, kind)
@@ -299,6 +298,8 @@ class Redactor:
         if any(name.lower() == _CODING for name, _ in headers):
             return None
         kind = _kind(headers)._replace(answer=answer)
+        if answer and not kind.stream and _may_come_in_pieces(headers):
+            kind = kind._replace(lines=True)
         return Stream(self._search, kind, originals=originals)
 
     def learn_originals(self, answer: RawAnswer) -> None:
@@ -434,7 +435,8 @@ class Redactor:
 
     def message(self, message: WebSocketMessage) -> Message:
         """Give a message of a WebSocket without its secrets."""
-        searched = self._search.search(message.data, Kind(answer=not message.from_client))
+        kind = see_framing(Kind(answer=not message.from_client), message.data)
+        searched = self._search.search(message.data, kind)
         if searched is None and isinstance(message, Message):
             return message
         return Message(
@@ -553,15 +555,8 @@ def _kind_of(content_type: bytes) -> Kind:
 
 
 def _may_come_in_pieces(headers: Headers) -> bool:
-    """Say whether an answer may be a stream of lines or items that is not declared as one: JSON or text of no known length."""
-    media = b""
-    for name, value in headers:
-        lower = name.lower()
-        if lower == b"content-length":
-            return False
-        if lower == b"content-type":
-            media = value.partition(b";")[0].strip().lower()
-    return media in _UNDECLARED
+    """Say whether an answer may be a list whose items come one by one: one of no known length."""
+    return not any(name.lower() == b"content-length" for name, _ in headers)
 
 
 def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:

@@ -33,7 +33,7 @@ from .finding.finder import Finder, Finding, Looked, apart, finder, most_looks
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .finding.personal import PersonalData
-from .finding.spelled import Spelled, find_spelled
+from .finding.spelled import Spelled, find_spelled, has_events, has_lines
 from .learned import Learned, Match, write_match
 from .placeholders.placeholder import Placeholders, rewrite, unescape
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
@@ -90,6 +90,15 @@ class Kind(NamedTuple):
 _PLAIN = Kind()
 _PLAINEST = (_PLAIN, Kind(answer=True))
 """Of a text that is whole, and neither a form nor a stream of events."""
+
+
+def see_framing(kind: Kind, data: bytes) -> Kind:
+    """Say whether a text comes in pieces by what it is: servers label streams as JSON or text, or not at all, and clients read them."""
+    if has_events(data):
+        return kind._replace(stream=True)
+    if has_lines(data):
+        return kind._replace(stream=False, lines=True)
+    return kind
 
 
 class Span(NamedTuple):

@@ -11,7 +11,7 @@ from ..exchange import BODY, UNSEARCHED, Secret
 from .compare_placeholders import mark_text
 from .placeholders.placeholder import unescape
 from .replaced_places import is_own_behind
-from .search import Kind, Searched
+from .search import Kind, Searched, see_framing
 
 WINDOW_BYTES = 256 * 1024
 OVERLAP_BYTES = 32 * 1024
@@ -97,6 +97,8 @@ class Stream:
 
     def _give(self, end: int, *, final: bool) -> Piece:
         held, begin = b"".join([self._held, *self._more]), self._before
+        # What one window says holds for those behind it.
+        self._kind = see_framing(self._kind, held)
         searched = self._search.search(held, self._kind._replace(final=final))
         data, found = held, []
         if searched is not None:

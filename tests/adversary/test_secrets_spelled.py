@@ -4,12 +4,15 @@ import json
 import re
 import string
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from playhead.tape.exchange import Request, Response
+from playhead.tape.exchange import Headers, Request, Response
 from playhead.tape.redaction.redactor import Redactor
+from playhead.tape.redaction.rewriting.rewriter import Rewriter
+from playhead.tests.support.exchanges import make_exchange
 
 Say = Callable[[str], str]
 EVENTS, LINES, JSON, TEXT = (
@@ -115,13 +118,15 @@ KNOWN = "".join(_RNG.choices(string.ascii_letters + string.digits, k=40))
 FORMAT = "sk-" + "proj-" + "".join(_RNG.choices(string.ascii_letters + string.digits, k=80))
 
 
-def stored(content_type: str, body: str, known: str = "") -> str:
+def stored(content_type: str, body: str, known: str = "", *, sized: bool = False) -> str:
     """Give what is stored of an answer."""
     redactor = Redactor(b"k" * 32)
     if known:
-        fields = ((b"authorization", b"Bearer " + known.encode()),)
-        redactor.request(Request("GET", "https", "api.test", 443, "/", "HTTP/1.1", fields, b""))
-    fields = ((b"content-type", content_type.encode()),)
+        key = ((b"authorization", b"Bearer " + known.encode()),)
+        redactor.request(Request("GET", "https", "api.test", 443, "/", "HTTP/1.1", key, b""))
+    fields: Headers = ((b"content-length", b"%d" % len(body.encode())),) if sized else ()
+    if content_type:
+        fields = (*fields, (b"content-type", content_type.encode()))
     answer = Response(200, b"OK", "HTTP/1.1", fields, body.encode(), 1)
     return (redactor.response(answer)[0].body or b"").decode()
 
@@ -141,6 +146,79 @@ def test_a_secret_over_pieces_is_replaced(name: str, size: int, secret: str) -> 
     assert len(kept) == len("".join(map(say, pieces)))
     assert kept.startswith(say(pieces[0])[: -1 - size])
     assert kept.endswith(say(pieces[-1])[-size:])
+
+
+MISLABELLED: dict[str, Say] = {
+    **{name: say for name, (label, say) in STREAMS.items() if label != JSON},
+    "lines-undeclared": STREAMS["lines-undeclared"][1],
+    "no-empty-lines": lambda p: chat(content=p).rstrip() + "\n",
+    "carriage-returns": lambda p: chat(content=p).replace("\n", "\r"),
+    "json-sequence": lambda p: "\x1e" + json.dumps({"text": p}) + "\n",
+}
+"""Streams that a client reads by what they are."""
+
+
+@pytest.mark.parametrize("label", ["", TEXT, JSON, "application/octet-stream", EVENTS, LINES])
+@pytest.mark.parametrize("name", MISLABELLED)
+def test_a_stream_is_one_whatever_its_label(name: str, label: str) -> None:
+    """Of a known length, too: a server may send it at once."""
+    say = MISLABELLED[name]
+    pieces = [f"{FORMAT} ok"[at : at + 6] for at in range(0, len(FORMAT) + 3, 6)]
+    kept = stored(label, "".join(map(say, ["here ", "it is ", *pieces])), sized=True)
+    assert [piece for piece in pieces[2:-2] if say(piece) in kept] == []
+
+
+@pytest.mark.parametrize("first", [": ping\n\n", "\n\n", "\ufeff", "note: a field of nobody\n"])
+def test_a_stream_may_begin_with_what_its_reader_passes_over(first: str) -> None:
+    """Comments, empty lines, a byte order mark, fields that nobody knows."""
+    pieces = [FORMAT[at : at + 6] for at in range(0, len(FORMAT), 6)]
+    kept = stored("", first + "".join(chat(content=piece) for piece in pieces))
+    assert [piece for piece in pieces[2:-2] if chat(content=piece) in kept] == []
+
+
+@pytest.mark.parametrize("name", ["content", "ollama-chat", "no-empty-lines"])
+def test_a_stream_that_is_too_large_is_one_whatever_its_label(name: str) -> None:
+    """Also far behind its first window, which begins amid a line."""
+    say = MISLABELLED[name]
+    pieces = [FORMAT[at : at + 6] for at in range(0, len(FORMAT), 6)]
+    noise = [f"word{at} " for at in range(8000)]
+    body = "".join(map(say, [*noise, *pieces, *noise])).encode()
+    fields = ((b"content-type", TEXT.encode()), (b"content-length", b"%d" % len(body)))
+    stream = Redactor(b"k" * 32).stream(fields, answer=True)
+    assert stream is not None
+    step = 100_000
+    fed = [stream.feed(body[at : at + step]).data for at in range(0, len(body), step)]
+    kept = b"".join([*fed, stream.finish().data]).decode()
+    assert [piece for piece in pieces[2:-2] if say(piece) in kept] == []
+    assert len(kept.encode()) == len(body)
+
+
+@pytest.mark.parametrize("label", [TEXT, JSON, "application/octet-stream"])
+def test_a_stored_stream_is_rewritten_whatever_its_label(label: str) -> None:
+    """As those that were stored before they were searched so."""
+    pieces = [FORMAT[at : at + 6] for at in range(0, len(FORMAT), 6)]
+    body = "".join(chat(content=piece) for piece in pieces).encode()
+    fields = ((b"content-type", label.encode()), (b"content-length", b"%d" % len(body)))
+    answer = Response(200, b"OK", "HTTP/1.1", fields, body, 1)
+    after, places = Rewriter(b"k" * 32).exchange(replace(make_exchange(), response=answer))
+    assert places
+    assert after.response is not None
+    kept = after.response.body.decode()
+    assert [piece for piece in pieces[2:-2] if chat(content=piece) in kept] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"rows": [\n{"id": "sk"},\n{"id": "-proj-"}\n]}',
+        "name: x\ndata: y\n",
+        '"a","b"\n"c","d"\n',
+        "{}\n{}\n",
+    ],
+)
+def test_what_only_looks_like_a_stream_stays(body: str) -> None:
+    """Byte by byte."""
+    assert stored(TEXT, body, sized=True) == body
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -76,9 +76,14 @@ _FARTHEST = 256
 _HIDDEN = ((b"\\\\", b"\x01\x01"), (b'\\"', b"\x02\x02"))
 """What reads as a quote and is none, and what stands for it while quotes are asked for: as long as it."""
 _HEAD = re.compile(rb'\[?\s{0,64}(\{\s{0,64}"[^"\\]{1,64}"\s?:)')
-_LINE = re.compile(rb'(?:\w{1,2}:)?[{\["]')
+_LINE = re.compile(rb'\s*+\x1e?(?:\w{1,2}:)?[{\["]')
+"""How a line of JSON begins, behind the sign of RFC 7464 or the letter of a part."""
+_DOCUMENT = re.compile(rb'\s*+\x1e?(?:[{\[]|\w{1,2}:[{\["])')
+_FIRST_LINES = 4
+"""Lines that say whether a text has JSON in each; a window of one begins amid a line."""
 _SYNTAX = re.compile(rb"[\[\]{},]")
 _NUMBER = re.compile(rb"\s*:\s*(-?\d+)")
+_BETWEEN = b"\n\n", b"\r\n\r\n", b"\r\r"
 _DATA = re.compile(rb"(?:^|[\r\n])data:(?: |(?![ ]))([^\r\n]*)")
 
 
@@ -132,13 +137,52 @@ def _places(starts: Callable[[], list[int]], pieces: list[bytes]) -> list[Place]
     ]
 
 
+# ---- what a text is ------------------------------------------------------------------------------
+
+
+def has_events(data: bytes) -> bool:
+    """Say whether a text has a line of an event: who reads it as a stream of events passes over all others.
+
+    No text of JSON has one, since no string of it has a line's end.
+    """
+    return b"data:" in data and (
+        data.startswith((b"data:", b"\xef\xbb\xbfdata:"))
+        or b"\ndata:" in data
+        or b"\rdata:" in data
+    )
+
+
+def has_lines(data: bytes) -> bool:
+    """Say whether a text has a whole document of JSON in each line."""
+    documents = [
+        line for line in _first_lines(data) if line.endswith((b"}", b"]", b'"')) and len(line) > 2
+    ]
+    return len(documents) > 1 and all(map(_DOCUMENT.match, documents))
+
+
+def _first_lines(data: bytes) -> list[bytes]:
+    """Give the first lines of a text that are not empty."""
+    found: list[bytes] = []
+    at = 0
+    while at < len(data) and len(found) < _FIRST_LINES:
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        if line := data[at:end].strip():
+            found.append(line)
+        at = end + 1
+    return found
+
+
 # ---- what is between two -------------------------------------------------------------------------
 
 
 def _events(data: bytes) -> tuple[int, bytes] | None:
     """Give what is between two events of a stream, and where the first begins."""
-    line = data.find(b"\n")
-    return 0, b"\r\n\r\n" if data[line - 1 : line] == b"\r" else b"\n\n"
+    between = max(_BETWEEN, key=data.count)
+    line = between[: len(between) // 2]
+    # Some servers leave out the empty lines, and clients read line by line.
+    bare = data.count(line + b"data:") > 2 * data.count(between) + 2
+    return 0, line if bare else between
 
 
 def _items(data: bytes) -> tuple[int, bytes] | None:
@@ -157,10 +201,8 @@ def _items(data: bytes) -> tuple[int, bytes] | None:
 
 def _lines(data: bytes) -> tuple[int, bytes] | None:
     """Give what is between two lines of a text that has JSON in each."""
-    line = data.find(b"\n")
-    if line < 0 or not _LINE.match(data) or not _LINE.match(data, line + 1):
-        return None
-    return 0, b"\n"
+    alike = sum(_LINE.match(line) is not None for line in _first_lines(data))
+    return (0, b"\n") if alike > 1 else None
 
 
 # ---- events that are alike -----------------------------------------------------------------------
