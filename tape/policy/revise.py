@@ -32,6 +32,11 @@ from .refusal import CONTRACT_BROKEN, LIMIT_REACHED, NOT_ON_TAPE, STOPPED
 _TAPE = "tape"
 _MEND = "record it again, or restore the store from a copy"
 _UNKEPT_REMEDY = "it has more places that look like secrets than are judged in one text (docs/secrets.md); ask for less at once"
+_UNCODED = (
+    "its content codings end too early or are damaged, or its first bytes have more places that look like secrets than are judged"
+    " (docs/secrets.md); record it without `accept-encoding`, or ask for less at once"
+)
+"""Of an answer of which nothing was kept."""
 
 
 class Cause(StrEnum):
@@ -121,7 +126,8 @@ class Unsearched(NamedTuple):
     @property
     def text(self) -> str:
         """In one line."""
-        return f"on the tape as seq {self.seq}, {UNKEPT}: {self.size} bytes from byte {self.at} on; {_UNKEPT_REMEDY}"
+        remedy = _UNKEPT_REMEDY if self.at else _UNCODED
+        return f"on the tape as seq {self.seq}, {UNKEPT}: {self.size} bytes from byte {self.at} on; {remedy}"
 
 
 class Disagreement(NamedTuple):

@@ -1,7 +1,7 @@
 """Undo the content codings of bodies (gzip, br, zstd, deflate) for comparison and reading, with a bound on their size.
 
 Brotli is undone where its library is there. A body that is broken, goes on after its
-end, or grows beyond the bound stays as it is: then its coded bytes are compared.
+end, or grows beyond the bound stays as it is: then its coded bytes are compared. It can be read up to there (`undo_what_came`).
 
 Source: RFC 9110 section 8.4; RFC 1950 to 1952, 7932, 8878.
 """
@@ -71,6 +71,16 @@ def find_beside(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes:
     return b"\n".join(found)
 
 
+def is_broken(body: bytes, coding: bytes) -> bool:
+    """Say whether a body is damaged, so that its reader fails there; one that only lacks its end is not.
+
+    Takes what `undo_coding` does; of several codings the outermost is looked at.
+    """
+    name = coding.rpartition(b",")[2].strip().lower()
+    makers = _MAKERS.get(name, ())
+    return bool(makers) and all(_count_sound(make, body) < len(body) for make in makers)
+
+
 def _undo(body: bytes, coding: bytes, limit: int, *, whole: bool) -> bytes | None:
     names = [name.strip().lower() for name in coding.split(b",") if name.strip()]
     if len(names) > _MAX_CODINGS:
@@ -98,7 +108,10 @@ def _inflate(body: bytes, limit: int, wbits: int, whole: bool) -> bytes | None:
         try:
             out.append(decoder.decompress(rest, limit - size + 1))
         except zlib.error:
-            return b"".join(out) if out and not whole else None
+            if whole:
+                return None
+            more = _read_sound(lambda: zlib.decompressobj(wbits).decompress, rest)
+            return _join_read(out, more, limit)
         size += len(out[-1])
         if size > limit or (whole and not decoder.eof):
             return None
@@ -132,11 +145,13 @@ def _brotli(body: bytes, limit: int, whole: bool) -> bytes | None:
                 return None
             if decoder.is_finished():
                 return b"".join(out)
-            if decoder.can_accept_more_data():
+            # It may ask for more input before it has given all.
+            if decoder.can_accept_more_data() and (whole or not piece):
                 return None if whole else b"".join(out)
             given = b""
-    except (_brotli_library.error, TypeError):
-        # TypeError: a brotli before 1.2, which cannot bound its output.
+    except _brotli_library.error:
+        return None if whole else _join_read([], _read_sound(_make_brotli, body), limit)
+    except TypeError:  # a brotli before 1.2, which cannot bound its output
         return None
 
 
@@ -156,8 +171,71 @@ def _zstd(body: bytes, limit: int, whole: bool) -> bytes | None:
             rest = decoder.unused_data
             frames += 1
     except (ZstdError, MemoryError):
-        return b"".join(out) if out and not whole else None
+        return None if whole else _join_read(out, _read_sound(_make_zstd, rest), limit)
     return b"".join(out) if not rest and (frames or not whole) else None
+
+
+# ---- what is damaged -----------------------------------------------------------------------------
+
+_Decode = Callable[[bytes], bytes]
+_Make = Callable[[], _Decode]
+_STEP = 64
+"""Bytes that a body is read by where it is damaged, which is seen by its decoder alone."""
+_ERRORS: tuple[type[Exception], ...] = (
+    *(zlib.error, ZstdError, MemoryError, EOFError),
+    *(() if _brotli_library is None else (_brotli_library.error,)),
+)
+
+
+def _make_brotli() -> _Decode:
+    decoder: Any = _brotli_library.Decompressor()
+
+    def decode(data: bytes) -> bytes:
+        out: list[bytes] = []
+        while not decoder.is_finished():
+            out.append(decoder.process(data))
+            if not out[-1]:
+                break
+            data = b""
+        return b"".join(out)
+
+    return decode
+
+
+def _make_zstd() -> _Decode:
+    decoder = ZstdDecompressor()
+    return lambda data: b"" if decoder.eof else decoder.decompress(data)
+
+
+def _join_read(out: list[bytes], more: bytes, limit: int) -> bytes | None:
+    """Join what was read before and up to the damage; None for nothing, and for what is too large."""
+    plain = b"".join([*out, more])
+    return plain if plain and len(plain) <= limit else None
+
+
+def _count_sound(make: _Make, body: bytes) -> int:
+    """Count the bytes of a body before the damage, in steps; none where it is too large to be read."""
+    decode, size = make(), 0
+    for at in range(0, len(body), _STEP):
+        try:
+            size += len(decode(body[at : at + _STEP]))
+        except _ERRORS:
+            return at
+        if size > MAX_DECODED:
+            return 0
+    return len(body)
+
+
+def _read_sound(make: _Make, body: bytes) -> bytes:
+    """Read a body up to the damage; the beginning of one that is too large."""
+    sound, decode = _count_sound(make, body), make()
+    out = [decode(body[:sound])] if sound else []
+    for at in range(sound, min(sound + _STEP, len(body))):
+        try:
+            out.append(decode(body[at : at + 1]))
+        except _ERRORS:
+            break
+    return b"".join(out)
 
 
 _DECODERS: dict[bytes, Callable[[bytes, int, bool], bytes | None]] = {
@@ -166,4 +244,14 @@ _DECODERS: dict[bytes, Callable[[bytes, int, bool], bytes | None]] = {
     b"deflate": _deflate,
     b"br": _brotli,
     b"zstd": _zstd,
+}
+_MAKERS: dict[bytes, tuple[_Make, ...]] = {
+    b"gzip": (lambda: zlib.decompressobj(_GZIP).decompress,),
+    b"x-gzip": (lambda: zlib.decompressobj(_GZIP).decompress,),
+    b"deflate": (
+        lambda: zlib.decompressobj(_ZLIB).decompress,
+        lambda: zlib.decompressobj(_RAW).decompress,
+    ),
+    b"br": () if _brotli_library is None else (_make_brotli,),
+    b"zstd": (_make_zstd,),
 }

@@ -9,7 +9,8 @@ Rules:
 3. What came (`RawRequest`, `RawResponse`) goes in, and what may be kept (`Request`, `Response`) comes out: nothing else makes these
    but the store's codec.
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so; also if the secret is in bytes of the
-   coding that are no content, as the name of a file in the head of gzip.
+   coding that are no content, as the name of a file in the head of gzip. An answer whose coding has no end, or is
+   damaged, is kept in it without compression, so that its client reads as much and fails at the same place.
 
 In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
 place (`Request.secrets`, `compare_placeholders.py`), so a tape plays under other credentials, with one exception: services also
@@ -52,7 +53,8 @@ from ..exchange import (
     WebSocketMessage,
     WebSocketSummary,
 )
-from ..records.content_coding import find_beside, undo_coding, undo_what_came
+from ..records.coding_without_end import write_without_end
+from ..records.content_coding import find_beside, is_broken, undo_coding, undo_what_came
 from ..records.credential_parts import list_tokens
 from .finding.finder import finder
 from .finding.heads import KeptSets
@@ -71,7 +73,7 @@ from .places import (
 )
 from .redact_heads import Fields, find_apart, in_order
 from .replaced_places import find_inner_secrets, find_own_fields
-from .search import Kind, Search, Searched, see_framing
+from .search import Kind, Search, Searched, Span, see_framing
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
 
@@ -250,34 +252,19 @@ class Redactor:
         )
         if not kept.body:
             return kept, found, ()
-        codings = _codings(headers)
-        plain = None
-        if codings:
-            undo = undo_coding if kept.complete else undo_what_came
-            plain = undo(kept.body, b",".join(codings))
-        # What is not what it says it is is searched as it came.
-        body = kept.body if plain is None else plain
-        kind = _kind(headers)._replace(answer=True, final=kept.complete)
-        kind = see_framing(kind, body)
-        if not kind.stream and _may_come_in_pieces(headers):
-            kind = kind._replace(lines=True)
-        searched = self._search.search(body, kind)
-        if codings and plain is None:
-            searched = self._find_coded(body, codings, kind) or searched
-        beside = () if plain is None else self._find_beside(kept.body, codings, "response.body")
-        if searched is None and beside:
-            searched = Searched(body, ())
+        searched, coded, beside = self._search_answer(kept)
         if searched is None:
             return kept, found, ()
         warnings: tuple[str, ...] = ()
         chunks = kept.chunks
-        if plain is not None:
-            coding = b", ".join(codings).decode("latin-1")
+        if coded is not None:
+            chunks = _scaled(chunks, len(kept.body), len(searched.data))
+            headers = fit_head(kept, coded, len(searched.data))
+            coding = b", ".join(_codings(kept.headers)).decode("latin-1")
+            how = "in this coding without compression" if coded else "decoded"
             warnings = (
-                f"the answer was coded ({coding[:40]}) and held a secret: it is kept decoded",
+                f"the answer was coded ({coding[:40]}) and held a secret: it is kept {how}",
             )
-            chunks = _scaled(chunks, len(kept.body), len(body))
-            headers = _decoded_head(headers, len(body))
         kept = replace(
             kept,
             headers=headers,
@@ -289,6 +276,48 @@ class Redactor:
         if has_unloadable_key(kept):
             found = (*found, Redaction("response.body", UNLOADABLE))
         return kept, found, warnings
+
+    def _search_answer(
+        self, answer: Response
+    ) -> tuple[Searched | None, bool | None, tuple[Redaction, ...]]:
+        """Search the body of an answer: give it without its secrets, how it is coded, and what secrets were beside its content.
+
+        The second is None where the coding was not touched, False where it was undone, True where it stays but for its compression.
+        """
+        body, codings = answer.body, _codings(answer.headers)
+        coding = b",".join(codings)
+        plain = undo_coding(body, coding) if codings else None
+        part = undo_what_came(body, coding) if codings and plain is None else plain
+        if not part:
+            # What is not what it says it is is searched as it came.
+            return self._search_plain(answer, body), None, ()
+        searched = self._search_plain(answer, part, cut=plain is None)
+        beside = self._find_beside(body, codings, "response.body")
+        if searched is None and beside:
+            searched = Searched(part, ())
+        if searched is None:
+            as_it_came = plain is None and answer.complete
+            return (self._search_plain(answer, body) if as_it_came else None), None, ()
+        broken = plain is None and is_broken(body, coding)
+        if plain is not None or not (answer.complete or broken):
+            return searched, False, beside
+        # Its client reads up to a place, and may fail there: decoded it would read a whole answer.
+        written = write_without_end(searched.data, coding, body, broken=broken)
+        if written is None:
+            return self._search.leave_out(body), None, ()
+        spans = tuple(
+            Span(at, size, one.kind)
+            for one in searched.spans
+            for at, size in written.place(one.at, one.size)
+        )
+        return Searched(written.data, spans), True, beside
+
+    def _search_plain(self, answer: Response, body: bytes, *, cut: bool = False) -> Searched | None:
+        final = answer.complete and not cut
+        kind = see_framing(_kind(answer.headers)._replace(answer=True, final=final), body)
+        if not kind.stream and _may_come_in_pieces(answer.headers):
+            kind = kind._replace(lines=True)
+        return self._search.search(body, kind)
 
     def stream(self, headers: Headers, *, answer: bool, originals: bool = False) -> Stream | None:
         """Give what takes the secrets out of a body that is too large to be held; None where it is coded.
@@ -585,6 +614,24 @@ def _decoded_head(headers: Headers, size: int) -> Headers:
         (name, length if name.lower() == b"content-length" else value)
         for name, value in headers
         if name.lower() != _CODING
+    )
+
+
+def fit_head(came: Response, coded: bool, size: int) -> Headers:
+    """Give the header fields of an answer whose body has another size now.
+
+    coded: whether it has its coding yet. An answer that was cut announces as many bytes more than it has as before: else it is whole.
+    """
+    if not came.complete:
+        declared = came.header(b"content-length") or b""
+        if declared.strip().isdigit():
+            size += max(1, int(declared) - len(came.body))
+    headers = _decoded_head(came.headers, size)
+    if not coded:
+        return headers
+    fields = iter(headers)
+    return tuple(
+        (name, value) if name.lower() == _CODING else next(fields) for name, value in came.headers
     )
 
 

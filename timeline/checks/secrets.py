@@ -113,7 +113,8 @@ def _exchange(
         yield from ((one.place, one.kind) for one in places if one.place not in told)
         _, places = look.redactor.response_headers(response.trailers, "response.trailer.")
         yield from ((one.place, one.kind) for one in places if one.place not in told)
-        body = _blanked(answer_body(response), response.secrets)
+        # Where placeholders are is told of the body as it is kept, which may have a coding.
+        body = answer_body(replace(response, body=_blanked(response.body, response.secrets)))
         yield from (("response.body", kind) for kind in look.text(body, response.headers))
         if response.spilled is not None:
             pieces = (data for _, data in store.bodies.read(response.spilled))

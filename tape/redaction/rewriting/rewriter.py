@@ -11,7 +11,7 @@ Rules:
    like a secret in it for a placeholder.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ from ...exchange import (
     Secret,
     WebSocketSummary,
 )
+from ...records.coding_without_end import write_without_end
 from ...records.content_coding import undo_coding, undo_what_came
 from ...records.events import Event
 from ...records.rewritten import Rewritten
@@ -40,7 +41,7 @@ from ..learned import MAX_VALUES, Learned
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
 from ..redact_heads import find_apart, in_order
-from ..redactor import Redactor, _codings, _decoded_head, _kind
+from ..redactor import Redactor, _codings, _kind, fit_head
 from ..search import Kind, Searched, Span
 from ..secrets_in_heads import Heads, Pair
 from ..stream import Piece, Stream
@@ -133,7 +134,7 @@ class Rewriter(Redactor):
         )
         if response is not None:
             response, more = self._response(response, told, redactions)
-            warnings = (*warnings, *more)
+            warnings = (*warnings, *(one for one in more if one not in warnings))
         fault = exchange.fault
         if fault is not None:
             fault = replace(fault, text=self._text(fault.text, "fault"))
@@ -358,7 +359,7 @@ class Rewriter(Redactor):
                 redactions += places
                 new = replace(new, headers=found.headers, body=merged.data)
             elif merged.fresh:
-                plain = _plain(request.body, request.headers, whole=True)
+                plain = _plain(request.body, request.headers)
                 redactions += self._note_fresh("request.body", plain, merged)
                 new = replace(new, headers=found.headers, body=merged.data)
                 inside = [Secret(BODY, *span) for span in merged.spans]
@@ -428,15 +429,16 @@ class Rewriter(Redactor):
             redactions.append(Redaction("response.reason", SECRET))
             new = replace(new, reason=found.reason)
         merged = merge(response.body, _spans(response.secrets), found.body, _spans(found.secrets))
-        if not merged.fresh and not warnings:
+        if not merged.fresh and (not warnings or found.body == response.body):
             return new, ()
         if not merged.fresh:  # the secret was beside the content of a coding
             redactions += [one for one in places if one.place == "response.body"]
-        plain = _plain(response.body, response.headers, whole=response.complete)
+        coded = bool(_codings(found.headers))
+        plain = _plain(response.body, response.headers, coded=bool(warnings) and coded)
         redactions += self._note_fresh("response.body", plain, merged)
         secrets = tuple(Secret(BODY, *span) for span in merged.spans)
-        if warnings:  # its coding was undone
-            headers = _decoded_head(headers, len(found.body))
+        if warnings:  # its coding was undone, or is another one
+            headers = fit_head(replace(response, headers=headers), coded, len(found.body))
         new = replace(new, headers=headers, body=merged.data, chunks=found.chunks, secrets=secrets)
         return new, warnings
 
@@ -579,9 +581,18 @@ def _by_place(exchange: Exchange) -> dict[str, set[str]]:
     return told
 
 
-def _plain(body: bytes, headers: Headers, *, whole: bool) -> bytes:
-    """Give a body as it is searched."""
+def _plain(body: bytes, headers: Headers, *, coded: bool = False) -> bytes:
+    """Give a body as it is searched.
+
+    coded: whether it keeps its coding: then give it as what is found is placed.
+    """
     codings = _codings(headers)
-    undo: Callable[[bytes, bytes], bytes | None] = undo_coding if whole else undo_what_came
-    plain = undo(body, b",".join(codings)) if codings else None
-    return body if plain is None else plain
+    if not codings:
+        return body
+    coding = b",".join(codings)
+    plain = undo_coding(body, coding)
+    plain = undo_what_came(body, coding) if plain is None else plain
+    if plain is None:
+        return body
+    written = write_without_end(plain, coding, body, broken=False) if coded else None
+    return plain if written is None else written.data

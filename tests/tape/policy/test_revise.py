@@ -71,6 +71,13 @@ _DENIED = ApprovalDecision(Ruling.DENIED, "ann", "page", "too much")
             "tape", None,
         ),
         (
+            _SERVED, Unsearched(Seq(4), 20, 0), "refuse",
+            "on the tape as seq 4, whose answer was not kept whole: 20 bytes from byte 0 on; its content codings end too early or"
+            " are damaged, or its first bytes have more places that look like secrets than are judged (docs/secrets.md);"
+            " record it without `accept-encoding`, or ask for less at once",
+            "tape", None,
+        ),
+        (
             _SERVED, Disagreement(Seq(4), (_KEY, _ID)), "refuse",
             "on the tape as seq 4, but another key; another run id", "tape", None,
         ),

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.tape.records import zstd
-from playhead.tape.records.content_coding import undo_coding, undo_what_came
+from playhead.tape.records.coding_without_end import write_without_end
+from playhead.tape.records.content_coding import is_broken, undo_coding, undo_what_came
 
 brotli: Any = import_module("brotli")  # It has no types.
 
@@ -123,3 +124,43 @@ def test_what_came_of_a_cut_body_is_undone(coding: bytes) -> None:
     assert undo_what_came(body, coding) == PLAIN
     assert undo_what_came(body, coding, limit=len(PLAIN) - 1) is None
     assert undo_what_came(b"no such thing", coding) is None
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br"])
+def test_all_that_came_of_a_large_body_is_read(coding: bytes) -> None:
+    """A decoder may ask for more before it has given all that it has."""
+    body = b"".join(b"%d " % (at * at * 7919 % 1000003) for at in range(20_000))
+    encoders: dict[bytes, Callable[[bytes], bytes]] = {
+        b"gzip": gzip.compress,
+        b"deflate": zlib.compress,
+        b"br": brotli.compress,
+    }
+    read = undo_what_came(encoders[coding](body)[:-20], coding)
+    assert read is not None
+    assert body.startswith(read)
+    assert len(read) > len(body) - 2000
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_what_is_before_damage_is_read(coding: bytes) -> None:
+    """To the byte."""
+    written = write_without_end(PLAIN, coding, b"\x78\x01", broken=True)
+    assert written is not None
+    assert undo_what_came(written.data + b"\x07" * 200, coding) == PLAIN
+    assert is_broken(written.data, coding)
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+def test_what_has_no_end_or_something_behind_it_is_not_damaged(coding: bytes) -> None:
+    """Its reader does not fail."""
+    encoders: dict[bytes, Callable[[bytes], bytes]] = {
+        b"gzip": gzip.compress,
+        b"deflate": zlib.compress,
+        b"br": brotli.compress,
+        b"zstd": zstd.compress,
+    }
+    body = encoders[coding](PLAIN)
+    assert not is_broken(body, coding)
+    assert not is_broken(body[:-3], coding)
+    # Readers of brotli fail there.
+    assert is_broken(body + b"more" * 40, coding) is (coding == b"br")
