@@ -19,7 +19,7 @@ from .maintenance.compact import compact
 from .maintenance.ingest import Ingest
 from .store import Store
 from .tables.exchanges import Record
-from .tables.run_info import Archived, Owner, RunInfo, RunStatus
+from .tables.run_info import Archived, Owner, RunInfo, RunStatus, Told
 
 __all__ = [
     "Archived",
@@ -36,6 +36,7 @@ __all__ = [
     "StoreLock",
     "StoreTooNew",
     "StoreUnwritable",
+    "Told",
     "UnknownRun",
     "compact",
     "find_key",

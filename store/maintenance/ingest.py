@@ -26,7 +26,7 @@ from ..lmdb.database import Database
 from ..tables.events import EventLog
 from ..tables.exchanges import Exchanges, Record
 from ..tables.folders import Content, Folders
-from ..tables.run_info import Owner, RunInfo, RunStatus
+from ..tables.run_info import Owner, RunInfo, RunStatus, Told
 from ..tables.runs import RunList, check_name, is_alive
 from ..tables.websocket_messages import Messages
 from .removal import move_rows, remove_rows
@@ -212,12 +212,12 @@ class Ingest:
         self._database.writer.call(operation)
         self._begun.remove(info.number)
 
-    def publish_rewritten(self, info: RunInfo, number: int, agent: str) -> RunInfo:
+    def publish_rewritten(self, info: RunInfo, number: int, told: Told) -> RunInfo:
         """Put what was written under a number in the place of a run that has ended; give the run as it now stands.
 
         Its index has no rules yet, so whoever plays it makes one. It is a run of the store alone: a batch of an archive
         that holds it is noted as one with bytes of before. Until these are gone everywhere, `store.removal.erasing` is True.
-        agent: its command, as it is to be shown.
+        told: what its row in the list is to say.
         Raises: StoreError, where something of it is not there, or it changed meanwhile; StoreUnwritable. The run is then
             as it was.
         """
@@ -239,7 +239,13 @@ class Ingest:
             remove_rows(self._database, transaction, now.number, indexes)
             move_rows(self._database, transaction, number, now.number)
             made = replace(
-                now, agent=agent, rules=b"", canonical=0, index=0, stale=(), archived=None
+                now,
+                **told._asdict(),
+                rules=b"",
+                canonical=0,
+                index=0,
+                stale=(),
+                archived=None,
             )
             self._runs.put(transaction, made)
             transaction.delete(_META_PREFIX + number_key(number), db=meta)

@@ -2,7 +2,7 @@
 
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...tape.exchange import RunId
 from ...tape.records.codec import BadRecord, pack_map, unpack
@@ -42,6 +42,14 @@ class Archived:
     """How many it has there."""
     restored_ns: int = 0
     """When the store restored a copy of it; 0 if it has none."""
+
+
+class Told(NamedTuple):
+    """What people, and an agent's command, have said in a run's row."""
+
+    agent: str = ""
+    end: str = ""
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from blake3 import blake3
 
 from ...config import Config
-from ...store import Ingest, LogCorrupt, RunInfo, Store
+from ...store import Ingest, LogCorrupt, RunInfo, Store, Told
 from ...store import Record as StoredRecord
 from ...store.tables.folders import Content
 from ...tape.canonical.canonical_request import raw_key
@@ -80,8 +80,8 @@ class Change:
     exchanges: list[Tombstone] = field(default_factory=list)
     events: list[ReplacedEvent] = field(default_factory=list)
     places: list[ChangedPlace] = field(default_factory=list)
-    agent: str = ""
-    """Its command, as it is to be shown."""
+    told: Told = field(default_factory=Told)
+    """What its row in the list is to say."""
     in_folder: int = 0
     """How many paths or files of its working folder."""
 
@@ -227,7 +227,7 @@ def rewrite_run(
     with store.ingest() as ingest:
         staged = Staged(store, ingest)
         change = rewrite_into(store, run, rewriter, staged, find, progress, at_ns)
-        change.run = ingest.publish_rewritten(run, staged.number, change.agent)
+        change.run = ingest.publish_rewritten(run, staged.number, change.told)
     return change
 
 
@@ -256,8 +256,13 @@ def rewrite_into(
     for exchange in store.exchanges.all(run):
         _rewrite_exchange(store, change, exchange, rewriter, output, find)
         progress(exchange.seq, run.exchanges)
-    change.agent, places = rewriter.stored_text(run.agent, "agent")
+    agent, places = rewriter.stored_text(run.agent, "agent")
     change.note(places)
+    end, places = rewriter.stored_text(run.end, "end")
+    change.note(places)
+    labels, places = rewriter.labels(run.labels)
+    change.note(places)
+    change.told = Told(agent, end, labels)
     rewritten = FolderRewriter(store.folders.read, store.folders.holds, rewriter)
     for number, packed in enumerate(store.folders.rows(run)):
         output.folder(number, *rewritten.row(number, packed))

@@ -35,7 +35,7 @@ from ...exchange import (
 )
 from ...records.coding_without_end import write_without_end
 from ...records.content_coding import undo_coding, undo_what_came
-from ...records.events import Event
+from ...records.events import Event, EventKind
 from ...records.rewritten import Rewritten
 from ..learned import MAX_VALUES, Learned
 from ..placeholders.placeholder import Placeholders, unescape
@@ -59,10 +59,9 @@ _NAMES = frozenset(
         "verdict",
         "match",
         "placeholders",
-        "labels",
     )
 )
-"""Keys of events whose values are names of ours, or of runs."""
+"""Keys of events whose values are names of ours, or of runs; keys of what is inside of them are not."""
 
 
 class Place(NamedTuple):
@@ -182,8 +181,16 @@ class Rewriter(Redactor):
         """Give an event under the rules of now, and what changes; see `exchange`."""
         self._begin()
         data = self._walk(event.data, "")
+        if event.kind is EventKind.MARKED and self._places:
+            data["labels"] = order_labels(data["labels"])
         places = self._end()
         return (replace(event, data=data), places) if places else (event, ())
+
+    def labels(self, labels: Iterable[str]) -> tuple[tuple[str, ...], tuple[Place, ...]]:
+        """Give the labels of a run under the rules of now, and what changes; see `exchange`."""
+        self._begin()
+        new = order_labels([self._text(label, "labels") for label in labels])
+        return new, self._end()
 
     def stored_text(self, text: str, place: str) -> tuple[str, tuple[Place, ...]]:
         """Give any text that is stored under the rules of now, and what changes; see `exchange`."""
@@ -478,7 +485,7 @@ class Rewriter(Redactor):
 
     def _walk(self, value: Any, name: str) -> Any:
         if isinstance(value, str):
-            if name.rpartition(".")[2] in _NAMES:
+            if name in _NAMES:
                 return value
             known = self._urls.get(value)
             if known is None:
@@ -559,6 +566,11 @@ class BodyRewriter:
         merged = merge(data, old, after, spans)
         self._rewriter._note_fresh(self._place, data, merged)
         return Searched(merged.data, merged.spans) if merged.spans else None
+
+
+def order_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Give labels in order, each once: two may have become one."""
+    return tuple(sorted(set(labels)))
 
 
 def _place(prefix: str, name: bytes) -> str:

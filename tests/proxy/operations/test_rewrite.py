@@ -116,6 +116,7 @@ async def write(
     *,
     agent: str = "agent.py",
     parent: RunInfo | None = None,
+    reason: str = "done",
 ) -> RunInfo:
     """Write a run that has ended, as a recorder does."""
     mode = "record" if parent is None else "playback"
@@ -129,7 +130,7 @@ async def write(
         for event in events:
             store.events.append(info.number, event)
         await store.exchanges.save(info.number, partial(_record, exchange))
-    return await store.runs.seal(info, reason="done", at_ns=99)
+    return await store.runs.seal(info, reason=reason, at_ns=99)
 
 
 def _record(exchange: Exchange) -> Record:
@@ -314,6 +315,47 @@ def test_what_was_done_as_json(store: Path) -> None:
         "in_folder": 1,
         "written": False,
     }
+
+
+def test_a_secret_goes_from_labels(store: Path) -> None:
+    """Also the archive's: the other labels stay, and the run is found by the new one."""
+    done(store, "label", "night", "ci", SECRET, redact=HEADER)
+    done(store, "redact", "--rewrite", "night", redact=HEADER)
+    with Store.open(store, readonly=True) as opened:
+        info = opened.runs.get("night")
+        (marked,) = opened.events.of_kind(info, EventKind.MARKED)
+    assert len(info.labels) == 2
+    assert "ci" in info.labels
+    assert list(info.labels) == sorted(info.labels)
+    assert marked.data["labels"] == info.labels
+    done(store, "redact", "--rewrite", "day", redact=HEADER)
+    assert HIDDEN not in all_bytes(store)
+    done(store, "archive", "night", redact=HEADER)
+    assert HIDDEN not in all_bytes(store)
+
+
+def test_a_secret_goes_from_the_words_with_which_a_run_ended(tmp_path: Path) -> None:
+    """The run list has them, too."""
+    path = tmp_path / "here" / "s"
+    path.parent.mkdir(parents=True)
+    with Store.open(path) as store:
+        info = asyncio.run(write(store, "old", plain(SECRET), reason=f"of {SECRET}"))
+    done(path, "redact", "--rewrite", "old", redact=HEADER)
+    with Store.open(path, readonly=True) as store:
+        assert store.runs.get("old").end.startswith("of ")
+        assert len(store.runs.get("old").end) == len(info.end)
+    assert HIDDEN not in all_bytes(path)
+
+
+@pytest.mark.parametrize("name", ["id", "match", "labels", "method", "parent", "verdict"])
+def test_a_secret_goes_from_members_inside_of_events(tmp_path: Path, name: str) -> None:
+    """Whatever they are called: names of the format are those of the event itself."""
+    event = Event(EventKind.DIVERGED, 5, {"seq": 3, "divergence": {name: SECRET, "n": (SECRET,)}})
+    told = plain(SECRET)
+    told[2] = told[2]._replace(events=(event,))
+    path = make(tmp_path / "here" / "s", "old", stories=lambda _: told)
+    done(path, "redact", "--rewrite", "old", redact=HEADER)
+    assert HIDDEN not in all_bytes(path)
 
 
 def test_a_format_that_was_learned_later(tmp_path: Path) -> None:
