@@ -1,11 +1,13 @@
 """Whether a value tells where it comes from: no other place has it by chance.
 
 1. 12 bytes that are no words, 6 with letters and digits, 4 digits that count, a code such as `ORD-TKBUGBK`.
-2. What programs say again and again does not: names of states, a few words, phrases of HTTP, media types, zones, midnight, a line.
-3. Numbers that many have do not: years, powers of two, ports, seconds of a week, 9999, 1234, 19.99, a third.
+2. What programs say again and again does not: names of states, a few words, phrases of HTTP, media types, zones, days, a line,
+   charsets, versions, lists such as a client accepts.
+3. Numbers that many have do not: years, days, powers of two, ports, seconds of a week, 9999, 1234, 19.99, a third.
 """
 
 import re
+from encodings.aliases import aliases
 from http import HTTPStatus
 
 from ...tape.matching.values import MIN_VALUE
@@ -21,11 +23,24 @@ _WORDS = re.compile(
     # `Windows 11`; names of regions, models and machines: words joined with small numbers.
     r"|(?:[A-Z]?[a-z]+ ){1,2}[0-9]{1,3}"
     r"|(?=[^-_.]*[-_.])(?:[a-z]+|[a-z]?[0-9]{1,2}[a-z]?)(?:[-_.](?:[a-z]+|[a-z]?[0-9]{1,2}[a-z]?))*"
+    # The same in capitals, and what has a version: `US-EAST-1A`, `HTTP/1.1`, `curl/8.5.0`.
+    r"|(?=[^-_.]*[-_.])(?:[A-Z]+|[A-Z]?[0-9]{1,2}[A-Z]?)(?:[-_.](?:[A-Z]+|[A-Z]?[0-9]{1,2}[A-Z]?))*"
+    r"|[A-Za-z]+(?:[-_][A-Za-z]+)*[-/ ]?v?[0-9]{1,3}(?:\.[0-9]{1,3}){1,3}"
     r"|(?:application|audio|font|image|multipart|text|video)/[a-z0-9.+-]+(?:; ?charset=[A-Za-z0-9-]+)?"
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Za-z_/+-]+"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]00:00(?::00)?(?:\.0+)?(?:Z|[+-]00:?00)?)?"
+    r"|[0-9]{4}[/.][0-9]{2}[/.][0-9]{2}|[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}"
+    r"|(?:[A-Z][a-z]{2,8},? )?(?:[0-9]{1,2}\.? [A-Z][a-z]{2,8}|[A-Z][a-z]{2,8}\.? [0-9]{1,2}),? [0-9]{4}"
 )
 """A word, words as names of states and tools are written, a word and a small number: `requires_action` and `sha256` are in many places."""
+_ACCEPTED = (
+    r"(?:\*(?:/\*)?|[a-z-]+(?:=[0-9]+)?|[a-z]{2,3}-[A-Za-z0-9]{2,4}"
+    r"|(?:application|audio|font|image|multipart|text|video)/[a-z0-9.+*-]+)(?:; ?q=[01](?:\.[0-9]{1,3})?)?"
+)
+_LIST = re.compile(rf"{_ACCEPTED}(?:, ?{_ACCEPTED})*")
+"""Words, languages and media types: `gzip, br`, `en-US,en;q=0.9`, `private, max-age=0`."""
+_DAY = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:0{4}|0{6})?")
+_CHARSETS = frozenset((*aliases, *aliases.values()))
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 PLAIN = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _DIGITS = 4
@@ -53,7 +68,11 @@ def is_telling(text: str) -> bool:
         return _number_tells(text)
     if _CODE.fullmatch(text) is not None:
         return True
-    if _WORDS.fullmatch(text) is not None or text.lower() in _PHRASES or len(set(text)) < _FEW:
+    if _WORDS.fullmatch(text) is not None or _LIST.fullmatch(text) is not None:
+        return False
+    if re.sub("[- ]", "_", text[:64].lower()) in _CHARSETS:
+        return False
+    if text.lower() in _PHRASES or len(set(text)) < _FEW:
         return False
     if len(text.encode("utf-8", "surrogatepass")) >= MIN_VALUE:
         return True
@@ -75,7 +94,8 @@ def _number_tells(text: str) -> bool:
         return True
     number = int(told[:40])
     is_power = number & (number - 1) == 0 or number & (number + 1) == 0
-    return not (is_power or 1900 <= number < 2100 or number in _KNOWN)
+    is_date = 1900 <= number < 2100 or _DAY.fullmatch(told) is not None
+    return not (is_power or is_date or number in _KNOWN)
 
 
 def may_be_an_amount(text: str) -> bool:

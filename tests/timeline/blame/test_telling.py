@@ -35,6 +35,15 @@ from playhead.timeline.state.calls_before import Exchanges
             (one, False)
             for one in ("us-east-1", "eu-west-2b", "gpt-4o-mini", "claude-opus-4-5", "x86_64")
         ],
+        *[(one, False) for one in ("US-EAST-1A", "ISO-8859-1", "windows-1252", "UTF-16LE")],
+        *[(one, False) for one in ("HTTP/1.1", "TLSv1.3", "curl/8.5.0", "python-requests/2.32.3")],
+        *[(one, False) for one in ("en-US,en;q=0.9", "gzip, deflate, br", "private, max-age=0")],
+        ("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", False),
+        # Days in all notations; a time of a day is another matter.
+        *[(one, False) for one in ("20261205", "2026/12/05", "05.12.2026", "12/5/2026")],
+        *[(one, False) for one in ("5 December 2026", "Dec 5, 2026", "Sat, 05 Dec 2026")],
+        *[(one, True) for one in ("20261305", "20261205143107", "2026-12-05T14:31:07Z")],
+        *[(one, True) for one in ("Rosenheimer Allee 99, 81669 Town", "ORD-1234-X", "A1B2-C3D4")],
         *[(one, False) for one in ("Windows 11", "requires_action", "3.1415", "2.71828", "v1.2.3")],
     ],
 )
