@@ -7,13 +7,15 @@
 3. `recorded` says that the same characters are there, alone, and that they are telling: another place would have them by no chance.
    All else is `inferred`, with the rule. Where nothing has the whole value, its telling parts are looked for, each by itself.
 4. What is but a piece of a longer value is no origin where another place has the value alone. It is told as a hint, and leaves a doubt;
-   so does another answer with the same number, unless that is a long one, as ids are.
+   so does another answer with the same number, in another notation or unit too (cents, dollars), unless that is a long one, as ids are.
 """
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import NamedTuple
 
 from ...store import StoreError
 from ...tape.exchange import Exchange, RequestClass, Seq
@@ -25,7 +27,7 @@ from .alone import Standing
 from .fresh import Fresh, read_fresh
 from .places import Leaf, NoPlace, Scalar, answered_leaves, asked_leaves, find_leaf, message_leaves
 from .telling import is_short_number, may_be_an_amount
-from .wanted import Match, Wanted, find_parts, make_wanted
+from .wanted import NOTATION, Match, Wanted, find_parts, make_wanted
 
 _MOST = 16
 """Places with the value that are looked for: what is in so many is in everything."""
@@ -38,6 +40,15 @@ _COUNT = "a count"
 _IN = {_COUNT: "as a count"}
 _SHOWN = 120
 """Characters of a hint's text."""
+_AMOUNT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,2})?")
+
+
+class Unit(NamedTuple):
+    """A value in another unit."""
+
+    wanted: Wanted
+    name: str
+    """What it is of the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +183,9 @@ def find_blame(
     wanted = make_wanted(sought)
     found.telling = wanted.telling
     parts = [make_wanted(one) for one in find_parts(wanted.text)] if isinstance(sought, str) else []
-    cents = _cents(sought)
+    units = _units(sought)
     by_tape = exchanges.info.parent is not None
-    seen = _Search(found, wanted, parts, cents, _EVER if by_tape else asked.started_ns)
+    seen = _Search(found, wanted, parts, units, _EVER if by_tape else asked.started_ns)
     # What a tape answered to a playback arrived in the order of the tape's seqs.
     until = _EVER if by_tape else seq
     for fresh in read_fresh(exchanges, seq) if wanted.text else ():
@@ -237,7 +248,7 @@ class _Search:
         blame: Blame,
         wanted: Wanted,
         parts: list[Wanted],
-        cents: Wanted | None,
+        units: list[Unit],
         until_ns: int,
     ) -> None:
         self._blame = blame
@@ -246,12 +257,12 @@ class _Search:
         self._wanted = wanted
         self._whole = wanted.is_json
         self._parts = parts
-        self._cents = cents
+        self._units = units
         self._is_short = is_short_number(wanted.text)
         self._pieces: list[tuple[Sighting, Standing]] = []
-        self._others = [*parts, *([cents] if cents is not None else [])]
         self._of_parts: dict[str, list[Sighting]] = {}
-        self._hint: Sighting | None = None
+        self._in_units: list[tuple[Sighting, str]] = []
+        """Places that have the value in another unit, each with which."""
         self._known: set[tuple[str, str]] = set()
         """Places beside the conversation that were seen: prompts and tools repeat."""
         self._read = 0
@@ -263,8 +274,8 @@ class _Search:
         text = fresh.text
         may = self._wanted.may_be_in(text)
         wanted = may
-        if self._others and not self._blame.sightings and not may:
-            wanted = any(self._is_open(one) and one.may_be_in(text) for one in self._others)
+        if not may:
+            wanted = any(one.may_be_in(text) for one in self._others())
         is_websocket = fresh.is_websocket
         if not wanted and not is_websocket:
             return
@@ -278,10 +289,12 @@ class _Search:
         most = _MOST if self._blame.telling else _UNTELLING
         return len(self._blame.sightings) >= most or self._read >= _READ
 
-    def _is_open(self, wanted: Wanted) -> bool:
-        if wanted is self._cents:
-            return self._hint is None
-        return wanted.text not in self._of_parts
+    def _others(self) -> Iterator[Wanted]:
+        """Give what else is still looked for."""
+        if len(self._in_units) < _MOST:
+            yield from (one.wanted for one in self._units)
+        if not self._blame.sightings:
+            yield from (one for one in self._parts if one.text not in self._of_parts)
 
     def look_at(
         self,
@@ -316,7 +329,7 @@ class _Search:
             self._look_at_messages(exchange, messages, until)
 
     def _may_be_in(self, data: bytes) -> bool:
-        return any(one.may_be_in(data) for one in (self._wanted, *self._others))
+        return any(one.may_be_in(data) for one in (self._wanted, *self._others()))
 
     def _look_at_messages(self, exchange: Exchange, exchanges: Exchanges, until: int) -> None:
         """Look at the messages of a WebSocket; those of a model call as what they add up to."""
@@ -364,10 +377,8 @@ class _Search:
                 told = one.match(leaf.value) if one.text not in self._of_parts else None
                 if told is not None and not told.rule:
                     self._of_parts[one.text] = [_sight(exchange, side, leaf, told, part)]
-            if self._cents is not None and self._hint is None:
-                told = self._cents.match(leaf.value)
-                if told is not None:
-                    self._hint = _sight(exchange, side, leaf, told, part)
+            if len(self._in_units) < _MOST and (side == "answer" or not self._blame.sightings):
+                self._note_unit(exchange, side, leaf, part)
         if whole:
             best, standing = min(whole, key=_rank)
             if standing is Standing.ALONE:
@@ -375,6 +386,14 @@ class _Search:
             elif len(self._pieces) < _MOST:
                 self._pieces.append((best, standing))
         return bool(whole)
+
+    def _note_unit(self, exchange: Exchange, side: str, leaf: Leaf, part: int) -> None:
+        for unit in self._units:
+            told = unit.wanted.match(leaf.value)
+            if told is None or told.standing is not Standing.ALONE:
+                continue
+            if self._weigh(exchange, side, leaf, told).rule != _COUNT:
+                self._in_units.append((_sight(exchange, side, leaf, told, part), unit.name))
 
     def _weigh(self, exchange: Exchange, side: str, leaf: Leaf, found: Match) -> Match:
         """Count as a piece what has a short number for a reason of its own: a field of an answer, tokens."""
@@ -394,10 +413,9 @@ class _Search:
             blame.sightings = [one for one, _ in self._pieces]
         else:
             self._doubt(blame.sightings[0])
-        hint = self._hint
-        if hint is not None and all(_order(hint) < _order(one) for one in blame.sightings):
-            told = f"{hint.step} {hint.side} {hint.place} has a hundredth of it: {hint.value}"
-            blame.hints.append(told)
+        first = next(iter(self._in_units), None)
+        if first is not None and all(_order(first[0]) < _order(one) for one in blame.sightings):
+            blame.hints += [told for told in (_say_unit(*first),) if told not in blame.hints]
         if blame.sightings:
             return
         if not blame.telling:
@@ -420,13 +438,26 @@ class _Search:
             return
         asked = {(one.seq, one.part) for one in blame.sightings if one.side == "request"}
         first_asked = min(asked, default=(_EVER, 0))
-        for one in blame.sightings[1:]:
-            is_apart = one.side == "answer" and (one.seq, one.part) not in asked and not one.rule
+        known = {(one.seq, one.part) for one in blame.sightings}
+        units = [one for one in self._in_units if (one[0].seq, one[0].part) not in known]
+        others = [(one, "") for one in blame.sightings[1:] if one.rule in ("", NOTATION)]
+        for one, unit in [*others, *units]:
+            is_brought = one.side == "request" and bool(unit) and _order(one) < _order(origin)
+            is_apart = one.side == "answer" and (one.seq, one.part) not in asked
             # A model that has been told it says it again.
             is_told = one.is_call and first_asked < (one.seq, one.part)
             is_same = one.exchange == origin.exchange and one.exchange.startswith(("GET ", "HEAD "))
-            if is_apart and not is_told and not is_same and not _same_field(one, origin):
-                blame.doubt = blame.doubt or f"{one.step} answer {one.place} has it, too"
+            if is_told or is_same or _same_field(one, origin) or not (is_brought or is_apart):
+                continue
+            told = f"{one.step} {one.side} {one.place} has it, too"
+            blame.doubt = blame.doubt or (_say_unit(one, unit, "") if unit else told)
+            if unit and _say_unit(one, unit) not in blame.hints:
+                blame.hints.append(_say_unit(one, unit))
+
+
+def _say_unit(one: Sighting, unit: str, value: str | None = None) -> str:
+    told = f": {_shorten(one.value)}" if value is None else value
+    return f"{one.step} {one.side} {one.place} has {unit} of it{told}"
 
 
 def _same_field(one: Sighting, other: Sighting) -> bool:
@@ -466,13 +497,14 @@ def _sight(exchange: Exchange, side: str, leaf: Leaf, match: Match, part: int = 
     )
 
 
-def _cents(value: Scalar) -> Wanted | None:
-    """Prepare the hundredth of a whole number: an amount in cents may have been read in dollars."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) < 16):
-        return None
-    number = int(value)
-    if number < 100:
-        return None
-    return make_wanted(f"{Decimal(number) / 100:.2f}")
+def _units(value: Scalar) -> list[Unit]:
+    """Prepare the hundredth of a whole number, and what an amount with a fraction of two digits is in cents."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return []
+    text = value if isinstance(value, str) else json.dumps(value)
+    if _AMOUNT.fullmatch(text) is None:
+        return []
+    number = Decimal(text)
+    if "." in text:
+        return [Unit(make_wanted(int(number * 100)), "a hundredfold")]
+    return [Unit(make_wanted(f"{number / 100:.2f}"), "a hundredth")] if number >= 100 else []

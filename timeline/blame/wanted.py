@@ -41,6 +41,7 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 _KEPT = ("/", "", "!*'()", ";,/?:@&=+$#!*'()")
 """Signs that ways of percent-encoding leave as they are: Python's, the strict one, encodeURIComponent and encodeURI."""
 INSIDE = "inside of a longer value"
+NOTATION = "number format"
 
 
 class Match(NamedTuple):
@@ -118,7 +119,7 @@ class Wanted:
         if not self.numbers or write_number(other) not in self.numbers:
             return None
         same = self.text == json.dumps(other)
-        return Match("" if same else "number format", True)
+        return Match("" if same else NOTATION, True)
 
     def _match_forms(self, other: str) -> Match | None:
         if self.tree is not None and inner_json(other) == self.tree:
@@ -136,7 +137,7 @@ class Wanted:
                 continue
             if best is None or standing > best.standing:
                 same = found[0] == self.text
-                rule = ("" if same else "number format") if standing is Standing.ALONE else INSIDE
+                rule = ("" if same else NOTATION) if standing is Standing.ALONE else INSIDE
                 best = Match(rule, found[0] == other.strip(), standing)
         return best
 

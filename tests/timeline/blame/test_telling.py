@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
-from playhead.tests.support.agent_tapes import Tape
+from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, text, user
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.looking_back import write_store
-from playhead.timeline.blame.find_origin import find_blame
+from playhead.timeline.blame.find_origin import Blame, find_blame
 from playhead.timeline.blame.telling import is_telling, may_be_an_amount
 from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.steps.step import Evidence
 
 
 @pytest.mark.parametrize(
@@ -95,3 +96,50 @@ def test_a_number_that_two_answers_have_is_inferred(tmp_path: Path) -> None:
         _refund(tmp_path, again, ("https://shop.test/all", {"order": {"total": 4120.57}}))
         == "recorded"
     )
+
+
+def _pay(folder: Path, amount: Any, *reads: Any) -> Blame:
+    """Ask where an amount is from that is paid behind some reads; a read of a list is a user's words to a model."""
+    tape = Tape("pay")
+    for number, answered in enumerate(reads):
+        if isinstance(answered, list):
+            tape.model(anthropic([user(*answered)]), anthropic_stream(text("Well.")))
+        else:
+            tape.get(f"https://shop.test/{number}", answered)
+    tape.post("https://pay.test/refunds", {"amount": amount}, {"ok": True})
+    store = write_store(folder / "store", partial(write_run, name="r", exchanges=tape.exchanges))
+    with Store.open(store, readonly=True) as opened:
+        return find_blame(Exchanges(opened, opened.runs.get("r")), len(tape.exchanges), "$.amount")
+
+
+@pytest.mark.parametrize(
+    ("amount", "reads", "doubt"),
+    [
+        # Another answer has it in cents, in dollars, or in another notation, before or behind.
+        (4871, ({"limit": 4871}, {"total": "48.71"}), "2 answer $.total has a hundredth of it"),
+        (4871, ({"limit": 4871}, {"total": 48.71}), "2 answer $.total has a hundredth of it"),
+        (4871, ({"total": "48.71"}, {"limit": 4871}), "1 answer $.total has a hundredth of it"),
+        (48.71, ({"rate": 48.71}, {"cents": 4871}), "2 answer $.cents has a hundredfold of it"),
+        ("48.71", ({"rate": "48.71"}, {"n": 4871}), "2 answer $.n has a hundredfold of it"),
+        (4871, ({"limit": 4871}, {"total": "EUR 4,871"}), "2 answer $.total has it, too"),
+        # The user may have said it before.
+        (
+            4871,
+            (["Refund 48.71."], {"limit": 4871}),
+            "1 request $.messages[0].content[0].text has a hundredth of it",
+        ),
+        # The same answer in both units is one candidate; so is another number no other.
+        (4871, ({"total": 4871, "shown": "48.71"},), ""),
+        (4871, ({"limit": 4871}, {"total": "48.72"}), ""),
+        (4871, ({"limit": 4871}, {"total": "148.71"}), ""),
+        (4871000123, ({"limit": 4871000123}, {"total": "48710001.23"}), ""),
+    ],
+)
+def test_a_number_in_another_unit_is_another_candidate(
+    tmp_path: Path, amount: Any, reads: tuple[Any, ...], doubt: str
+) -> None:
+    """An amount in cents may be a price in dollars that another answer has: it is named, and nothing is proved."""
+    found = _pay(tmp_path, amount, *reads)
+    assert found.doubt == doubt
+    assert found.evidence is (Evidence.INFERRED if doubt else Evidence.RECORDED)
+    assert [one.startswith(doubt) for one in found.hints] == [True] * ("hundred" in doubt)
