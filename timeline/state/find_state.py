@@ -13,6 +13,7 @@ from ..steps.step import Edge
 from .calls_before import Exchanges, calls_before, find_before, read_answer
 from .parts import ContextPart, short, split_items, squeezed
 from .snapshots import Snapshot, find_snapshots
+from .stored_conversation import rebuild_conversation
 
 _CHAIN = 1000
 """Most answers that a conversation which is kept at the provider is rebuilt from."""
@@ -45,6 +46,8 @@ class State:
     """Tool calls in the context that have no result in it."""
     held: list[tuple[Seq, list[ContextPart]]] = field(default_factory=list)
     """What the provider keeps of the conversation, rebuilt from recorded calls, the oldest first."""
+    unplaced: list[Seq] = field(default_factory=list)
+    """Requests of the run that deleted something of it which no exchange has by its id: it may still be in `held`."""
     broken: int = 0
     """An answer that the provider keeps and the run does not have, or 0."""
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -77,7 +80,8 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
     if call.context.previous:
         _rebuild(exchanges, state)
     elif call.context.conversation:
-        _rebuild_conversation(exchanges, state)
+        stored = rebuild_conversation(exchanges, call, call.context.conversation)
+        state.held, state.unplaced = stored.turns, stored.unplaced
     state.snapshots = find_snapshots(exchanges, before.seq if before is not None else 0, call.seq)
     return state
 
@@ -188,14 +192,6 @@ def _rebuild(exchanges: Exchanges, state: State) -> None:
             break
         state.held.insert(0, (found.seq, _turn(found, names)))
         call, wanted = found, found.context.previous
-
-
-def _rebuild_conversation(exchanges: Exchanges, state: State) -> None:
-    """Put together what the provider keeps under an id, as far as the run has it: each request that names it, and its answer."""
-    name = state.call.context.conversation
-    for found in calls_before(exchanges, state.call):
-        if found.context.conversation == name and len(state.held) < _CHAIN:
-            state.held.insert(0, (found.seq, _turn(found, {})))
 
 
 def _turn(call: ModelCall, names: dict[str, str]) -> list[ContextPart]:

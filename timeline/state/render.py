@@ -93,6 +93,8 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
     if context.conversation:
         told = f"the provider keeps all earlier turns of {context.conversation}, also those of other runs"
         yield fit(told, WIDTH)
+    for seq in state.unplaced:
+        yield f"exchange {seq} deleted an item of it that no exchange has by its id: it may be above"
     if state.broken:
         yield "the provider keeps more: the answer that came before is not in this run"
     yield ""
@@ -203,6 +205,7 @@ def state_json(state: State) -> dict[str, Any]:
         "held": [
             {"seq": seq, "messages": list(map(_part_json, parts))} for seq, parts in state.held
         ],
+        "unplaced": state.unplaced,
         "before": state.before.seq if state.before is not None else None,
         "evidence": edge.evidence.value if edge is not None else None,
         "rule": edge.rule if edge is not None else None,

@@ -2,10 +2,12 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from playhead.store import Store, StoreError
+from playhead.tape.exchange import RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import (
     Tape,
@@ -101,6 +103,85 @@ async def test_turns_of_a_conversation_at_the_provider_have_not_left(
     assert state.edge.evidence is Evidence.RECORDED
     for lines in (render_state(state, full=False), render_lost([looked], full=False)):
         assert any("the provider keeps all" in line and "conv_1" in line for line in lines)
+
+
+CONVERSATIONS = "https://api.openai.com/v1/conversations"
+ITEMS = f"{CONVERSATIONS}/conv_1/items"
+
+
+def _words(text: str, **more: Any) -> dict[str, Any]:
+    content = [{"type": "input_text", "text": text}]
+    return {"type": "message", "role": "user", "content": content, **more}
+
+
+def _asked(tape: Tape, text: str) -> None:
+    at = len(tape.exchanges) + 1
+    asked = {"model": "gpt-5.1", "conversation": "conv_1", "input": text}
+    part = {"type": "output_text", "text": f"Answer {at}", "annotations": []}
+    item = {"type": "message", "id": f"m{at}", "role": "assistant", "content": [part]}
+    answer = {"id": f"resp_{at}", "object": "response", "status": "completed"}
+    tape.model(
+        make_request("https://api.openai.com/v1/responses", asked),
+        make_response(answer | {"model": "gpt-5.1", "output": [item]}),
+    )
+
+
+def _delete(tape: Tape, url: str, response: Any = None) -> None:
+    asked = make_request(url, b"", method="DELETE")
+    tape.add(asked, response or make_response({"id": "conv_1"}), RequestClass.EFFECT)
+
+
+@pytest.mark.parametrize(
+    ("case", "held", "unplaced"),
+    [
+        ("answer", ["Begin.", "One!"], []),
+        ("refused", ["Begin.", "One!", "Answer 2"], []),
+        ("other conversation", ["Begin.", "One!", "Answer 2"], []),
+        ("added", ["Begin.", "One!", "Answer 2", "Mine is 77."], []),
+        ("added and deleted", ["Begin.", "One!", "Answer 2"], []),
+        ("listed", ["Begin.", "Answer 2"], []),
+        ("first", ["One!", "Answer 2"], []),
+        # What the user said has an id that no exchange shows.
+        ("not known", ["Begin.", "One!", "Answer 2"], [3]),
+        ("late", ["Begin.", "One!", "Answer 2"], []),
+    ],
+)
+async def test_what_a_run_changes_of_a_conversation_at_the_provider_counts(
+    tmp_path: Path, case: str, held: list[str], unplaced: list[int]
+) -> None:
+    """Items that it added are in the context of the next call, and those that it deleted are not."""
+    tape = Tape("stored")
+    tape.post(CONVERSATIONS, {"items": [_words("Begin.")]}, {"id": "conv_1"})
+    _asked(tape, "One!")
+    match case:
+        case "answer":
+            _delete(tape, f"{ITEMS}/m2")
+        case "refused":
+            _delete(tape, f"{ITEMS}/m2", make_response({"error": {}}, status=404))
+        case "other conversation":
+            _delete(tape, f"{CONVERSATIONS}/conv_2/items/m2")
+        case "added" | "added and deleted":
+            tape.post(ITEMS, {"items": [_words("Mine is 77.")]}, {"data": [{"id": "m9"}]})
+            if case != "added":
+                _delete(tape, f"{ITEMS}/m9")
+        case "listed" | "first":
+            listed = [_words("Begin.", id="m0"), _words("One!", id="m1")]
+            tape.get(ITEMS, {"object": "list", "data": listed})
+            _delete(tape, f"{ITEMS}/{'m1' if case == 'listed' else 'm0'}")
+        case "not known":
+            _delete(tape, f"{ITEMS}/m1")
+    _asked(tape, "Two!")
+    last = len(tape.exchanges)
+    if case == "late":
+        _delete(tape, f"{ITEMS}/m2")
+    with Store.open(tmp_path / "store") as store:
+        exchanges = Exchanges(store, await write_run(store, "tape", tape.exchanges))
+        state = find_state(exchanges, last)
+    assert [one.text for _, parts in state.held for one in parts] == held
+    assert state.unplaced == unplaced
+    assert any("deleted an item" in line for line in render_state(state, full=False)) is bool(
+        unplaced
+    )
 
 
 async def test_a_seq_outside_the_run_names_its_range_and_the_nearest(tmp_path: Path) -> None:
