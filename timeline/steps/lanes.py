@@ -154,6 +154,8 @@ class Placed:
     """Whether it begins a branch, so that its lane may be found to be another."""
     split: Split | None = None
     """What the call shows of earlier ones."""
+    asked: "_Asked | None" = None
+    """Of one that begins a branch, the tool call that asked for it if it is a sub-agent: another may have been given the same."""
 
 
 class Lanes:
@@ -193,6 +195,7 @@ class Lanes:
         state = placed.state
         if not placed.is_new:
             state = self._advance(call, placed)
+            placed.asked = _asked_by(call, pending, self._warm) if placed.is_fork else None
             placed.edges += self._from_others(call, state)
         state.last = state.branch.last = call
         state.lane.last = call.seq
@@ -247,11 +250,17 @@ class Lanes:
         placed = branch.placed
         if placed is None:
             return None
-        new = self._new(branch.last, 0, "")
+        asked = placed.asked
+        if asked is None:
+            new = self._new(branch.last, 0, "")
+        else:
+            new = self._new(branch.last, asked[0].lane, _name_of(asked[0]), asked[0].seq)
         new.lane.first, new.branch, new.placed = branch.calls[0][0], branch, len(branch.calls)
         new.lane.client = state.lane.client
         new.calls = state.calls.copy()
         placed.edges = [one for one in placed.edges if one.rule not in _FORKS]
+        if asked is not None:
+            placed.edges.append(_asked_edge(asked, new.lane.first))
         placed.state, placed.before, placed.is_new, placed.retry_of = new, None, True, None
         new.lane.last = branch.last.seq
         for id in branch.ids:
@@ -300,10 +309,8 @@ class Lanes:
             return Placed(self._new(call, state.lane.number, "", edge.source), [edge], None, True)
         asked = _asked_by(call, pending, self._warm)
         if asked is not None:
-            one, evidence, rule = asked
-            edge = Edge(one.seq, call.seq, evidence, rule, one.id)
-            name = _name_of(one)
-            return Placed(self._new(call, one.lane, name, one.seq), [edge], None, True)
+            one, edge = asked[0], _asked_edge(asked, call.seq)
+            return Placed(self._new(call, one.lane, _name_of(one), one.seq), [edge], None, True)
         idle = self._find_idle(call, pending)
         if idle is not None:
             edge = Edge(idle.last.seq, call.seq, Evidence.INFERRED, IDLE)
@@ -496,7 +503,7 @@ def _carried(state: LaneState, call: ModelCall) -> Branch:
 
 def _asked_by(
     call: ModelCall, pending: list[PendingCall], warm: list[LaneState]
-) -> tuple[PendingCall, Evidence, str] | None:
+) -> "_Asked | None":
     """Find the tool call that asked for a sub-agent: what it was given is in the sub-agent's first messages."""
     texts = [one.strip() for one in user_texts(call.context.items[:4])]
     own = {state.lane.number for state in warm if same_prompt(state.last, call)}
@@ -522,6 +529,15 @@ def _asked_by(
             return best.call, Evidence.RECORDED, rule
         return best.call, Evidence.INFERRED, f"{rule}, as what another call was given"
     return None
+
+
+_Asked = tuple[PendingCall, Evidence, str]
+"""A tool call that asked for a sub-agent, and on what that rests."""
+
+
+def _asked_edge(asked: _Asked, seq: Seq) -> Edge:
+    one, evidence, rule = asked
+    return Edge(one.seq, seq, evidence, rule, one.id)
 
 
 class _Asking(NamedTuple):

@@ -232,7 +232,9 @@ class Tracer:
                 _count(new, step)
                 if step.seq == new.first:
                     kept = {one.rule for one in split.placed.edges}
-                    step.edges = tuple(one for one in step.edges if one.call or one.rule in kept)
+                    had = tuple(one for one in step.edges if one.call or one.rule in kept)
+                    found = tuple(one for one in split.placed.edges if one not in had)
+                    step.edges = (*found, *had)
         for one in self._pending:
             if one.lane == old.number and one.seq in seqs:
                 one.lane = new.number

@@ -214,3 +214,29 @@ def test_a_sub_agent_is_of_the_call_that_explains_most_of_its_task(
     assert [told for _, told in found] == [evidence] * len(first)
     if len(first) > 1:
         assert [id for id, _ in found] == ["call_0", "call_1"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_two_sub_agents_with_one_task_are_both_of_the_agent_that_gave_it(*, turned: bool) -> None:
+    """The second begins as the first did, and is told apart once both go on: it is a sub-agent, too, by an edge of its own."""
+    tape = Tape("twins")
+    tape.model(
+        chat([said("system", "You lead."), said("user", "Get it all.")], tools=("Task",)),
+        chat_answer(None, *(call(f"t{at}", "Task", prompt=_SALES) for at in (1, 2)), id="lead"),
+    )
+    begin = [said("system", "You are a sub-agent."), said("user", _SALES)]
+    looks = [call(f"look{at}", "look", file=f"{at}.md") for at in (1, 2)]
+    for at, look in enumerate(looks, 1):
+        tape.model(chat(begin), chat_answer(None, look, id=f"begin {at}"))
+    for at in (2, 1) if turned else (1, 2):
+        turn = {"role": "assistant", "content": None, "tool_calls": [looks[at - 1]]}
+        more = {"role": "tool", "tool_call_id": f"look{at}", "content": f"It is {at} there."}
+        tape.model(chat([*begin, turn, more]), chat_answer(f"Done with {at}.", id=f"end {at}"))
+    steps, tracer = trace(tape)
+    assert [(one.parent, one.name) for one in tracer.lanes] == [
+        (0, "You lead."),
+        *[(1, "Task")] * 2,
+    ]
+    firsts = {int(one.seq): one for one in steps if one.kind is StepKind.MODEL_CALL}
+    found = [[(e.source, e.call, e.evidence.value) for e in firsts[seq].edges] for seq in (2, 3)]
+    assert found == [[(1, "t1", "inferred")], [(1, "t2", "inferred")]]
