@@ -1,15 +1,36 @@
-"""Give the bodies of an exchange as text, for a search."""
+"""Give an exchange as text, for a search: its bodies as they were sent, and as a person reads them.
+
+Programs write what is not English, blanks and slashes in other ways: JSON escapes, percent-encoding, entities of HTML, another charset.
+A text that has such signs is given once more without them, also where they are inside each other, as in JSON in a form.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote_plus
 
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse
 from ...tape.records.content_coding import read_codings, undo_coding
 
 _MOST = 64 * 1024 * 1024
 """Bytes that a compressed body is unpacked into."""
+_DEPTH = 3
+"""Ways of writing inside each other that are undone."""
+_CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_ESCAPE = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])"
+)
+_SIGNS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def read_bodies(exchange: Exchange) -> tuple[str, ...]:
-    """Give what was sent and what was answered, without compression; nothing of a body that is in a file of its own."""
-    return tuple(filter(None, map(_read, (exchange.request, exchange.response))))
+def read_texts(exchange: Exchange) -> tuple[str, ...]:
+    """Give what was sent and what was answered, without compression, and what either and the URL say; nothing of a body in a file of its own."""
+    found = dict.fromkeys(_read_plain("", exchange.request.url))
+    for one in (exchange.request, exchange.response):
+        text = _read(one)
+        if one is not None and text:
+            found |= dict.fromkeys((text, *_read_plain(_kind(one), text)))
+    return tuple(found)
 
 
 def _read(one: HttpRequest | HttpResponse | None) -> str:
@@ -17,4 +38,53 @@ def _read(one: HttpRequest | HttpResponse | None) -> str:
         return ""
     coding = read_codings(one.headers)
     plain = undo_coding(one.body, coding, _MOST) if coding else one.body
-    return (one.body if plain is None else plain).decode("utf-8", "replace")
+    plain = one.body if plain is None else plain
+    charset = _CHARSET.search(one.header(b"content-type") or b"")
+    try:
+        return plain.decode(charset[1].decode() if charset is not None else "utf-8", "replace")
+    except (LookupError, ValueError):  # no charset that is known
+        return plain.decode("utf-8", "replace")
+
+
+def _kind(one: HttpRequest | HttpResponse) -> str:
+    """Say which way of writing a body has all over."""
+    told = (one.header(b"content-type") or b"").lower()
+    if b"form-urlencoded" in told:
+        return "form"
+    return "markup" if b"html" in told or b"xml" in told else "text"
+
+
+def _read_plain(kind: str, text: str) -> Iterator[str]:
+    """Give a text without its ways of writing.
+
+    kind: `form` or `markup`; empty for a URL.
+    """
+    for _ in range(_DEPTH):
+        before = text
+        if kind in ("", "form"):
+            text = unquote_plus(text)
+        elif kind == "markup":
+            text = html.unescape(text)
+        if text != before:
+            yield text
+        told = _unescape(text)
+        if told != text:
+            yield told
+        text = told
+        if text == before:
+            return
+
+
+def _unescape(text: str) -> str:
+    """Undo the escapes of JSON, which a stream or a piece of JSON has, too."""
+    return _ESCAPE.sub(_sign, text) if "\\" in text else text
+
+
+def _sign(found: re.Match[str]) -> str:
+    high, low, code, sign = found.groups()
+    if high is not None:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    if code is not None:
+        number = int(code, 16)
+        return "\ufffd" if 0xD800 <= number < 0xE000 else chr(number)
+    return _SIGNS.get(sign, sign)

@@ -20,7 +20,7 @@ from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKin
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
 from ..reading.fate import states_less
-from .bodies import read_bodies
+from .bodies import read_texts
 from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call, user_texts
 from .causes import find_cause
 from .context import Context, read_context
@@ -367,7 +367,7 @@ class Tracer:
             timing=_timing(exchange, None),
         )
         if self._texts:
-            step.beside = read_bodies(exchange)
+            step.beside = read_texts(exchange)
         left = frozenset(one.last.seq for state in self._lanes.warm for one in state.left)
         agents, hosts = frozenset(self._agents), frozenset(self._hosts)
         found = find_cause(exchange, self._pending, agents, hosts, left)

@@ -1,12 +1,15 @@
 """Find runs by what was said in them, or by a trace."""
 
 import gzip
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from playhead.store import Store
-from playhead.tape.exchange import Exchange
+from playhead.tape.exchange import Exchange, RequestClass
 from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.agent_tapes import (
     Tape,
@@ -16,7 +19,7 @@ from playhead.tests.support.agent_tapes import (
     parallel_calls,
     said,
 )
-from playhead.tests.support.dialects import make_response
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.replays import write_recording, write_replay
 from playhead.timeline.fleet.find_runs import Found, grep_runs, trace_runs
 
@@ -69,6 +72,44 @@ async def test_runs_are_found_by_what_services_were_sent_and_answered(tmp_path: 
         for text, seq in (("lindqvist", 1), ("rhein", 2), ("delivered", 3), ("de-55", 3)):
             found = grep_runs(store, store.runs.all(), re.compile(text, re.I), lambda *_: None)
             assert [one.seqs for one in found] == [(seq,)], text
+
+
+_FORM = {"content-type": "application/x-www-form-urlencoded"}
+_LATIN = {"content-type": "text/plain; charset=ISO-8859-1"}
+
+
+@pytest.mark.parametrize(
+    ("url", "fields", "sent", "text"),
+    [
+        ("/", {}, json.dumps({"name": "Jürgen Groß"}).encode(), "jürgen groß"),
+        ("/", {}, json.dumps({"a": json.dumps({"name": "Jürgen"})}).encode(), "jürgen"),
+        ("/", {}, b'{"at": "https:\\/\\/a.test\\/x"}', "https://a.test/x"),
+        ("/", {}, json.dumps({"said": "\U0001f600 ok"}).encode(), "\U0001f600 ok"),
+        ("/", {}, b'{"name": "J\\u00fcrg', "jürg"),  # cut
+        ("/", {}, rb'{"name": "\ud83d B"}', "\ufffd b"),  # half a character
+        ("/", _FORM, b"name=Anna+Lee%21&amount=1", "anna lee!"),
+        ("/", _FORM, b"payload=%7B%22name%22%3A%22J%5Cu00fcrgen%22%7D", '"name":"jürgen"'),
+        ("/find?name=J%C3%BCrgen+B", {}, b"", "jürgen b"),
+        ("/people/J%C3%BCrgen%20B", {}, b"", "jürgen b"),
+        ("/", {"content-type": "application/xml"}, b"<n>J&#252;rgen &amp; B</n>", "jürgen & b"),
+        ("/", _LATIN, "Jürgen".encode("latin-1"), "jürgen"),
+        ("/", {"content-type": "text/plain; charset=what"}, "Jürgen".encode(), "jürgen"),
+        # As it was sent, it is found still.
+        ("/", {}, json.dumps({"name": "Jürgen"}).encode(), r"j\\u00fcrgen"),
+        ("/find?name=J%C3%BCrgen", {}, b"", "j%c3%bcrgen"),
+    ],
+)
+async def test_runs_are_found_by_what_a_person_reads(
+    tmp_path: Path, url: str, fields: dict[str, str], sent: bytes, text: str
+) -> None:
+    """However a program writes a name or a blank in JSON, in a form, in a URL or in markup."""
+    tape = Tape("shop")
+    asked = make_request(f"https://shop.test{url}", sent, fields)
+    tape.add(asked, make_response({"ok": True}), RequestClass.EFFECT)
+    with Store.open(tmp_path / "store") as store:
+        await write_recording(store, "shop", tape.exchanges)
+        (found,) = grep_runs(store, store.runs.all(), re.compile(text, re.I), lambda *_: None)
+    assert found.seqs == (1,)
 
 
 async def test_runs_are_found_by_a_trace_of_their_requests(tmp_path: Path) -> None:
