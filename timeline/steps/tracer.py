@@ -351,7 +351,7 @@ class Tracer:
             step.text = server
         if given:
             step.text = given[0].text
-            step.failed = given[0].failed
+            step.failed |= any(one.failed for one in given)
             self._remember(exchange, given[0].text)
         return [step, *_failure(exchange, answer, step.lane)]
 
@@ -476,11 +476,20 @@ def _failure(exchange: Exchange, answer: InferenceResponse | None, lane: int) ->
     elif answer is not None and answer.error is not None:
         status = f"{answer.status} " if answer.status >= 400 else ""
         text = f"{status}{answer.error.message}"
+    elif answer is not None and (told := _failed_tool(answer)) is not None:
+        text = told
     elif exchange.gone is not None and exchange.response is None and exchange.verdict in _WANTED:
         text = exchange.gone.text if exchange.gone.aborted else f"the {exchange.gone.text}"
     if not text:
         return []
     return [Step(StepKind.ERROR, exchange.seq, "", text, lane=lane, failed=True)]
+
+
+def _failed_tool(answer: InferenceResponse) -> str | None:
+    """Give what a server of tools says of a tool that failed: it answers with success, and `isError` in its result."""
+    results = (one.tool_result for one in answer.rpc)
+    failed = next((one for one in results if one is not None and one.failed), None)
+    return None if failed is None else failed.text or "the tool failed"
 
 
 def _outcome(exchange: Exchange) -> str:

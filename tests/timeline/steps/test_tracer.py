@@ -4,6 +4,7 @@ import pytest
 
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.agent_tapes import TAPES, Tape
+from playhead.timeline.show.listing import Counts, list_steps
 from playhead.timeline.steps import Step, StepKind, Tracer
 
 _NAMED = (StepKind.THOUGHT, StepKind.OUTPUT)
@@ -79,3 +80,48 @@ def test_no_edge_comes_from_a_request_without_an_answer() -> None:
             for edge in step.edges:
                 assert edge.source < edge.target == step.seq
                 assert asked[edge.source] is not RequestClass.TELEMETRY
+
+
+@pytest.mark.parametrize(
+    ("results", "error"),
+    [
+        (
+            [{"content": [{"type": "text", "text": "card declined"}], "isError": True}],
+            "card declined",
+        ),
+        ([{"content": [], "isError": True}], "the tool failed"),
+        ([{"content": [{"type": "text", "text": "paid"}], "isError": False}], None),
+        (
+            [
+                {"content": [{"type": "text", "text": "paid"}]},
+                {"content": [{"type": "text", "text": "declined"}], "isError": True},
+            ],
+            "declined",
+        ),
+    ],
+    ids=["failed", "without a text", "not failed", "the second of a batch"],
+)
+def test_a_tool_of_a_server_that_failed_is_an_error(
+    results: list[dict[str, object]], error: str | None
+) -> None:
+    """The server answers with success: the page counts it among the errors, and its line says what was answered."""
+    tape = Tape("mcp")
+    rpc = [{"jsonrpc": "2.0", "id": at} for at in range(len(results))]
+    asked = [
+        one | {"method": "tools/call", "params": {"name": "pay", "arguments": {}}} for one in rpc
+    ]
+    given = [one | {"result": result} for one, result in zip(rpc, results, strict=True)]
+    tape.post(
+        "https://mcp.shop.test/mcp",
+        asked if len(asked) > 1 else asked[0],
+        given if len(given) > 1 else given[0],
+    )
+    steps, _ = trace(tape)
+    assert [one.text for one in steps if one.kind is StepKind.ERROR] == [error] * (
+        error is not None
+    )
+    assert steps[0].failed is (error is not None)
+    counts = Counts()
+    (line,) = list_steps(steps, counts)
+    assert ("! MCP" in line) is (error is not None)
+    assert len(counts.errors) == (error is not None)
