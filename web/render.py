@@ -7,7 +7,15 @@ from urllib.parse import quote
 
 from .assets import asset_path
 from .views.addresses import run_path
-from .views.texts import machine_time, safe_block, safe_short, show_bytes, show_clock, show_time
+from .views.texts import (
+    machine_time,
+    safe_block,
+    safe_short,
+    safe_word,
+    show_bytes,
+    show_clock,
+    show_time,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -50,6 +58,7 @@ def _environment() -> "Environment":
     made.filters |= {
         "block": safe_block,
         "short": safe_short,
+        "word": safe_word,
         "took": show_time,
         "clock": show_clock,
         "iso": machine_time,

@@ -25,6 +25,7 @@ from ...tape.policy.decide import (
 )
 from ...tape.policy.limits import Forms
 from ...tape.policy.resume import UnknownEffect
+from ...tape.shell_words import shell_word
 from ..wire.http import read_request
 from .exchange_events import hash_key, idempotency_key
 from .pending_exchange import PendingExchange
@@ -93,7 +94,7 @@ def _describe_given(pending: PendingExchange) -> str:
         return ""
     return (
         f"asked for as seq {given} of {info.id} before, by another process: it may have been started again, and do all of it"
-        f" once more; a new run begins once this one is ended with: playhead seal {info.id}"
+        f" once more; a new run begins once this one is ended with: playhead seal {shell_word(info.id)}"
     )
 
 

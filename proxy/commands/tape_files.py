@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ...tape.shell_words import shell_word
 from .common import options, print_json, reading, run_argument
 from .export_formats import FORMATS
 
@@ -50,7 +51,9 @@ def export(
     click.echo(f"{', '.join(one.id for one in runs)}: {summary['bytes']} bytes in {target}")
     if "key" in summary:
         click.echo(f"signed with key {summary['key']}: give it to the receiver in another way, for")
-        click.echo(f"  playhead verify --receipt {target.name} --key {summary['key']}")
+        click.echo(
+            f"  playhead verify --receipt {shell_word(target.name)} --key {shell_word(summary['key'])}"
+        )
     return 0
 
 

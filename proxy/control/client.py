@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from ...config import Config
 from ...store import RunStatus, StoreError
 from ...tape.diff.divergence_types import one_line
+from ...tape.shell_words import shell_word
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
 from .address import Address, find_addresses, read_token, token_path
@@ -38,7 +39,7 @@ def stop_run(config: Config, name: str, reason: str) -> str:
     why = f": {one_line(stopped['reason'])}" if stopped["reason"] else ""
     return (
         f"run {document['id']}: stopped by {who}{why}\n"
-        f"Whatever it asks is refused until it is sealed; playhead seal {document['id']} ends it."
+        f"Whatever it asks is refused until it is sealed; playhead seal {shell_word(document['id'])} ends it."
     )
 
 
@@ -57,13 +58,13 @@ def find_owner(config: Config, name: str) -> Address:
         if owner is None or not store.runs.owner_alive(info):
             raise StoreError(
                 f"the process of run {info.id} has died, so nothing is asked for it any more",
-                f"end it with: playhead seal {info.id}",
+                f"end it with: playhead seal {shell_word(info.id)}",
             )
     found = next((one for one in find_addresses(config.store) if one.pid == owner.pid), None)
     if found is None:
         raise StoreError(
             f"process {owner.pid}, which writes run {info.id}, has no control API",
-            f"end the run with playhead seal {info.id}, or the process with kill {owner.pid};"
+            f"end the run with playhead seal {shell_word(info.id)}, or the process with kill {owner.pid};"
             " control.listen says where there is to be one",
         )
     return found

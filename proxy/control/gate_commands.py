@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...config import Config
+from ...tape.shell_words import shell_word
 from ...timeline.receipts.plain_text import plain, plain_lines
 from ..errors import NotAnswered
 from ..operations.open_store import open_store
@@ -110,6 +111,8 @@ def _render_one(row: dict[str, Any]) -> str:
     lines += [f"  | {line}" for line in body[:_BODY_LINES]]
     if len(body) > _BODY_LINES or not row["whole"]:
         lines.append(f"  | … {row['body_bytes']} bytes in all")
-    lines.append(f"  playhead gates approve {name} --digest {row['digest']}")
-    lines.append(f"  playhead gates deny {name}")
+    lines.append(
+        f"  playhead gates approve {shell_word(name)} --digest {shell_word(row['digest'])}"
+    )
+    lines.append(f"  playhead gates deny {shell_word(name)}")
     return "\n".join(lines)

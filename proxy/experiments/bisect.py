@@ -21,6 +21,7 @@ from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...tape.policy.refusal import is_grpc
+from ...tape.shell_words import shell_word
 from ...tape.splicing.pairs import Pair, Pairing, pair_recordings
 from ...tape.splicing.search import PROOF_RUNS, Search, Standing, most_runs
 from ...tape.splicing.splice import Splice
@@ -178,7 +179,7 @@ def _tell(prepared: _Prepared, wanted: Wanted, command: Sequence[str]) -> Iterat
 def _nothing_differs(bad: RunInfo, good: RunInfo) -> EngineError:
     return EngineError(
         f"the answers of {bad.id!r} and {good.id!r} to the same requests have the same meaning: there is none to try",
-        f"see the differences that remain: playhead diff {bad.id} {good.id}",
+        f"see the differences that remain: playhead diff {shell_word(bad.id)} {shell_word(good.id)}",
     )
 
 
@@ -213,7 +214,9 @@ def _list_seqs(store: Store, run: RunInfo, config: Config) -> list[Seq]:
 def _read(store: Store, run: RunInfo, seq: Seq) -> Exchange:
     found = store.exchanges.find(run, seq)
     if found is None:
-        raise EngineError(f"exchange {seq} of {run.id!r} is missing", f"playhead verify {run.id}")
+        raise EngineError(
+            f"exchange {seq} of {run.id!r} is missing", f"playhead verify {shell_word(run.id)}"
+        )
     return found
 
 
@@ -386,9 +389,9 @@ class _Bisection:
         yield f"  bad with {low.count} answers of {good!r}:  {seen[low.count]}"
         yield f"  good with {high.count} answers of {good!r}: {seen[high.count]}"
         yield "look at it:"
-        yield f"  playhead show {bad} {pair.bad}"
-        yield f"  playhead show {good} {pair.good}"
-        yield f"  playhead diff {low.runs[0][0].run} {high.runs[0][0].run}"
+        yield f"  playhead show {shell_word(bad)} {shell_word(pair.bad)}"
+        yield f"  playhead show {shell_word(good)} {shell_word(pair.good)}"
+        yield f"  playhead diff {shell_word(low.runs[0][0].run)} {shell_word(high.runs[0][0].run)}"
 
     def _list_runs(self, count: int) -> str:
         """Name the runs with so many answers."""

@@ -29,6 +29,7 @@ from ...tape.schedules.draw import draw, find_smaller
 from ...tape.schedules.fault import FaultWord, Schedule, ScheduledFault
 from ...tape.schedules.places import check_fault, find_places
 from ...tape.schedules.running import RunningSchedule, after
+from ...tape.shell_words import shell_word
 from ...tape.splicing.search import Standing
 from ...timeline.lookup.endpoints import find_order, read_requests
 from ..errors import EngineError
@@ -292,12 +293,12 @@ class _Exploration:
         if tried.broken:
             raise EngineError(
                 f"{self._prepared.tape.id!r} breaks the rule without any fault: {tried.broken[0]}",
-                f"there is nothing to look for; see: playhead effects {tried.ran.run}",
+                f"there is nothing to look for; see: playhead effects {shell_word(tried.ran.run)}",
             )
         if tried.ran.no_result:
             raise EngineError(
                 f"{self._prepared.tape.id!r} cannot be run again without any fault: {one_line(tried.ran.no_result)}",
-                f"see: playhead replay {self._prepared.tape.id}",
+                f"see: playhead replay {shell_word(self._prepared.tape.id)}",
             )
 
     def _search(self, workers: Workers, at_once: int) -> Tried | None:
@@ -460,12 +461,12 @@ class _Exploration:
         yield "the smallest schedule:" if found.seed is not None else "the schedule:"
         for fault in found.schedule:
             yield f"  {fault.text}"
-        yield f"look at it: playhead effects {found.ran.run}"
+        yield f"look at it: playhead effects {shell_word(found.ran.run)}"
         if self._kept is not None:
             command = shlex.join(self._place.command)
             name, path = self._kept
-            yield f"kept as the tape {name!r}: playhead replay {name} -- {command}"
-            yield f"and as {path}: playhead explore {self._prepared.tape.id} --schedule {path} -- {command}"
+            yield f"kept as the tape {name!r}: playhead replay {shell_word(name)} -- {command}"
+            yield f"and as {path}: playhead explore {shell_word(self._prepared.tape.id)} --schedule {shell_word(path)} -- {command}"
 
     def _explain_untested(self) -> Iterator[str]:
         refused = [

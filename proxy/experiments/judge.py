@@ -23,6 +23,7 @@ import click
 from ...config import Config
 from ...store import RunInfo, Store
 from ...tape.records.events import Event, EventKind
+from ...tape.shell_words import shell_word
 from ...tape.splicing.search import Standing
 from ...timeline.outcomes.outcome import Verdict, read_outcome
 from ..errors import EngineError
@@ -71,7 +72,8 @@ class Judge:
         outcome = read_outcome(store, run)
         if outcome.by not in _SAYS:
             return Judged(
-                Standing.UNKNOWN, f"it has no label: playhead label {run.id} good (or bad)"
+                Standing.UNKNOWN,
+                f"it has no label: playhead label {shell_word(run.id)} good (or bad)",
             )
         standing = _STANDINGS.get(outcome.verdict, Standing.UNKNOWN)
         return Judged(standing, f"{outcome.by} {outcome.text!r}")

@@ -5,6 +5,7 @@ import json
 import click
 
 from ...config import Config
+from ...tape.shell_words import shell_word
 from ...timeline.show.fit import fit
 from ...timeline.show.listing import WIDTH
 from ...timeline.steps.before_effects import BeforeEffect, find_before_effects
@@ -45,5 +46,5 @@ def _lines(one: BeforeEffect, run: str) -> list[str]:
     lines.append(f"  {fit(f'before it: {one.seq} ({why})', WIDTH - 2)}")
     if one.said:
         lines.append(f"    {fit(one.said, WIDTH - 4)}")
-    lines.append(f"    {fit(f'playhead state {run} {one.seq}', WIDTH - 4)}")
+    lines.append(f"    {fit(f'playhead state {shell_word(run)} {one.seq}', WIDTH - 4)}")
     return lines

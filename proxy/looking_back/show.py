@@ -13,6 +13,7 @@ from ...config import Config
 from ...store import RunInfo, RunStatus, Store
 from ...tape.exchange import Exchange, RequestClass
 from ...tape.folders.manifest import GitState
+from ...tape.shell_words import shell_word
 from ...timeline.outcomes.outcome import Verdict, find_outcome, outcome_json
 from ...timeline.show.fit import fit
 from ...timeline.show.graph import draw_graph
@@ -218,7 +219,7 @@ def _print_exchange(
     exchange: Exchange, exchanges: Exchanges | None, run: str, only: int = 0
 ) -> None:
     """Print an exchange; of a WebSocket all model calls, or one."""
-    how = f"playhead show {run} {exchange.seq} --raw"
+    how = f"playhead show {shell_word(run)} {exchange.seq} --raw"
     for line in show_head(exchange):
         click.echo(line)
     asked = [(0, exchange)] if exchange.websocket is None else []

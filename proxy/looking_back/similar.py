@@ -7,6 +7,7 @@ import click
 
 from ...config import Config
 from ...store import RunInfo, RunStatus, Store, StoreError
+from ...tape.shell_words import shell_word
 from ...timeline.outcomes.outcome import Outcome, read_outcome
 from ...timeline.outcomes.similar import Like, find_similar, read_grams
 from ...timeline.show.fit import fit
@@ -31,7 +32,7 @@ def list_similar(config: Config, name: str, *, ok: bool, most: int, as_json: boo
         if not grams:
             raise StoreError(
                 f"run {name!r} asked no model that is known, so it is like no other",
-                f"`playhead show {name}` lists what it did",
+                f"`playhead show {shell_word(name)}` lists what it did",
             )
         found = []
         with ProgressBar("reading") as progress:

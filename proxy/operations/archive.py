@@ -9,6 +9,7 @@ from typing import Any
 from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
 from ...tape.policy.retention import Listed, Sentence, decide_archiving
+from ...tape.shell_words import shell_word
 from ..progress import ProgressBar
 from ..standard_streams import print_status
 from .open_store import open_store
@@ -106,7 +107,9 @@ def _listed(store: Store, run: RunInfo) -> Listed:
 
 def _named(store: Store, run: RunInfo) -> Sentence:
     if run.status is RunStatus.OPEN:
-        raise RunOpen(f"run {run.id!r} has not ended", f"end it first: playhead seal {run.id}")
+        raise RunOpen(
+            f"run {run.id!r} has not ended", f"end it first: playhead seal {shell_word(run.id)}"
+        )
     one = _listed(store, run)
     goes = not one.archived or one.changed_ns > 0
     return Sentence(one, goes, "named" if goes else "it is archived")

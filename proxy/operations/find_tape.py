@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ...config import Config
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
 from ...tape.exchange import RunId
+from ...tape.shell_words import shell_word
 
 if TYPE_CHECKING:
     from ...tape.redaction.redactor import Redactor
@@ -22,7 +23,10 @@ def get_recording(store: Store, name: str) -> RunInfo:
             f"name a recording, as {info.parent!r}",
         )
     if info.status is RunStatus.OPEN:
-        raise RunOpen(f"run {name!r} is still being recorded", f"end it with: playhead seal {name}")
+        raise RunOpen(
+            f"run {name!r} is still being recorded",
+            f"end it with: playhead seal {shell_word(name)}",
+        )
     return info
 
 

@@ -22,6 +22,7 @@ from ...store import (
 from ...store.paths import DATA, LOG
 from ...tape.policy.retention import Listed, Sentence, decide_retention
 from ...tape.records.events import Event, EventKind
+from ...tape.shell_words import shell_word
 from ..progress import ProgressBar
 from .notes import user_name
 from .open_store import open_store
@@ -186,7 +187,9 @@ def _line(store: Store, run: RunInfo) -> list[RunInfo]:
             found[other.number] = other
     for one in found.values():
         if one.status is RunStatus.OPEN:
-            raise RunOpen(f"run {one.id!r} has not ended", f"end it first: playhead seal {one.id}")
+            raise RunOpen(
+                f"run {one.id!r} has not ended", f"end it first: playhead seal {shell_word(one.id)}"
+            )
     return list(found.values())
 
 

@@ -12,6 +12,7 @@ from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError, hold_alone,
 from ...tape.canonical.canonical_request import rules_of
 from ...tape.exchange import Exchange, Fingerprint
 from ...tape.matching.index import index_entry, reclassify
+from ...tape.shell_words import shell_word
 from ...timeline.checks.integrity import verify_run
 from ...timeline.reading.placeholder_key import find_key
 from ...timeline.rewriting.rewrite_run import (
@@ -119,7 +120,7 @@ def _lines(store: Store, names: Sequence[str]) -> list[list[RunInfo]]:
                 line[other.number] = other
         for one in line.values():
             if one.status is RunStatus.OPEN:
-                hint = f"end it first: playhead seal {one.id}"
+                hint = f"end it first: playhead seal {shell_word(one.id)}"
                 raise RunOpen(f"run {one.id!r} has not ended", hint)
         if left := [one for one in line.values() if one.number not in seen]:
             lines.append(left)

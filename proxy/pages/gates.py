@@ -11,6 +11,7 @@ from ... import PlayheadError
 from ...store import RunInfo, RunStatus
 from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
 from ...tape.records.events import EventKind
+from ...tape.shell_words import shell_word
 from ...timeline import build
 from ...timeline.reading.as_written import read_form, read_json
 from ...web.views.run_parts import view_effects
@@ -202,7 +203,7 @@ class Gates:
             raise ControlError(
                 409,
                 f"Process {run.owner.pid}, which writes the run, has no control API",
-                hint=f"playhead seal {run.id} ends it",
+                hint=f"playhead seal {shell_word(run.id)} ends it",
             )
         path = f"/v1/runs/{quote(run.id, safe='')}/stop"
         return reply_json(self._ask(address, "POST", path, {"reason": _read_reason(asked)}))

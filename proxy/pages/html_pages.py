@@ -10,7 +10,7 @@ from ...tape.records.codec import BadRecord
 from ...timeline.destinations.destinations import Destinations
 from ...timeline.destinations.render import destination_json
 from ...web.render import render
-from ...web.views.cause_view import shell_word, view_cause
+from ...web.views.cause_view import view_cause
 from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
 from ...web.views.run_facts import is_quick, run_row
@@ -23,7 +23,7 @@ from ...web.views.run_parts import (
     view_files,
     view_receipt,
 )
-from ...web.views.texts import safe_block, safe_short
+from ...web.views.texts import safe_block, safe_short, safe_word
 from ..control.http.error_body import ControlError
 from ..looking_back.arguments import StepName
 from .asked import Asked, Reply, read_number, read_word
@@ -197,7 +197,7 @@ class Pages:
             "more_effects": more,
             "lanes": lanes,
             "programs": programs,
-            "command": f"playhead show {shell_word(info.id)}",
+            "command": f"playhead show {safe_word(info.id)}",
         }
 
     def _note(self, run: OpenRun, seq: int) -> str:
@@ -240,12 +240,12 @@ class Pages:
             "context": context,
             "no_context": why,
             "cause": self._cause(asked, run, name) if "path" in asked.query else None,
-            "step_command": f"playhead show {shell_word(index.info.id)} {_step_name(name)}",
+            "step_command": f"playhead show {safe_word(index.info.id)} {_step_name(name)}",
         }
 
     def _step_of_log(self, run: OpenRun, name: StepName) -> dict[str, Any]:
         """Read what a page shows of a step that has no exchange."""
-        command = f"playhead show {shell_word(run.index.info.id)}"
+        command = f"playhead show {safe_word(run.index.info.id)}"
         shared = self._step_values(run, name, 0)
         return {**_NOWHERE, "step": shared, "step_command": command}
 

@@ -28,6 +28,7 @@ from ...tape.policy.branch import Branch
 from ...tape.policy.breakpoints import Breakpoint
 from ...tape.records.events import Event, EventKind
 from ...tape.redaction.redactor import Redactor
+from ...tape.shell_words import shell_word
 from ...timeline import Receipt, build, exit_code, render_receipt
 from ...timeline.lookup.crashed_runs import find_crashed, find_first
 from ...timeline.lookup.nearest_seq import no_exchange
@@ -714,7 +715,9 @@ def _check_tape(runtime: Runtime, run: str) -> str:
             f"replay {info.parent!r} instead",
         )
     if info.status is RunStatus.OPEN:
-        raise RunOpen(f"run {run!r} is still being recorded", f"end it with: playhead seal {run}")
+        raise RunOpen(
+            f"run {run!r} is still being recorded", f"end it with: playhead seal {shell_word(run)}"
+        )
     return run
 
 

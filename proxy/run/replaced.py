@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Sequence
 
 from ...store import RunInfo, RunOpen, RunStatus, Store, StoreError
+from ...tape.shell_words import shell_word
 from ..errors import EngineError
 
 
@@ -25,18 +26,19 @@ def _require_replaceable(run: RunInfo, name: str) -> None:
     start = f"{name!r} cannot be replaced: run {run.id!r}"
     other = "record under another name"
     if run.status is RunStatus.OPEN:
-        raise RunOpen(f"{start} has not ended", f"end it first: playhead seal {run.id}")
+        raise RunOpen(f"{start} has not ended", f"end it first: playhead seal {shell_word(run.id)}")
     if run.pinned:
         raise StoreError(
-            f"{start} is pinned", f"{other}, or let it go: playhead pin --off {run.id}"
+            f"{start} is pinned", f"{other}, or let it go: playhead pin --off {shell_word(run.id)}"
         )
     if run.archived is not None:
         raise StoreError(
-            f"{start} is in an archive", f"{other}, or erase it: playhead erase {name}"
+            f"{start} is in an archive", f"{other}, or erase it: playhead erase {shell_word(name)}"
         )
     if run.has_resumed:
         raise StoreError(
-            f"{start} has sent requests of its own", f"{other}, or erase it: playhead erase {name}"
+            f"{start} has sent requests of its own",
+            f"{other}, or erase it: playhead erase {shell_word(name)}",
         )
 
 

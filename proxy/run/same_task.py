@@ -15,6 +15,7 @@ from itertools import islice
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange
 from ...tape.records.events import Event
+from ...tape.shell_words import shell_word
 from ...timeline.cost.ledger import read_ledger
 from ...timeline.cost.render import show_usd
 from ...timeline.cost.sums import Bill
@@ -153,7 +154,7 @@ class TaskWatch:
             self.problem = EngineError(
                 f"its task is that of {name!r}, {told}, and it was started against {self._tape.id!r}; it was ended, and is"
                 " not started twice, because it may have changed this machine",
-                f"playhead replay {name} -- {shlex.join(self._command)}",
+                f"playhead replay {shell_word(name)} -- {shlex.join(self._command)}",
             )
 
 

@@ -22,6 +22,7 @@ from ...tape.exchange import Exchange, Request, RequestClass, RunId, Seq
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch, RequestChange
 from ...tape.records.events import EventKind
+from ...tape.shell_words import shell_word
 from ...timeline.cost.render import show_usd
 from ...timeline.reading.call_cost import has_prices
 from ...timeline.state.calls_before import read_answer
@@ -112,7 +113,7 @@ def _prepare(store: Store, config: Config, name: str, question: Question) -> _Pr
         if recorded.request_class is not RequestClass.INFERENCE:
             raise ValueError(
                 f"exchange {question.seq} is no call of a model ({recorded.request_class.value});"
-                f" see: playhead show {tape.id}"
+                f" see: playhead show {shell_word(tape.id)}"
             )
         if recorded.request.spilled is not None:
             raise ValueError(f"exchange {question.seq} is too large to be asked again")

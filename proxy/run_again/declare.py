@@ -22,6 +22,7 @@ from ...tape.policy.branch import (
 )
 from ...tape.policy.refusal import is_grpc
 from ...tape.records.events import EventKind
+from ...tape.shell_words import shell_word
 from ...timeline.receipts.unmatched_rules import split_place
 from ..errors import EngineError
 from ..given_texts import edit_text, read_file
@@ -106,7 +107,7 @@ def find_point(store: Store, tape: RunInfo, config: Config, at: int) -> Exchange
     if found is None:
         raise ValueError(
             f"--at {at}: run {tape.id!r} has no such exchange; expected one from 1 to {last},"
-            f" see: playhead show {tape.id}"
+            f" see: playhead show {shell_word(tape.id)}"
         )
     exchange = reclassify(found, config.classes)
     request = exchange.request

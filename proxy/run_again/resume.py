@@ -14,6 +14,7 @@ from ...tape.diff.divergence_types import one_line
 from ...tape.exchange import RequestClass
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import EventKind
+from ...tape.shell_words import shell_word
 from ...timeline.lookup.crashed_runs import find_crashed, find_first, read_crash
 from ...timeline.receipts.command.command_end import find_command
 from ..folder.execution import AUTO, IN_PLACE
@@ -70,7 +71,7 @@ def resume(
         shown = f" (it was recorded with: {recorded})" if recorded else ""
         raise click.UsageError(
             "Missing argument '-- COMMAND...': a resumed run executes the command that you give, and never one of a tape;"
-            f" as in: playhead resume {name} -- python agent.py{shown}"
+            f" as in: playhead resume {shell_word(name)} -- python agent.py{shown}"
         )
     for line in announce(name, crash, command):
         print_status(line)

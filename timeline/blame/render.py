@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from ...tape.shell_words import shell_word
 from ..show.fit import fit
 from ..show.listing import WIDTH
 from .find_origin import Blame, Sighting
@@ -34,11 +35,11 @@ def render_blame(blame: Blame, run: str) -> Iterator[str]:
         yield from _render_way(blame)
         for part in blame.parts[1:]:
             yield fit(f"part {part.text!r}: first in {_name(part.origin)}", WIDTH)
-        yield f"  {fit(f'playhead show {run} {origin.step}', WIDTH - 2)}"
+        yield f"  {fit(f'playhead show {shell_word(run)} {origin.step}', WIDTH - 2)}"
     for one in blame.unseen:
         yield fit(f"not seen by the agent in time: {_name(one)}", WIDTH)
         yield f"  {fit(one.exchange, WIDTH - 2)}"
-        yield f"  {fit(f'playhead show {run} {one.step}', WIDTH - 2)}"
+        yield f"  {fit(f'playhead show {shell_word(run)} {one.step}', WIDTH - 2)}"
     for hint in blame.hints:
         yield fit(f"perhaps: {hint}", WIDTH)
     if blame.unread:

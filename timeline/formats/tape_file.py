@@ -39,6 +39,7 @@ from ...tape.records.tape_file import (
     TapeWriter,
     read_records,
 )
+from ...tape.shell_words import shell_word
 from .gone_on import was_gone_on
 
 _DIGEST_BYTES = 32
@@ -70,7 +71,9 @@ def export_tape(
         runs.insert(0, tape)
     for run in runs:
         if run.status is RunStatus.OPEN:
-            raise RunOpen(f"run {run.id!r} has not ended", f"end it with: playhead seal {run.id}")
+            raise RunOpen(
+                f"run {run.id!r} has not ended", f"end it with: playhead seal {shell_word(run.id)}"
+            )
     writer = TapeWriter(write)
     total = sum(run.exchanges for run in runs)
     done = 0

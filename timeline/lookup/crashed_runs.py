@@ -11,6 +11,7 @@ from ...tape.exchange import Exchange, Phase, RequestClass, Seq
 from ...tape.policy.approval_decision import Ruling
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import Event, EventKind
+from ...tape.shell_words import shell_word
 from ..formats.gone_on import find_children, has_sent
 
 _MOST_TOLD = 400
@@ -42,7 +43,7 @@ def find_crashed(store: Store, name: str) -> RunInfo:
         if alive is not None:
             raise RunOpen(
                 f"run {info.id!r} is being resumed as {alive.id!r}, which goes on",
-                f"wait for it, or end it with: playhead seal {alive.id}",
+                f"wait for it, or end it with: playhead seal {shell_word(alive.id)}",
             )
         _require_not_stopped(store, info)
         gone_live = [one for one in resumed if has_sent(store, one)]
@@ -53,14 +54,14 @@ def find_crashed(store: Store, name: str) -> RunInfo:
             if store.runs.is_gone_on_elsewhere(info):
                 raise StoreError(
                     f"run {info.id!r} was resumed by a run that is not in this store: its requests would be sent again",
-                    f"run it otherwise with: playhead branch {info.id} --at SEQ",
+                    f"run it otherwise with: playhead branch {shell_word(info.id)} --at SEQ",
                 )
             return info
         last = gone_live[-1]
         if last.status is RunStatus.SEALED:
             raise StoreError(
                 f"run {info.id!r} was resumed as {last.id!r}, which has ended ({last.end}): its requests would be sent again",
-                f"see its requests with: playhead show {last.id}; run it otherwise with: playhead branch {last.id} --at SEQ",
+                f"see its requests with: playhead show {shell_word(last.id)}; run it otherwise with: playhead branch {shell_word(last.id)} --at SEQ",
             )
         info = last
 
@@ -70,7 +71,7 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
     if info.is_only_in_archive:
         raise StoreError(
             f"run {info.id!r} cannot be resumed while only the archive has it",
-            f"restore it with: playhead show {info.id}",
+            f"restore it with: playhead show {shell_word(info.id)}",
         )
     before, log = _read_before(store, info), _Log()
     for event in store.events.all(info):
@@ -78,7 +79,7 @@ def read_crash(store: Store, info: RunInfo) -> Resume:
             raise StoreError(
                 f"run {info.id!r} cannot be resumed: exchanges are missing on its tape, since the store could not be written,"
                 " and nobody knows which effects are among them",
-                f"look at it with: playhead receipt {info.id}; then begin anew",
+                f"look at it with: playhead receipt {shell_word(info.id)}; then begin anew",
             )
         if event.kind is EventKind.STOPPED:
             _refuse_stopped(info, event)
@@ -197,17 +198,17 @@ def _require_crashed(store: Store, info: RunInfo) -> None:
     if info.parent is not None and not info.has_resumed:
         raise StoreError(
             f"{info.id!r} plays {info.parent!r} and sends nothing of it again, so there is nothing to resume",
-            f"run it again with: playhead replay {info.parent}, or playhead branch {info.parent}",
+            f"run it again with: playhead replay {shell_word(info.parent)}, or playhead branch {shell_word(info.parent)}",
         )
     if _is_alive(store, info):
         raise RunOpen(
             f"run {info.id!r} still goes on",
-            f"end it with: playhead seal {info.id}; a run that has ended is not resumed",
+            f"end it with: playhead seal {shell_word(info.id)}; a run that has ended is not resumed",
         )
     if info.status is RunStatus.SEALED:
         raise StoreError(
             f"run {info.id!r} has not crashed: it ended ({info.end})",
-            f"go on from an exchange of it with: playhead branch {info.id} --at SEQ",
+            f"go on from an exchange of it with: playhead branch {shell_word(info.id)} --at SEQ",
         )
     if info.mode != Mode.RECORD.value and info.parent is None:
         raise StoreError(f"run {info.id!r} is no recording ({info.mode})", "record one first")
@@ -229,7 +230,7 @@ def _refuse_stopped(info: RunInfo, event: Event) -> NoReturn:
             f"run {info.id!r} was stopped by {event.data['by']}{reason}; it is not resumed",
             _MOST_TOLD,
         ),
-        f"begin a new run under another name, or go on from an exchange of it with: playhead branch {info.id} --at SEQ",
+        f"begin a new run under another name, or go on from an exchange of it with: playhead branch {shell_word(info.id)} --at SEQ",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ...store import StoreError
+from ...tape.shell_words import shell_word
 
 _SHOWN = 24
 """Digits of a number that are repeated."""
@@ -13,7 +14,7 @@ def no_exchange(run: str, seq: int, seqs: Sequence[int]) -> StoreError:
 
     seqs: those that it holds, in order.
     """
-    hint = f"`playhead show {run}` lists what it holds"
+    hint = f"`playhead show {shell_word(run)}` lists what it holds"
     asked = str(seq)
     asked = asked if len(asked) <= _SHOWN else f"{asked[:_SHOWN]}…"
     if not seqs:
@@ -30,7 +31,7 @@ def no_part(run: str, seq: int, part: int, parts: int) -> StoreError:
 
     parts: how many it has; 0 for what is no WebSocket with model calls.
     """
-    hint = f"`playhead show {run} {seq}` shows all of it"
+    hint = f"`playhead show {shell_word(run)} {seq}` shows all of it"
     if not parts:
         why = f"exchange {seq} is no WebSocket with model calls, so it has no parts"
     else:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from ...store import RunInfo, Store, StoreError
 from ...tape.records.events import Event, EventKind
+from ...tape.shell_words import shell_word
 from .plain_text import plain
 
 MAX_CHARS = 10_000
@@ -46,7 +47,7 @@ def add_note(store: Store, run: RunInfo, text: str, *, seq: int, by: str, at_ns:
     if seq and not store.exchanges.holds(run, seq):
         raise StoreError(
             f"run {run.id!r} holds no exchange {seq}",
-            f"`playhead show {run.id}` lists what it holds",
+            f"`playhead show {shell_word(run.id)}` lists what it holds",
         )
     note = Note(at_ns, seq, text, by)
     data = {"seq": seq, "text": text, "by": by}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ...store import LogCorrupt, StoreError
 from ...tape.dialects import Usage
 from ...tape.exchange import Exchange, Seq
+from ...tape.shell_words import shell_word
 from ..lookup.nearest_seq import no_exchange
 from ..steps.call import ModelCall, read_call
 from ..steps.context import Item, read_context
@@ -222,6 +223,6 @@ def find_seq_at(exchanges: Exchanges, at_ns: int) -> int:
     if not low:
         raise StoreError(
             f"run {exchanges.info.id!r} had not begun at that time",
-            f"`playhead show {exchanges.info.id}` lists what it holds",
+            f"`playhead show {shell_word(exchanges.info.id)}` lists what it holds",
         )
     return seqs[low - 1]

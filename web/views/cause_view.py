@@ -1,18 +1,12 @@
 """Where a value came from, for a page."""
 
 import json
-from shlex import quote as shell_quote
 from typing import Any
 from urllib.parse import quote
 
 from ...timeline.blame.find_origin import Blame, Sighting
 from .addresses import run_path
-from .texts import safe_short
-
-
-def shell_word(text: str) -> str:
-    """Write a word of a command line."""
-    return safe_short(shell_quote(text), 200)
+from .texts import safe_short, safe_word
 
 
 def view_cause(found: Blame, run: str) -> dict[str, Any]:
@@ -35,7 +29,7 @@ def view_cause(found: Blame, run: str) -> dict[str, Any]:
         ],
         "hints": [safe_short(one, 300) for one in found.hints],
         "unread": found.unread[:10],
-        "command": f"playhead blame {shell_word(run)} {found.step} {shell_word(found.place)}",
+        "command": f"playhead blame {safe_word(run)} {found.step} {safe_word(found.place)}",
     }
 
 

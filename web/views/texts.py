@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ...tape.shell_words import shell_word
 from ...timeline.show.blocks import safe_line
 
 LINE = 200
@@ -35,6 +36,11 @@ def safe_short(text: str, most: int = LINE) -> str:
     if len(shown) <= most and len(text) <= 4 * most + 64:
         return shown
     return shown[: most - 1] + "…"
+
+
+def safe_word(word: object) -> str:
+    """Write a word of a command that a person may copy, in one line."""
+    return safe_short(shell_word(word))
 
 
 def show_block(text: str, most: int = BLOCK) -> Shown:

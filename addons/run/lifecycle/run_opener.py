@@ -15,6 +15,7 @@ from ....tape.canonical.canonical_request import CANONICAL_VERSION, rules_of
 from ....tape.exchange import RedactedText
 from ....tape.matching.index import index_digest
 from ....tape.records.events import EventKind
+from ....tape.shell_words import shell_word
 from ....timeline.lookup.crashed_runs import find_first, find_rival, read_crash
 from ..effect_sinks import SinkQueue
 from ..run_state import OpenRun
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 _TOO_NEW = (
     "run {0} is indexed in canonical form {1}, and this version of Playhead compares in form {2}: its requests"
-    " were compared from their raw bytes; `playhead reindex {0}` makes that last"
+    " were compared from their raw bytes; `playhead reindex {3}` makes that last"
 )
 
 
@@ -192,7 +193,9 @@ class RunOpener:
         if tape.rules != index_digest(open_run.identifier.rules, config):
             if tape.canonical > CANONICAL_VERSION:
                 # Sound: the index is made from the raw bytes. But it is another Playhead's idea of the same.
-                text = _TOO_NEW.format(tape.id, tape.canonical, CANONICAL_VERSION)
+                text = _TOO_NEW.format(
+                    tape.id, tape.canonical, CANONICAL_VERSION, shell_word(tape.id)
+                )
                 logger.warning("%s", text)
                 open_run.note(EventKind.NOTED, text=text)
             logger.info("run %s: the match rules changed since it was indexed, indexing", tape.id)
@@ -217,7 +220,7 @@ class RunOpener:
         if not tape.is_tape:
             return f"{name!r} is a playback of {tape.parent!r}; play {tape.parent!r} instead"
         if tape.status is RunStatus.OPEN and self._store.runs.owner_alive(tape):
-            return f"run {name!r} is still being recorded; end it with: playhead seal {name}"
+            return f"run {name!r} is still being recorded; end it with: playhead seal {shell_word(name)}"
         return tape
 
     async def _restore_line(self, run: RunInfo) -> str:
@@ -234,7 +237,9 @@ class RunOpener:
     async def _restored(self, tape: RunInfo) -> RunInfo | str:
         """Have a tape that was archived in the store again, or say why it is not."""
         if self._restore is None:
-            return f"run {tape.id!r} is archived; restore it with: playhead show {tape.id}"
+            return (
+                f"run {tape.id!r} is archived; restore it with: playhead show {shell_word(tape.id)}"
+            )
         logger.info("run %s: archived, restoring it", tape.id)
         try:
             await asyncio.to_thread(self._restore, tape)
