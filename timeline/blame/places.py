@@ -10,6 +10,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote, unquote_plus
 
@@ -281,12 +282,27 @@ def find_leaf(exchange: Exchange, place: str) -> Leaf:
             raise NoPlace("it has no answer", "leave out `answer` to name a place of the request")
         tree = find_json(answer_body(response))
         leaves = answered_leaves(exchange, response, whole=True)
+        leaves = chain(leaves, _unmatched(exchange, response, answer_body(response)))
         return _find(rest, tree, leaves, "answer ", describe_body(response))
     if side == "request":
         told = rest
     request = exchange.request
-    tree = find_json(open_body(request)[0])
-    return _find(told, tree, asked_leaves(exchange, whole=True), "", describe_body(request))
+    body = open_body(request)[0]
+    leaves = chain(asked_leaves(exchange, whole=True), _unmatched(exchange, request, body))
+    return _find(told, find_json(body), leaves, "", describe_body(request))
+
+
+def _unmatched(
+    exchange: Exchange, message: HttpRequest | HttpResponse, body: bytes
+) -> Iterator[Leaf]:
+    """Give what is not looked for elsewhere, but can be asked about: fields that say nothing of a value, a form as a whole."""
+    secret = {one.place.lower() for one in exchange.redactions}
+    for name, value in message.headers:
+        place = f"header {name.decode('latin-1').lower()}"
+        if place not in secret:
+            yield Leaf(place, value.decode("utf-8", "replace"))
+    if body and len(body) <= _MOST_TEXT:
+        yield Leaf("body", body.decode("utf-8", "replace"))
 
 
 def describe_body(message: HttpRequest | HttpResponse) -> str:
@@ -303,6 +319,9 @@ def describe_body(message: HttpRequest | HttpResponse) -> str:
 
 def _find(told: str, tree: Json, leaves: Iterator[Leaf], side: str, body: str) -> Leaf:
     told = told.removeprefix("body ")
+    if told.lower().startswith("header "):
+        told = told.lower()
+        body = "it has no such field"
     words: dict[str, Leaf] = {}
     is_member = isinstance(tree, dict) and told in tree
     for leaf in leaves:

@@ -233,3 +233,24 @@ def test_a_place_that_is_not_there_is_told_what_is(
         ask(store, "odd", seq, place, value)
     assert told in str(error.value)
     assert hint in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("body", "order=ord_7Kq2&key=cus_9Xy4%3Aord_7Kq2&amount=4900"),
+        ("header content-type", "application/x-www-form-urlencoded"),
+        ("header Content-Type", "application/x-www-form-urlencoded"),
+        ("header x-customer", "cus_9Xy4"),
+        ("answer header content-type", "application/json"),
+    ],
+)
+def test_every_field_and_body_can_be_asked_about(store: Store, place: str, value: str) -> None:
+    """Also a form as a whole, and fields in which no value is looked for."""
+    assert ask(store, "odd", 3, place).value == value
+
+
+def test_a_field_that_is_not_there_says_nothing_of_the_body(store: Store) -> None:
+    """The message names what was asked for."""
+    with pytest.raises(StoreError, match="has no place 'header x-none': it has no such field"):
+        ask(store, "odd", 3, "header x-none")
