@@ -112,6 +112,11 @@ class RunIndex:
         return self._log.at_end
 
     @property
+    def revision(self) -> int:
+        """Number of the last event that was read: what is shown of a run is out of date once it is another."""
+        return self._log.event
+
+    @property
     def reader(self) -> RunReader:
         """What reads the steps: it knows the lanes and the programs so far."""
         return self._steps.reader
@@ -171,7 +176,8 @@ class _LogReader:
 
     def __init__(self, index: RunIndex) -> None:
         self._index = index
-        self._event = 0
+        self.event = 0
+        """Number of the last event that was read."""
         self._busy_ns = 0
         """Until when something was under way."""
         self.began_ns = 0
@@ -182,14 +188,14 @@ class _LogReader:
     def read(self, most: int) -> bool:
         index = self._index
         while most > 0:
-            page = index.store.events.read(index.info, self._event, min(most, 2000))
+            page = index.store.events.read(index.info, self.event, min(most, 2000))
             if not page:
                 self._add_unlogged()
                 self.at_end = True
                 return False
             for event in page:
                 self._take(event)
-            self._event = page[-1].number
+            self.event = page[-1].number
             most -= len(page)
         return True
 
@@ -330,6 +336,7 @@ class _StepReader:
         self._flush()
         self._reading = None
         if self._ended:
+            self._read_log()  # its outcomes may have come since the log was read
             while index.stepped < len(index):
                 index.pages.append([])
             index.complete = True
@@ -341,6 +348,8 @@ class _StepReader:
         if not steps:
             return
         seq = steps[0].seq
+        if not len(index) or index.position_of(seq) is None:  # it arrived since the log was read
+            self._read_log()
         position = index.position_of(seq) if seq else 0
         if position is None or not len(index):
             return
@@ -354,6 +363,10 @@ class _StepReader:
             index.pages.append(told)
         for step in steps:
             self._note(position, step)
+
+    def _read_log(self) -> None:
+        while self._index.read_log(2000):
+            pass
 
     def _note(self, position: int, step: Step) -> None:
         index = self._index

@@ -63,3 +63,38 @@ def test_idle_time_is_folded_with_its_length(tmp_path: Path) -> None:
         kinds = told["lanes"][0]["kinds"]
         assert sum(kinds["http"][2::3]) == 3
         assert sum(kinds["effect"][2::3]) == 1
+
+
+async def test_what_comes_late_is_taken_in(tmp_path: Path) -> None:
+    """An outcome, and a whole exchange, that arrive between two looks: the sealed run has no step that is under way."""
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("late", mode="record", at_ns=1)
+        first, second = (make_exchange(seq, kind=RequestClass.EFFECT) for seq in (1, 2))
+        await store.events.append_durably(run.number, make_intent(first))
+        index = RunIndex(store, store.runs.get("late"))
+        _read(index)
+        begun = index.revision
+        assert (len(index), index.stepped) == (1, 0)
+        assert index.marks[0] & Mark.OPEN
+        await store.exchanges.save(run.number, partial(make_record, first))
+        while index.read_log(100):
+            pass
+        assert index.revision > begun
+        # The log is not read again before the steps are.
+        store.events.append(run.number, make_intent(second))
+        await store.exchanges.save(run.number, partial(make_record, second))
+        await store.runs.seal(run, reason="done", at_ns=9)
+        while index.read_steps(10):
+            pass
+        assert index.complete
+        assert (len(index), index.stepped) == (2, 2)
+        assert [index.pages.get(at)[0]["text"] for at in (0, 1)] == ["200, 2 bytes"] * 2
+        assert not any(mark & Mark.OPEN for mark in index.marks)
+        assert sorted(index.effects) == [0, 1]
+
+
+def _read(index: RunIndex) -> None:
+    while index.read_log(100):
+        pass
+    while index.read_steps(10):
+        pass
