@@ -25,7 +25,7 @@ from ..control.http.serving import read_json, require_own_opener
 from ..errors import NotAnswered
 from . import fleet_data, html_pages, run_data
 from .asked import HTML, Asked, Reply, read_query, reply_json
-from .events import stream_events
+from .events import Now, stream_events
 from .fetching import Fetches
 from .gates import Gates
 from .library import Library
@@ -272,6 +272,7 @@ class _Routes:
             ),
             ("GET", "/data/gates", ruling.list_gates, Rights.READ),
             ("GET", "/data/breaks", ruling.list_breaks, Rights.READ),
+            ("GET", "/data/now", Now(library).look, Rights.READ),
             ("GET", "/data/events", stream_events, Rights.READ),
             ("POST", "/data/gates/{id}/approve", ruling.approve, Rights.RULE),
             ("POST", "/data/gates/{id}/deny", ruling.deny, Rights.RULE),

@@ -1,22 +1,26 @@
-"""What changes while somebody looks, as server-sent events: `run`, `step`, `gate`, and `alive` every two seconds.
+"""What changes while somebody looks: how it is now, and as server-sent events: `run`, `step`, `gate`, and `alive` every two seconds.
 
-The store is looked at, not the proxy: who records has nothing to do for whoever watches, but for the list of held requests.
+A page asks how it is now, twice a second: a stream would keep one of the six connections that a browser has to a server, and the seventh
+tab would wait for ever. The streams are for scripts. The store is looked at, not the proxy: who records has nothing to do for whoever watches, but for the list of held requests.
 """
 
 import asyncio
 import contextlib
 import json
+import threading
+import time
 from collections.abc import Mapping
 from typing import Any
+from zlib import crc32
 
 from aiohttp import web
 
 from ... import PlayheadError
-from ...store import RunStatus
+from ...store import RunInfo, RunStatus
 from ..control.address import find_addresses
 from ..control.client import ask
 from ..control.http.error_body import ControlError
-from .asked import Asked
+from .asked import Asked, Reply, reply_json
 from .library import Library
 
 _EVERY_S = 0.5
@@ -25,6 +29,8 @@ _ALIVE = 4
 _GATES = 2
 """Looks between two at what is held."""
 _STREAMS = 32
+_HELD_S = 0.9
+"""How long is believed what proxies said of their gates."""
 
 
 class _Streams:
@@ -60,8 +66,80 @@ async def stream_events(
     return response
 
 
+class Now:
+    """Says how it is: of two answers that differ in a part, that part has changed."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._held: tuple[int, list[str]] = (0, [])
+        self._looked = -_HELD_S
+
+    def look(self, asked: Asked) -> Reply:
+        """Give the state of all runs or of one, and of what is held. Blocks.
+
+        Raises: UnknownRun.
+        """
+        library, name = self._library, asked.query.get("run")
+        told: dict[str, Any] = {}
+        if name is None:
+            rows = _list_rows(library)
+            told["run"] = {"total": len(rows), "of": _sum_up(rows)}
+        else:
+            info = library.store.runs.get(name)
+            row = [info.sealed_ns, info.labels, info.pinned]
+            told["run"] = {"id": info.id, "status": info.status.value, "of": _sum_up(row)}
+            if not info.is_only_in_archive:
+                told["step"] = _read_step(library, info)
+        held, ids = self._find_held()
+        told["gate"] = {"held": held, "of": _sum_up(ids)}
+        return reply_json(told)
+
+    def _find_held(self) -> tuple[int, list[str]]:
+        """Ask the proxies, once for all tabs that ask at the same time."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _HELD_S:
+                self._held = _find_held(self._library)
+                self._looked = time.monotonic()
+            return self._held
+
+
+def _sum_up(value: object) -> int:
+    return crc32(repr(value).encode("utf-8", "backslashreplace"))
+
+
+def _list_rows(library: Library) -> list[Any]:
+    runs = library.store.runs.all()[-200:]
+    return [(one.number, one.status, one.exchanges, one.labels) for one in runs]
+
+
+def _read_step(library: Library, info: RunInfo) -> dict[str, Any]:
+    index = library.open_run(info.id).index
+    if info.status is RunStatus.OPEN and index.info.exchanges != info.exchanges:
+        index.info = info
+    return {
+        "run": info.id,
+        "seq": index.seqs[-1] if len(index) else 0,
+        "total": len(index),
+        "read": index.stepped,
+        "logged": index.logged,
+        "complete": index.complete,
+        "revision": index.revision,
+    }
+
+
+def _find_held(library: Library) -> tuple[int, list[str]]:
+    config, ids, held = library.config, list[str](), 0
+    for address in find_addresses(config.store):
+        with contextlib.suppress(PlayheadError):
+            found = ask(config, address, "GET", "/v1/gates")
+            held += found["held"]
+            ids += [f"{one['id']} {one['digest']}" for one in found["gates"]]
+    return held, ids
+
+
 class _Watch:
-    """What one page has been told."""
+    """What one stream has been told."""
 
     def __init__(self, library: Library, run: str | None) -> None:
         self._library = library
@@ -90,47 +168,21 @@ class _Watch:
             if self._runs is not None:
                 told.append(("run", {"id": info.id, "status": info.status.value}))
             self._runs = row
-        is_open = info.status is RunStatus.OPEN
-        run = self._library.open_run(info.id)
-        index = run.index
-        if is_open and index.info.exchanges != info.exchanges:
-            index.info = info
-        state = len(index), index.stepped, index.complete
+        state = _read_step(self._library, info)
         if state != self._step:
             self._step = state
-            last = index.seqs[-1] if len(index) else 0
-            told.append(
-                (
-                    "step",
-                    {
-                        "run": info.id,
-                        "seq": last,
-                        "total": len(index),
-                        "read": index.stepped,
-                        "logged": index.logged,
-                        "complete": index.complete,
-                    },
-                )
-            )
+            told.append(("step", state))
         return told
 
     def _look_at_runs(self) -> list[tuple[str, Any]]:
-        rows = [
-            (one.number, one.status, one.exchanges, one.labels)
-            for one in self._library.store.runs.all()[-200:]
-        ]
+        rows = _list_rows(self._library)
         if rows == self._runs:
             return []
         first, self._runs = self._runs is None, rows
         return [] if first else [("run", {"total": len(rows)})]
 
     def _look_at_gates(self) -> list[tuple[str, Any]]:
-        config, ids, held = self._library.config, list[str](), 0
-        for address in find_addresses(config.store):
-            with contextlib.suppress(PlayheadError):
-                found = ask(config, address, "GET", "/v1/gates")
-                held += found["held"]
-                ids += [f"{one['id']} {one['digest']}" for one in found["gates"]]
+        held, ids = _find_held(self._library)
         if (held, ids) == self._gates:
             return []
         self._gates = held, ids

@@ -19,7 +19,6 @@ from ...web.views.run_parts import (
     find_role_of,
     view_cache,
     view_divergence,
-    view_effects,
     view_files,
     view_receipt,
 )
@@ -101,6 +100,7 @@ class Pages:
         run = self._library.open_run(asked.parameters["run"])
         info = run.index.info
         index = run.index
+        revision = index.revision  # what is read from here on is as new as that, or newer
         name = _read_name(asked, run)
         values = self._at_step(asked, run, name) if name is not None else dict(_NOWHERE)
         position = index.position_of(name.seq) if name is not None else 0
@@ -114,6 +114,7 @@ class Pages:
             run=info.id,
             window=window,
             begin=begin,
+            revision=revision,
             position=(position or 0) + 1,
             quick=is_quick(info),
             can_rule=Rights.RULE in asked.rights,
@@ -145,15 +146,13 @@ class Pages:
             begin = read_number(asked.query, "from", 1, 1, 1 << 40)
             limit = read_number(asked.query, "limit", _WINDOW, 1, 200)
             values |= {"window": window_of_rows(run, begin - 1, limit), "position": 0}
-        elif part == "effects":
-            values["ledger"] = view_effects(store, info)
         elif part == "receipt":
             values["receipt"] = view_receipt(store, info)
         elif part == "cache":
             values["calls"] = view_cache(store, info)
         elif part == "files":
             values["files"] = view_files(store, info)
-        elif part == "summary":
+        elif part in ("summary", "effects"):
             values |= self._summary(run, store.runs.get(info.id))
         else:
             values |= self._raw(asked, run)

@@ -157,6 +157,9 @@ class Library:
             run.read_soon()
             if not index.complete:
                 self._submit(run.read_rest, self._stop)
+        else:  # a note or a label may have been given it since
+            index.info = info
+            index.read_log(_EVENTS)
         return run
 
     def find_facts(self, info: RunInfo, *, wait: bool = True) -> RunFacts | None:
@@ -166,7 +169,7 @@ class Library:
         """
         if info.is_only_in_archive:
             return None
-        state = info.status, info.exchanges, info.sealed_ns, info.labels
+        state = info.status, info.exchanges, info.sealed_ns, info.labels, self._revision(info)
         known = self._facts.get(info.number)
         if known is not None and known[0] == state:
             return known[1]
@@ -181,6 +184,11 @@ class Library:
                 if made is not None:
                     self._finding[info.number] = made
         return known[1] if known is not None else None
+
+    def _revision(self, info: RunInfo) -> int:
+        """Give how far the log of a run has been read whose facts may be computed again at each of its events."""
+        run = self._open.get(info.number)
+        return run.index.revision if run is not None and run.index.logged and is_quick(info) else 0
 
     def _read_facts(self, info: RunInfo, state: object) -> None:
         with contextlib.suppress(PlayheadError):

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import quote
 
@@ -62,6 +63,51 @@ async def test_steps_of_an_open_run_arrive(tmp_path: Path, chromium: Chromium) -
                     for page in (looking, following):
                         check_quiet(page, ui.origin)
             finally:
+                await asyncio.to_thread(ui.stop)
+
+
+async def test_an_outcome_that_comes_late_is_shown(tmp_path: Path, chromium: Chromium) -> None:
+    """Without a reload, wherever the page speaks of the effect: its step, the effects, the summary and the receipt."""
+    arrived, over = threading.Semaphore(0), threading.Event()
+
+    async def say_late(conversation: Conversation) -> None:
+        arrived.release()
+        await asyncio.to_thread(over.wait, 60)
+        await _say_ok(conversation)
+
+    with RawOrigin(say_late) as origin:
+        async with controlled(Config(store=tmp_path / "store")) as api:
+
+            def pay() -> int:
+                import httpx
+
+                with httpx.Client(
+                    proxy=api.running.url_for("shop"), trust_env=False, timeout=60
+                ) as client:
+                    return client.post(f"{origin.url}/pay", json={"amount": 5}).status_code
+
+            ui = Ui(tmp_path / "store")
+            paid = [asyncio.create_task(asyncio.to_thread(pay)) for _ in range(2)]
+            for _ in paid:
+                assert await asyncio.to_thread(arrived.acquire, timeout=60)
+            await asyncio.to_thread(ui.__enter__)
+            try:
+                async with chromium.page() as page:
+                    await ui.show(page, path_of("shop"))
+                    await page.shows("It is under way")
+                    over.set()
+                    assert await asyncio.gather(*paid) == [200, 200]
+                    await page.find("heading", r"^2\b")
+                    await page.until(
+                        "!document.body.innerText.includes('under way,') && "
+                        "/effect · 200/.test(document.getElementById('step').innerText) && "
+                        "document.getElementById('effects').innerText.includes('possible duplicate of 1') && "
+                        "document.getElementById('summary').innerText.includes('1 possibly twice') && "
+                        "document.querySelector('[data-part=receipt]').innerText.includes('POSSIBLE DUPLICATE')"
+                    )
+                    check_quiet(page, ui.origin)
+            finally:
+                over.set()
                 await asyncio.to_thread(ui.stop)
 
 

@@ -1,8 +1,10 @@
 // What the modules have in common: asking the server, and noticing that it does not answer.
 
-const PATIENCE_MS = 4500;
+const PATIENCE_MS = 4500, EVERY_MS = 500, GONE_MS = 2000, HIDDEN_MS = 10_000;
 
-export class Refused extends Error {}
+export class Refused extends Error {
+  constructor(text, status) { super(text); this.status = status; }
+}
 
 async function told(answer) {
   if (answer.ok) return answer;
@@ -11,7 +13,7 @@ async function told(answer) {
     const said = await answer.json();
     text = [said.error, said.found && `found ${said.found}`, said.hint].filter(Boolean).join("; ");
   }
-  throw new Refused(text);
+  throw new Refused(text, answer.status);
 }
 
 export async function data(path, signal) {
@@ -34,11 +36,11 @@ export async function change(path, body) {
   return (await told(answer)).json();
 }
 
-// Watch what changes; say so where the server has gone or hangs, and keep anybody from changing anything meanwhile. A tab that
-// nobody sees has no stream, for a browser has six connections to one server: it asks now and then what is held.
+// Watch what changes; say so where the server has gone or hangs, and keep anybody from changing anything meanwhile. It is asked for
+// again and again: a stream would keep one of the six connections that a browser has to one server, and the seventh tab would wait.
 export function watch(query, handlers) {
-  let heard = performance.now(), gone = 0, source = null, asking = false;
-  const banner = document.getElementById("gone"), held = document.getElementById("held");
+  let heard = performance.now(), gone = 0, asking = false, asked = 0;
+  const banner = document.getElementById("gone"), held = document.getElementById("held"), last = {};
   const shown = document.title.replace(/^\(\d+\) /, "");
 
   function hear() {
@@ -58,27 +60,27 @@ export function watch(query, handlers) {
     document.title = number ? `(${number}) ${shown}` : shown;
   }
 
-  function open() {
-    source?.close();
-    source = new EventSource("/data/events" + query);
-    source.addEventListener("open", hear);
-    source.addEventListener("alive", hear);
-    for (const [name, handler] of Object.entries(handlers))
-      source.addEventListener(name, (event) => { hear(); handler(JSON.parse(event.data)); });
-    source.addEventListener("gate", (event) => { hear(); count(JSON.parse(event.data).held); });
-  }
-
   async function ask() {
     if (asking) return;
     asking = true;
-    try { count((await data("/data/gates", AbortSignal.timeout(PATIENCE_MS))).held); hear(); } catch (error) { /* the next one may be answered */ }
+    asked = performance.now();
+    let told = {};
+    try { told = await data("/data/now" + query, AbortSignal.timeout(PATIENCE_MS)); hear(); }
+    catch (error) { if (error instanceof Refused && error.status !== 401) hear(); }
     asking = false;
+    for (const [name, value] of Object.entries(told)) {
+      const text = JSON.stringify(value), before = last[name];
+      if (before === text) continue;
+      last[name] = text;
+      if (name === "gate") count(value.held);
+      if (name !== "run" || before !== undefined) handlers[name]?.(value);
+    }
   }
 
   function tick() {
+    const every = document.hidden ? HIDDEN_MS : gone ? GONE_MS : EVERY_MS;
+    if (performance.now() - asked >= every) ask();
     if (document.hidden) return;
-    // A stream that was refused is opened again by nobody else.
-    if (source?.readyState === EventSource.CLOSED) open();
     const silent = performance.now() - heard;
     if (silent < PATIENCE_MS) return;
     if (!gone) gone = Date.now() - silent;
@@ -91,12 +93,9 @@ export function watch(query, handlers) {
       if (!one.disabled) { one.disabled = true; one.dataset.goneOff = "yes"; }
   }
 
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { source?.close(); source = null; } else { heard = performance.now(); open(); }
-  });
-  if (!document.hidden) open();
-  setInterval(tick, 500);
-  setInterval(() => { if (document.hidden) ask(); }, 10_000);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) { heard = performance.now(); ask(); } });
+  ask();
+  setInterval(tick, 250);
 }
 
 export const quoted = encodeURIComponent;

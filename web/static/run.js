@@ -201,6 +201,7 @@ function show(now, focus = false) {
 
 function put(fresh, wanted, focus) {
   const place = $("at-step"), inside = place.contains(document.activeElement);
+  came = written(fresh);
   place.replaceChildren(fresh);
   shown = wanted;
   address();
@@ -272,6 +273,7 @@ document.addEventListener("click", async (event) => {
   if (earlier) {
     event.preventDefault();
     put(await part(`${parts}/step?seq=${quoted(shown)}&context_from=${earlier.dataset.context}`), shown, false);
+    earlierOf = [shown, earlier.dataset.context];
     document.querySelector("[aria-label=Context]").scrollIntoView();
     return;
   }
@@ -295,11 +297,14 @@ async function read(place) {
   const which = place.dataset.part;
   place.textContent = "…";
   try {
-    const fresh = await part(`${parts}/${which}`);
-    const divergences = fresh.querySelector("#divergences-of-receipt");
-    if (divergences) { $("divergences").replaceChildren(divergences.content); divergences.remove(); }
-    place.replaceChildren(fresh);
+    fillIn(place, await part(`${parts}/${which}`));
   } catch (error) { place.textContent = error.message; }
+}
+
+function fillIn(place, fresh) {
+  const divergences = fresh.querySelector("#divergences-of-receipt");
+  if (divergences) { $("divergences").replaceChildren(divergences.content); divergences.remove(); }
+  place.replaceChildren(fresh);
 }
 
 // ---- keys ------------------------------------------------------------------------------------
@@ -414,20 +419,70 @@ function redraw() {
   wanted = setTimeout(() => { wanted = 0; drawn = performance.now(); strip.load().then(mark); windows.forget(); render(); }, Math.max(0, 700 - (performance.now() - drawn)));
 }
 
-async function summary() {
-  const fresh = await part(`${parts}/summary`);
-  const place = fresh.querySelector("#summary");
-  if (place) $("summary").replaceWith(place);
+// ---- what is out of date ------------------------------------------------------------------
+
+// What is shown beside the lines is the server's answer of a moment: each part is asked for again once the log has gone on, and put in
+// place of the old one where it says something else.
+const written = (fragment) => { const holder = document.createElement("div"); holder.append(fragment.cloneNode(true)); return holder.innerHTML.trim(); };
+let came = $("at-step").innerHTML.trim(), earlierOf = ["", ""];
+
+async function renewStep() {
+  const view = new URLSearchParams(location.search).get("view"), wanted = shown;
+  const from = earlierOf[0] === wanted ? `&context_from=${earlierOf[1]}` : "";
+  const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${view ? "&view=raw" : ""}${from}`);
+  const place = $("at-step");
+  if (shown !== wanted || written(fresh) === came) return;
+  if ([...place.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue)) return;  // somebody writes
+  const opened = [...place.querySelectorAll("details[open] > summary")].map((one) => one.textContent);
+  const inside = place.contains(document.activeElement);
+  came = written(fresh);
+  place.replaceChildren(fresh);
+  if (inside) $("step-title")?.focus({ preventScroll: true });
+  for (const one of place.querySelectorAll("details > summary")) if (opened.includes(one.textContent)) one.parentElement.open = true;
 }
 
-let complete = false;
+async function renewSection(which) {
+  const old = $(which), fresh = (await part(`${parts}/${which}`)).querySelector(`#${which}`);
+  if (!fresh || fresh.outerHTML === old.outerHTML) return;
+  const focused = old.contains(document.activeElement) ? document.activeElement.dataset.seq : "";
+  old.replaceWith(fresh);
+  if (focused) fresh.querySelector(`[data-seq="${CSS.escape(focused)}"]`)?.focus();
+}
+
+async function renewPart(place) {
+  if (place.querySelector("button.load")) return;
+  if (root.dataset.quick === "yes" && total <= 1000) return fillIn(place, await part(`${parts}/${place.dataset.part}`));
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "load";
+  button.textContent = `Read ${place.dataset.part} again`;
+  place.prepend(button);
+}
+
+let renewed = 0, renewing = 0;
+function renew() {
+  if (renewing) return;
+  renewing = setTimeout(async () => {
+    const places = [...document.querySelectorAll(".part[data-part]")];
+    const done = await Promise.allSettled([renewSection("summary"), renewSection("effects"), shown && renewStep(), ...places.map(renewPart)]);
+    renewed = performance.now();
+    renewing = 0;
+    if (done.some((one) => one.status === "rejected")) setTimeout(renew, 3000);
+  }, Math.max(0, 1000 - (performance.now() - renewed)));
+}
+
+let complete = root.dataset.complete === "yes", seen = Number(root.dataset.revision);
 watch(`?run=${quoted(run)}`, {
-  run: (told) => { root.dataset.status = told.status; summary(); },
+  run: (told) => { root.dataset.status = told.status; renew(); },
   step: (told) => {
     grow(told.total);
     $("reading").textContent = told.complete || told.read >= told.total ? (root.dataset.status === "open" ? "live" : "") : `reading ${number(told.read)} of ${number(told.total)}`;
-    if (!complete) redraw();
-    if (told.complete && !complete) { complete = true; summary(); }
+    const anew = told.logged && (told.revision !== seen || told.complete !== complete);
+    if (!told.complete || anew) redraw();
+    if (!anew) return;
+    seen = told.revision;
+    complete = told.complete;
+    renew();
   },
 });
 
