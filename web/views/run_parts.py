@@ -17,6 +17,10 @@ from ...timeline.state.calls_before import Exchanges
 from .texts import safe_block, safe_short
 
 ROWS = 200
+_JOINTS = "_-.,"
+"""Signs within a number or a name, where something is before or behind them."""
+_WORD = 80
+"""Most characters of a number or word."""
 END = (1 << 32) - 1
 """Seq of the savepoint at the end of a run."""
 
@@ -32,9 +36,11 @@ class Split:
 
 
 def split_values(one: str, other: str) -> Split:
-    """Mark the difference of two values."""
+    """Mark the difference of two values: of numbers and words the whole, for `4 1900` is no way to say 4900 and 1900."""
     same = common_prefix(one, other)
+    same -= _rest_of_word(one, other, same)
     tail = common_prefix(one[same:][::-1], other[same:][::-1])
+    tail -= _rest_of_word(one[::-1], other[::-1], tail)
     first, second = one[same : len(one) - tail], other[same : len(other) - tail]
     return Split(
         safe_block(one[:same][-200:]),
@@ -42,6 +48,25 @@ def split_values(one: str, other: str) -> Split:
         safe_block(second[:400]),
         safe_block(one[len(one) - tail :][:80] if tail else ""),
     )
+
+
+def _rest_of_word(one: str, other: str, at: int) -> int:
+    """Give how far back a number or word begins that a place is within; 0 for one longer than any, such as a body in base64."""
+    for back in range(min(at, _WORD) + 1):
+        if not (_is_within(one, at - back) or _is_within(other, at - back)):
+            return back
+    return 0
+
+
+def _is_within(text: str, at: int) -> bool:
+    """Say whether a place is between two characters of one number or word."""
+    if not 0 < at < len(text):
+        return False
+    before, behind = text[at - 1], text[at]
+    if before.isalnum() and behind.isalnum():
+        return True
+    # Of a number, as in 49.00 and -5; of a name, as in ch_1007.
+    return (before in _JOINTS and behind.isalnum()) or (behind in _JOINTS and before.isalnum())
 
 
 def view_receipt(store: Store, info: RunInfo) -> dict[str, Any]:
