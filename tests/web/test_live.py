@@ -174,6 +174,9 @@ def test_an_agent_at_a_breakpoint_goes_on(tmp_path: Path) -> None:
                 wait_until(lambda: ui.ask("/data/breaks", cookie).json["breaks"], timeout_s=60)
                 (row,) = ui.ask("/data/breaks", cookie).json["breaks"]
                 assert row["url"].endswith("/v1/refunds")
+                shown = ui.ask("/gates", cookie).text
+                for word in ("Step", "Continue", "Quit"):  # as they are found, of each held agent
+                    assert f'>{word}<span class="sr"> {row["id"]}</span></button>' in shown
                 path = f"/data/breaks/{quote(row['id'], safe='')}/continue"
                 assert reader.post(path, reader.open_session(), {}).status == 403
                 assert ui.post(path, cookie, {}).status == 200

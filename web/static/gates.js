@@ -76,8 +76,9 @@ root.addEventListener("click", async (event) => {
   const place = button.closest("article"), said = place.querySelector(".said"), act = button.dataset.act;
   if ((act === "stop" || act === "quit") && !button.dataset.sure) {
     button.dataset.sure = "yes";
-    button.textContent = "Stop it: sure?";
-    setTimeout(() => { delete button.dataset.sure; button.textContent = "Stop"; }, 4000);
+    const named = [...button.childNodes];
+    button.textContent = `${act === "quit" ? "Quit" : "Stop"} it: sure?`;
+    setTimeout(() => { delete button.dataset.sure; button.replaceChildren(...named); }, 4000);
     return;
   }
   const all = [...place.querySelectorAll("button[data-act]")];
