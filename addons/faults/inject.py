@@ -12,6 +12,7 @@ kind of fault does is in `tape/faults/`.
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from typing import Any
 
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -83,8 +84,21 @@ def note_injected(pending: PendingExchange, injection: Injection, decision: Deci
         inject=injection.kind.value,
         nth=injection.nth,
         seed=pending.open_run.faults.seed,
+        **_describe(pending.request, injection),
     )
     return decision
+
+
+def _describe(request: Request | None, injection: Injection) -> dict[str, Any]:
+    """Give what a log needs beside the kind to say what the client was given: an answer of ours, or where one was cut."""
+    kind = find_kind(injection)
+    told: dict[str, Any] = {"after_bytes": injection.rule.after_bytes} if kind.cuts else {}
+    if kind.cuts or kind.resets:
+        told["ending"] = injection.ending.value
+    made = None if request is None else answer_with(request, injection)
+    if made is not None:
+        told["answer"] = [made.status_code, list(made.headers.fields), made.raw_content or b""]
+    return told
 
 
 def lay_fault(request: Request | None, injection: Injection, recorded: LaidAnswer) -> LaidAnswer:

@@ -14,7 +14,7 @@ from ...web.views.cause_view import view_cause
 from ...web.views.context_view import view_context
 from ...web.views.exchange_view import view_exchange
 from ...web.views.run_facts import is_quick, run_row
-from ...web.views.run_index import Mark, first_effects
+from ...web.views.run_index import Mark, find_unsent, first_effects
 from ...web.views.run_parts import (
     find_role_of,
     view_cache,
@@ -190,6 +190,7 @@ class Pages:
                     "seq": seq,
                     "what": safe_short(name, 160),
                     "note": self._note(run, seq) if duplicate else "",
+                    "unsent": find_unsent(index, seq),
                 }
                 for seq, name, duplicate in effects
             ],

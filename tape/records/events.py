@@ -38,6 +38,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
     held      seq, method, url, digest, rule, reason, deadline_s, repeat, unknown_effect      a gate holds the request
     ruled     seq, digest, ruling, by, via, reason      how the waiting ended
     injected  seq, rule, inject, nth, seed    a fault on purpose: its rule's name, what, which of those that match
+              answer, after_bytes, ending   what was given: status, header fields and body of ours, or where one was cut
     contract  seq, of, rule, refused, count, violations, unchecked     contract violations: of `request`, `response`
               or `model`; the first violations as what, place, expected, found; what could not be checked, and why
               recorded                      the client was refused the same on the tape

@@ -42,6 +42,8 @@ from playhead.tests.support.sockets import open_tunnel
 from playhead.timeline import Receipt, build, render_receipt
 from playhead.timeline.reading.exchange_json import exchange_json
 from playhead.timeline.receipts.effects import effects_of
+from playhead.timeline.receipts.exchange_rows import find_shown
+from playhead.timeline.state.calls_before import Exchanges
 
 INJECTIONS = 1000 if os.environ.get("PLAYHEAD_FULL") else 50
 PATIENCE_S = 0.4
@@ -260,9 +262,26 @@ async def test_a_fault_in_playback_is_laid_over_the_recorded_answer(
         assert effect.summary == BODY.decode()
         heard = case.rule.inject in (Inject.DELAY, Inject.CUT)
         assert effect.answered_by == ("tape seq 1" if heard else "injected: what if")
+        _check_shown(at, case, seen)
         assert effect.status == (200 if heard else None)
         assert at.is_told("tape", "tape@1")
         assert effect.outcome == ("200" if heard else case.rule.inject.value)
+
+
+def _check_shown(at: Setup, case: Case, seen: Seen) -> None:
+    """Whoever looks back sees what the client was given, and what was not given to it."""
+    store = at.running.store
+    info = store.runs.get("tape@1")
+    shown = find_shown(store, info, 1)
+    assert shown is not None
+    for exchange in (shown[1], Exchanges(store, info).get(1)):
+        response = exchange.response
+        given = (response.status, response.body) if response is not None else (0, b"")
+        assert given == (seen.status, seen.body)
+        told, heard = exchange.warnings[0], case.rule.inject in (Inject.DELAY, Inject.CUT)
+        assert told.startswith("injected: what if (")
+        assert told.endswith("not given: 200, the answer of tape seq 1") is not heard
+        assert (exchange.fault is not None) is (seen.how in ("rst", "fin"))
 
 
 async def test_an_answer_of_ours_says_so(tmp_path: Path, certificates: Certificates) -> None:

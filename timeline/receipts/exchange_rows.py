@@ -5,7 +5,8 @@ from typing import Any
 
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Gone, VerdictKind
-from ...tape.records.events import EventKind
+from ...tape.records.events import Event, EventKind
+from ..reading.given_answer import CHANGES, find_given, find_played, is_from_tape
 from .effects import describe_close
 
 
@@ -30,31 +31,38 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
     """Find the exchange that stands for a seq of a run, and whose it is: its own, or its tape's.
 
     Its fingerprint is the one under which a playback finds it. One of the tape has its own seq, and the verdict and time that the
-    playback gave it: nothing was executed there.
+    playback gave it: nothing was executed there. What the agent was given in the place of its answer is there instead.
     """
     if not 0 < seq < 1 << 63:
         return None
     own = store.exchanges.find(info, seq)
-    if own is not None:
+    if own is not None and not is_from_tape(info, own):
         return info, store.index.indexed(info, own)
     if info.parent is None:
         return None
+    verdict, changes = None, list[Event]()
     for event in store.events.all(info):
-        if event.kind is EventKind.VERDICT and event.seq == seq and "tape_seq" in event.data:
-            tape = store.runs.find_tape(info)
-            if tape is None:
-                return None
-            found = store.exchanges.find(tape, event.data["tape_seq"])
-            if found is None:
-                return None
-            served = replace(
-                store.index.indexed(tape, found),
-                verdict=VerdictKind(event.data["verdict"]),
-                reason=event.data["reason"],
-                started_ns=event.at_ns,
-            )
-            return tape, served
-    return None
+        if event.seq != seq:
+            continue
+        if event.kind is EventKind.VERDICT and "tape_seq" in event.data:
+            verdict = verdict or event
+        elif event.kind in CHANGES:
+            changes.append(event)
+    if own is not None:
+        return info, find_played(info, store.index.indexed(info, own), verdict)
+    tape = store.runs.find_tape(info)
+    if verdict is None or tape is None:
+        return None
+    found = store.exchanges.find(tape, verdict.data["tape_seq"])
+    if found is None:
+        return None
+    served = replace(
+        store.index.indexed(tape, found),
+        verdict=VerdictKind(verdict.data["verdict"]),
+        reason=verdict.data["reason"],
+        started_ns=verdict.at_ns,
+    )
+    return tape, find_given(served, f"{tape.id} seq {found.seq}", changes)
 
 
 def _row(data: Any, verdict: str, outcome: str) -> dict[str, Any]:

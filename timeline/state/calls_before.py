@@ -15,6 +15,7 @@ from ...tape.exchange import Exchange, Message, RequestClass
 from ...tape.records.codec import BadRecord, decode_exchange
 from ...tape.records.events import Event, EventKind
 from ..lookup.nearest_seq import no_exchange, no_part
+from ..reading.given_answer import CHANGES, find_played, is_from_tape
 from ..steps.call import ModelCall, read_call, same_agent, same_prompt
 from ..steps.context import read_context
 from ..steps.lanes import CARRIED, IDLE, SAME_CONVERSATION, goes_on
@@ -44,6 +45,7 @@ class Exchanges:
     store: Store
     info: RunInfo
     _served: dict[int, Event] = field(default_factory=dict)
+    _changes: dict[int, list[Event]] = field(default_factory=dict)
 
     @cached_property
     def seqs(self) -> list[int]:
@@ -53,16 +55,24 @@ class Exchanges:
             for event in self.store.events.all(self.info):
                 if event.kind is EventKind.VERDICT and "tape_seq" in event.data:
                     self._served[event.seq] = event
+                elif event.kind in CHANGES:
+                    self._changes.setdefault(event.seq, []).append(event)
         return sorted(held | self._served.keys())
 
     def find(self, seq: int) -> Exchange | None:
         """Find an exchange by its seq."""
         own = self.store.exchanges.find(self.info, seq)
-        if own is not None or self.info.parent is None or seq not in self.seqs:
+        if self.info.parent is None or (own is not None and not is_from_tape(self.info, own)):
             return own
+        if seq not in self.seqs:
+            return own
+        if own is not None:
+            return find_played(self.info, own, self._served.get(seq))
         tape = self.store.runs.find_tape(self.info)
         served = self._served.get(seq)
-        return find_served(self.store, tape, served) if tape is not None and served else None
+        if tape is None or served is None:
+            return None
+        return find_served(self.store, tape, served, self._changes.get(seq, ()))
 
     def find_some(self, seqs: list[int], marks: list[bytes] | None) -> Iterator[Exchange]:
         """Give those of some exchanges that have one of some bytes in the body of their request, and every WebSocket.

@@ -38,6 +38,9 @@ def show_head(exchange: Exchange) -> Iterator[str]:
     yield f"  {fit(f'{describe_outcome(exchange)}{head}, known after {show_time(exchange.end_us)}', WIDTH - 2)}"
     if exchange.repeat is not None:
         yield f"  [{exchange.repeat.kind.value} of {exchange.repeat.of}]"
+    for warning in exchange.warnings:
+        if warning.startswith("injected: "):
+            yield f"  [{safe_line(warning[:2000])}]"
 
 
 def show_call(call: ModelCall, before: tuple[ModelCall, Edge] | None, how: str) -> Iterator[str]:

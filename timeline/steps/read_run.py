@@ -1,12 +1,14 @@
 """Read the steps of a run from the store: of a recording its exchanges, of a playback what its tape answered, too."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Message, Seq, VerdictKind
 from ...tape.records.events import Event, EventKind
+from ..reading.given_answer import CHANGES, find_given, find_played, tell_unsent
 from .step import Lane, Step, StepKind
 from .told import tell_between, tell_of_exchange
 from .tracer import Price, Tracer
@@ -26,6 +28,8 @@ class RunReader:
     noted: list[Event] = field(default_factory=list)
     """What the log notes of the run as a whole, so far."""
     _tracer: Tracer = field(init=False)
+    _changes: dict[int, list[Event]] = field(default_factory=dict)
+    """What became of an answer of the tape before it was given."""
     _happened: dict[int, list[tuple[StepKind, str]]] = field(default_factory=dict)
     _asked: dict[int, Event] = field(default_factory=dict)
     """Requests of which no step has been given yet."""
@@ -37,7 +41,8 @@ class RunReader:
     _after: int = 0
 
     def __post_init__(self) -> None:
-        self._tracer = Tracer(self._happened, price=self.price, texts=self.texts)
+        price = _find_nothing if self.price is not None and self.info.is_explored else self.price
+        self._tracer = Tracer(self._happened, price=price, texts=self.texts)
 
     @property
     def lanes(self) -> list[Lane]:
@@ -80,7 +85,13 @@ class RunReader:
                 for kind, text in self._happened.get(seq, ()):
                     yield Step(kind, asked.seq, "", text)
             else:
-                yield from self._tracer.add(exchange, self._messages(exchange))
+                steps = self._tracer.add(exchange, self._messages(exchange))
+                unsent = tell_unsent(self.info, exchange)
+                for step in steps if unsent else ():
+                    if step.seq == seq and step.timing is not None:
+                        step.marks = (*step.marks, unsent)
+                        break
+                yield from steps
                 self._asked.pop(seq, None)
             self._after = seq
         if end:
@@ -100,13 +111,15 @@ class RunReader:
 
     def _find(self, seq: int) -> Exchange | None:
         own = self.store.exchanges.find(self.info, seq)
-        if own is not None or self.info.parent is None:
-            return own
         asked = self._asked.get(seq)
+        if own is not None:
+            return find_played(self.info, own, asked)
+        if self.info.parent is None:
+            return None
         tape = self.store.runs.find_tape(self.info)
         if asked is None or tape is None or "tape_seq" not in asked.data:
             return None
-        return find_served(self.store, tape, asked)
+        return find_served(self.store, tape, asked, self._changes.get(seq, ()))
 
     def _messages(self, exchange: Exchange) -> Iterable[Message]:
         if exchange.websocket is None:
@@ -132,6 +145,8 @@ class RunReader:
         """Note what an event tells beside the exchanges."""
         if event.kind is EventKind.NOTED:
             self.noted.append(event)
+        if event.kind in CHANGES and self.info.parent is not None:
+            self._changes.setdefault(event.seq, []).append(event)
         told = tell_of_exchange(event)
         if told is not None:
             self._happened.setdefault(event.seq, []).append(told)
@@ -141,12 +156,23 @@ class RunReader:
             self._between.append(step)
 
 
-def find_served(store: Store, tape: RunInfo, verdict: Event) -> Exchange | None:
-    """Find what a tape answered to a request of a playback, under the seq that the request has there."""
-    found = store.exchanges.find(tape, verdict.data["tape_seq"])
+def _find_nothing(*_: object) -> Decimal:
+    """Price a call for which nothing was sent."""
+    return Decimal(0)
+
+
+def find_served(
+    store: Store, tape: RunInfo, verdict: Event, changes: Sequence[Event] = ()
+) -> Exchange | None:
+    """Find what answered a request of a playback, under the seq that the request has there: what a tape has, or was given in its place.
+
+    changes: events of the exchange whose kind is in `CHANGES`.
+    """
+    seq = verdict.data["tape_seq"]
+    found = store.exchanges.find(tape, seq)
     if found is None:
         return None
-    return replace(
+    served = replace(
         found,
         seq=verdict.seq,
         verdict=VerdictKind(verdict.data["verdict"]),
@@ -154,6 +180,7 @@ def find_served(store: Store, tape: RunInfo, verdict: Event) -> Exchange | None:
         started_ns=verdict.at_ns,
         repeat=None,
     )
+    return find_given(served, f"{tape.id} seq {seq}", changes)
 
 
 def _without_exchange(event: Event) -> Iterator[Step]:

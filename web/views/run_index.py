@@ -19,6 +19,7 @@ from typing import Any
 from ...store import RunInfo, RunStatus, Store
 from ...tape.exchange import RepeatKind
 from ...tape.records.events import Event, EventKind
+from ...timeline.reading.given_answer import FROM_TAPE, NEVER_SENT
 from ...timeline.show.steps_json import step_json
 from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step, StepKind
@@ -391,3 +392,11 @@ def first_effects(index: RunIndex, most: int) -> list[tuple[int, str, bool]]:
     """Give the first effects of a run: seq, method and URL, and whether it may be a duplicate."""
     listed = islice(sorted(index.effects.items()), most)
     return [(index.seqs[at], name, bool(index.marks[at] & Mark.DUPLICATE)) for at, name in listed]
+
+
+def find_unsent(index: RunIndex, seq: int) -> str:
+    """Say of an exchange that it was not sent, where its steps do; empty where they do not, or were not read yet."""
+    position = index.position_of(seq)
+    steps = index.pages.get(position) if position is not None else []
+    marks = {mark for step in steps for mark in step["marks"]}
+    return next((one for one in (NEVER_SENT, FROM_TAPE) if one in marks), "")

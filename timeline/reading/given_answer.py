@@ -1,0 +1,121 @@
+"""What an agent was given in a playback in which the answer of the tape was not given to it as it is.
+
+A fault on purpose takes the place of the answer, or cuts it; a contract withholds it. Whoever asks why the agent went on as it did has to
+see what it got; what the tape has is named beside it, as not given. And what was never sent is not shown as if it had been.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from ...config import Inject
+from ...store import RunInfo
+from ...tape.exchange import (
+    Ending,
+    Exchange,
+    Fault,
+    FaultKind,
+    Phase,
+    RedactedText,
+    Response,
+    VerdictKind,
+)
+from ...tape.records.events import Event, EventKind
+
+CHANGES = (EventKind.INJECTED, EventKind.CONTRACT)
+"""Events that may say that an answer was not given as it is on the tape."""
+NEVER_SENT = "never sent"
+"""Mark of what `explore` kept: it says what an agent would be answered."""
+FROM_TAPE = "from the tape, not sent"
+"""Mark of what a run that goes on with a crashed one was served of it."""
+_NOTHING = (Inject.RESET, Inject.TIMEOUT, Inject.TIMEOUT_AFTER_SUCCESS)
+
+
+def find_given(found: Exchange, tape: str, changes: Sequence[Event]) -> Exchange:
+    """Give the exchange as the agent saw it.
+
+    found: what the tape has, with the seq and the verdict of the playback.
+    tape: name of the tape, and the seq there.
+    changes: events of the exchange whose kind is in `CHANGES`.
+    """
+    for event in changes:
+        if event.kind is EventKind.INJECTED:  # then no contract withholds it
+            return _inject(found, tape, event.data)
+    for event in changes:
+        if event.data["refused"] and not found.withheld:
+            text = f"the answer of {tape} violates its contract, rule {event.data['rule']}"
+            found = replace(found, withheld=RedactedText(text))
+    return found
+
+
+def find_played(info: RunInfo, own: Exchange, verdict: Event | None) -> Exchange:
+    """Give an exchange of a run's own with the time at which it was in that run.
+
+    verdict: on its request, where the tape answered it: a run that goes on with a crashed one keeps a copy, which has the time of that one.
+    """
+    if verdict is None or not is_from_tape(info, own):
+        return own
+    return replace(own, started_ns=verdict.at_ns)
+
+
+def is_from_tape(info: RunInfo, own: Exchange) -> bool:
+    """Say whether an exchange of a run's own is a copy of what the crashed run had, so that nothing was sent."""
+    return info.has_resumed and own.verdict is VerdictKind.SERVED
+
+
+def tell_unsent(info: RunInfo, own: Exchange) -> str:
+    """Say of an exchange that looks like one that was sent that it was not; empty where it was."""
+    if info.is_explored:
+        return NEVER_SENT
+    return FROM_TAPE if is_from_tape(info, own) else ""
+
+
+def _inject(found: Exchange, tape: str, data: Mapping[str, Any]) -> Exchange:
+    inject, name = Inject(data["inject"]), f"injected: {data['rule']}"
+    has = str(found.response.status) if found.response is not None else "no answer"
+    warning = f"{name} ({inject.value}); not given: {has}, the answer of {tape}"
+    given = replace(found, response=None, fault=None, gone=None, websocket=None, interim=())
+    if inject is Inject.STATUS:
+        given = replace(given, response=_read_answer(data), end_us=0)
+    elif inject is Inject.RESET:
+        ending = Ending(data.get("ending", Ending.RST.value))
+        text = RedactedText(name)
+        given = replace(given, fault=Fault(FaultKind.RESET, Phase.HEAD, text, 0, ending), end_us=0)
+    elif inject is Inject.CUT:
+        given, warning = _cut(found, data, name, tape), f"{name} (cut)"
+    elif inject not in _NOTHING:
+        given, warning = found, f"{name} ({inject.value})"
+    return replace(given, warnings=(warning, *found.warnings))
+
+
+def _read_answer(data: Mapping[str, Any]) -> Response | None:
+    """Read the answer of ours that an event has; None in a log of an older version, which has none."""
+    if "answer" not in data:
+        return None
+    status, headers, body = data["answer"]
+    reason = HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b""
+    fields = tuple((bytes(one), bytes(value)) for one, value in headers)
+    return Response(status, reason, "HTTP/1.1", fields, bytes(body), 0)
+
+
+def _cut(found: Exchange, data: Mapping[str, Any], name: str, tape: str) -> Exchange:
+    """Cut what was given; what lies in a file, or was cut by an older version, is said to be cut alone."""
+    response, most = found.response, data.get("after_bytes")
+    if response is None or response.spilled is not None or most is None:
+        return found
+    if len(response.body) < most:
+        return found
+    chunks, left = [], most
+    for chunk in response.chunks:
+        if left > 0:
+            chunks.append(chunk._replace(size=min(chunk.size, left)))
+        left -= chunk.size
+    text = f"{name}: the first {most:,} of the {len(response.body):,} bytes of {tape} were given"
+    at_us = chunks[-1].at_us if chunks else response.head_us
+    ending = Ending(data.get("ending", Ending.RST.value))
+    fault = Fault(FaultKind.CUT, Phase.BODY, RedactedText(text), at_us, ending)
+    cut = replace(
+        response, body=response.body[:most], chunks=tuple(chunks), complete=False, trailers=()
+    )
+    return replace(found, response=cut, fault=fault, end_us=at_us, gone=None)
