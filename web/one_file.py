@@ -26,7 +26,7 @@ from .views.context_view import ContextView, PartView, view_context
 from .views.exchange_view import Side, view_exchange
 from .views.rows import fold_steps
 from .views.run_facts import read_facts, run_row
-from .views.run_index import Mark, RunIndex, first_effects
+from .views.run_index import Mark, RunIndex, find_unsent, first_effects
 from .views.run_parts import view_cache, view_files, view_receipt
 from .views.strip import Axis, draw_strip
 from .views.texts import Shown, show_bytes, show_clock
@@ -212,7 +212,8 @@ def _document(store: Store, index: RunIndex, shared: _Shared, progress: Progress
         ("cost", facts.usd or "—"),
         (
             "tokens",
-            f"{'≥ ' if facts.at_least else ''}{facts.input_tokens} in, {facts.output_tokens} out",
+            f"{'≥ ' if facts.at_least else ''}{facts.input_tokens} in, {facts.output_tokens} out"
+            + (" of calls that were sent" if info.parent is not None else ""),
         ),
         ("began", row["began"]),
         ("lasted", row["duration"]),
@@ -220,7 +221,11 @@ def _document(store: Store, index: RunIndex, shared: _Shared, progress: Progress
         ("agent", row["agent"]),
     ]
     effects = [
-        [seq, name, _repeat_of(exchanges, seq) if twice else ""]
+        [
+            seq,
+            ", ".join(filter(None, (name, find_unsent(index, seq)))),
+            _repeat_of(exchanges, seq) if twice else "",
+        ]
         for seq, name, twice in first_effects(index, 1000)
     ]
     return {

@@ -141,9 +141,9 @@ def _list_money(reader: RunReader) -> Iterator[str]:
     """Say what the model calls cost, if that was asked for: the sum that `playhead cost` gives."""
     if reader.price is not None:
         from ...timeline.cost.render import say_money
-        from ...timeline.cost.sums import read_spent
+        from ...timeline.cost.sums import read_bill
 
-        yield f"cost: {say_money(read_spent(reader.store, reader.info))}"
+        yield f"cost: {say_money(read_bill(reader.store, reader.info).spent)}"
 
 
 def _list_outcome(store: Store, reader: RunReader) -> Iterator[str]:

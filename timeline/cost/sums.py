@@ -97,14 +97,14 @@ class Bill:
                 self.saved.add(entry)
 
 
-def read_spent(store: Store, info: RunInfo) -> Sum:
-    """Add up what a run spent.
+def read_bill(store: Store, info: RunInfo) -> Bill:
+    """Add up what a run spent, and what it saved.
 
     Raises: LogCorrupt.
     """
     bill = Bill("model")
     bill.add(info.id, read_ledger(Exchanges(store, info), lanes=False))
-    return bill.spent
+    return bill
 
 
 def _key(by: str, run: str) -> Callable[[Entry], str]:

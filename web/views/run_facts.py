@@ -6,7 +6,7 @@ from typing import Any
 from ...store import RunInfo, RunStatus, Store
 from ...timeline import build, exit_code
 from ...timeline.cost.render import say_money
-from ...timeline.cost.sums import read_spent
+from ...timeline.cost.sums import read_bill
 from ...timeline.outcomes.outcome import read_outcome
 from .texts import safe_short, show_clock, show_time
 
@@ -31,8 +31,11 @@ class RunFacts:
     output_tokens: int
     cached_tokens: int
     calls: int
+    """That were sent, as in `cost`; so are the tokens."""
     at_least: int
     """Of these, for how many more tokens may have been billed than are stated."""
+    served_calls: int
+    """That a tape answered."""
     outcome: str
     told: str
     """Who says so, and in which words."""
@@ -55,9 +58,12 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
     Raises: LogCorrupt.
     """
     receipt = build(store, info)
-    spent = read_spent(store, info)
+    bill = read_bill(store, info)
+    spent = bill.spent
     code = exit_code(receipt)
-    if receipt.mode == "record":
+    if info.is_explored:
+        verdict = "explored, never sent"
+    elif receipt.mode == "record":
         verdict = "recording" if info.status is RunStatus.OPEN else "recorded"
     elif info.status is RunStatus.OPEN:
         verdict = "playing"
@@ -86,6 +92,7 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         tokens.read,
         spent.requests,
         spent.at_least,
+        bill.saved.requests,
         *_read_outcome(store, info),
         receipt.to_json()["counts"],
     )
