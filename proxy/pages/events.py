@@ -31,6 +31,8 @@ _GATES = 2
 _STREAMS = 32
 _HELD_S = 0.9
 """How long is believed what proxies said of their gates."""
+_SOON_S = 0.2
+"""How long a tab waits for what they say."""
 
 
 class _Streams:
@@ -74,6 +76,7 @@ class Now:
         self._lock = threading.Lock()
         self._held: tuple[int, list[str]] = (0, [])
         self._looked = -_HELD_S
+        self._asking: threading.Thread | None = None
 
     def look(self, asked: Asked) -> Reply:
         """Give the state of all runs or of one, and of what is held. Blocks.
@@ -96,12 +99,21 @@ class Now:
         return reply_json(told)
 
     def _find_held(self) -> tuple[int, list[str]]:
-        """Ask the proxies, once for all tabs that ask at the same time."""
+        """Give what proxies last said that they hold; they are asked once for all tabs, and one that hangs keeps nobody waiting."""
         with self._lock:
-            if time.monotonic() - self._looked >= _HELD_S:
-                self._held = _find_held(self._library)
-                self._looked = time.monotonic()
-            return self._held
+            asking = self._asking
+            if asking is None and time.monotonic() - self._looked >= _HELD_S:
+                asking = self._asking = threading.Thread(target=self._ask, daemon=True)
+                asking.start()
+        if asking is not None:
+            asking.join(_SOON_S)
+        return self._held
+
+    def _ask(self) -> None:
+        try:
+            self._held = _find_held(self._library)
+        finally:
+            self._looked, self._asking = time.monotonic(), None
 
 
 def _sum_up(value: object) -> int:
