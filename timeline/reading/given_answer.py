@@ -49,14 +49,18 @@ def find_given(found: Exchange, tape: str, changes: Sequence[Event]) -> Exchange
     return found
 
 
-def find_played(info: RunInfo, own: Exchange, verdict: Event | None) -> Exchange:
-    """Give an exchange of a run's own with the time at which it was in that run.
+def find_played(
+    info: RunInfo, own: Exchange, verdict: Event | None, changes: Sequence[Event] = ()
+) -> Exchange:
+    """Give an exchange of a run's own as the agent saw it, with the time at which it was in that run.
 
     verdict: on its request, where the tape answered it: a run that goes on with a crashed one keeps a copy, which has the time of that one.
+    changes: events of the exchange whose kind is in `CHANGES`.
     """
-    if verdict is None or not is_from_tape(info, own):
+    if verdict is None or "tape_seq" not in verdict.data or not is_from_tape(info, own):
         return own
-    return replace(own, started_ns=verdict.at_ns)
+    played = replace(own, started_ns=verdict.at_ns)
+    return find_given(played, f"{info.parent} seq {verdict.data['tape_seq']}", changes)
 
 
 def is_from_tape(info: RunInfo, own: Exchange) -> bool:

@@ -49,7 +49,7 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
         elif event.kind in CHANGES:
             changes.append(event)
     if own is not None:
-        return info, find_played(info, store.index.indexed(info, own), verdict)
+        return info, find_played(info, store.index.indexed(info, own), verdict, changes)
     tape = store.runs.find_tape(info)
     if verdict is None or tape is None:
         return None

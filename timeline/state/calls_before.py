@@ -67,7 +67,7 @@ class Exchanges:
         if seq not in self.seqs:
             return own
         if own is not None:
-            return find_played(self.info, own, self._served.get(seq))
+            return find_played(self.info, own, self._served.get(seq), self._changes.get(seq, ()))
         tape = self.store.runs.find_tape(self.info)
         served = self._served.get(seq)
         if tape is None or served is None:

@@ -113,7 +113,7 @@ class RunReader:
         own = self.store.exchanges.find(self.info, seq)
         asked = self._asked.get(seq)
         if own is not None:
-            return find_played(self.info, own, asked)
+            return find_played(self.info, own, asked, self._changes.get(seq, ()))
         if self.info.parent is None:
             return None
         tape = self.store.runs.find_tape(self.info)

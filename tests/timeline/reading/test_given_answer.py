@@ -5,6 +5,8 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from playhead.store import RunInfo, Store
 from playhead.tape.exchange import Exchange, RequestClass, VerdictKind
 from playhead.tape.records.events import EXPLORED, Event, EventKind
@@ -24,8 +26,9 @@ _THEN_NS, _NOW_NS = 1_000_000_000, 9_000_000_000
 _PAY = "POST https://pay.test/v1/refunds"
 
 
-async def test_what_a_resumed_run_was_served_has_its_own_time(tmp_path: Path) -> None:
-    """And says that it is from the tape; what was sent behind the crash point does not."""
+@pytest.mark.parametrize("inject", ["", "reset"])
+async def test_what_a_resumed_run_was_served_has_its_own_time(tmp_path: Path, inject: str) -> None:
+    """And says that it is from the tape, or what was injected; what was sent behind the crash point does not."""
     made = [
         make_exchange(seq, _PAY, kind=RequestClass.EFFECT, started_ns=_THEN_NS) for seq in (1, 2)
     ]
@@ -42,6 +45,9 @@ async def test_what_a_resumed_run_was_served_has_its_own_time(tmp_path: Path) ->
             "fingerprint": fingerprint_of(_PAY),
         }
         store.events.append(run.number, Event(EventKind.VERDICT, _NOW_NS, data))
+        if inject:
+            told = {"seq": 1, "rule": "busy", "inject": inject, "nth": 1, "seed": 0}
+            store.events.append(run.number, Event(EventKind.INJECTED, _NOW_NS, told))
         copy = replace(made[0], verdict=VerdictKind.SERVED)
         await store.exchanges.save(run.number, partial(make_record, copy))
         sent = replace(made[1], verdict=VerdictKind.LIVE, started_ns=_NOW_NS + 1)
@@ -51,11 +57,13 @@ async def test_what_a_resumed_run_was_served_has_its_own_time(tmp_path: Path) ->
         steps = [step for step in RunReader(store, info).read() if step.timing is not None]
         assert [(step.seq, step.marks) for step in steps] == [
             (1, ("from the tape, not sent",)),
-            (2, ()),
+            (2, ("retry of 1",) if inject else ()),
         ]
         for seq, at_ns in ((1, _NOW_NS), (2, _NOW_NS + 1)):
             assert Exchanges(store, info).get(seq).started_ns == at_ns
             assert _shown(store, info, seq).started_ns == at_ns
+            for exchange in (Exchanges(store, info).get(seq), _shown(store, info, seq)):
+                assert (exchange.response is None) is (seq == 1 and bool(inject))
 
 
 def _shown(store: Store, info: RunInfo, seq: int) -> Exchange:

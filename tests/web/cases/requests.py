@@ -42,6 +42,7 @@ _LOGIN = (
     Asked("nobody at data", _NO_LOGIN, path="/data/runs", session="none"),
     Asked("nobody at a body", _NO_LOGIN, path="/data/runs/refund/steps/6/body?side=request", session="none"),
     Asked("nobody at the events", _NO_LOGIN, path="/data/events", session="none"),
+    Asked("nobody at what is now", _NO_LOGIN, path="/data/now", session="none"),
     Asked("nobody at a run that is not there", _NO_LOGIN, path="/runs/refnud", session="none"),
     Asked("nobody at no page", _NO_LOGIN, path="/nowhere", session="none"),
     Asked("a session that was made up", _NO_LOGIN, session="made up"),
