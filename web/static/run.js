@@ -427,9 +427,12 @@ const written = (fragment) => { const holder = document.createElement("div"); ho
 let came = $("at-step").innerHTML.trim(), earlierOf = ["", ""];
 
 async function renewStep() {
-  const view = new URLSearchParams(location.search).get("view"), wanted = shown;
+  // Bytes do not change any more: whoever looks at them, or has begun to meanwhile, is left there.
+  const raw = () => new URLSearchParams(location.search).has("view"), wanted = shown;
+  if (raw()) return;
   const from = earlierOf[0] === wanted ? `&context_from=${earlierOf[1]}` : "";
-  const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${view ? "&view=raw" : ""}${from}`);
+  const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${from}`);
+  if (raw()) return;
   const place = $("at-step");
   if (shown !== wanted || written(fresh) === came) return;
   if ([...place.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue)) return;  // somebody writes
