@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 from ...store import RunInfo, StoreError
-from ...timeline.archiving.move_runs import find_step
 from ..control.http.error_body import ControlError
 from ..operations.restore_archived import open_place
 from .asked import Asked, Reply, reply_json
@@ -29,6 +28,8 @@ class Fetches:
         Raises: ControlError, where its archive cannot be read.
         """
         assert info.archived is not None
+        from ...timeline.archiving.move_runs import find_step  # late: few runs are archived
+
         try:
             find_step(info.archived, open_place(info.archived.place), 1)
         except StoreError as error:
