@@ -72,7 +72,9 @@ def restore_lines(shown: str, edited: str) -> str:
     for at, line in enumerate(now):
         text, end = was[kept[at]] if at in kept else (line, usual)
         made += [text, (end or usual) if at < len(now) - 1 else ""]
-    return "".join(made)
+    restored = "".join(made)
+    # A CR that comes to stand before an LF would end one line with it, not two.
+    return restored if as_typed(restored) == edited else edited.replace("\n", usual)
 
 
 def _find_kept(was: list[str], now: list[str]) -> dict[int, int]:

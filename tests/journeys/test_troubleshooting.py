@@ -30,7 +30,7 @@ def ask(path, data=None):
     urllib.request.urlopen(os.environ["ORIGIN"] + path, data=data).read()
 """
 PROGRAMS = {
-    "clock": 'ask(f"/?t={time.time_ns()}")',
+    "clock": 'ask(f"/?timestamp={time.time_ns()}")',
     "search": 'ask("/search", b"q=mugs")',
     "two": 'ask("/1"); ask("/2")',
     "one": 'ask("/1")',

@@ -75,6 +75,7 @@ _MADE_IN = {
     "tape/redaction/redact_heads.py": "what is left without secrets",
     "tape/redaction/redactor.py": "what is left without secrets",
     "timeline/checks/secrets.py": "the text that is searched",
+    "timeline/reading/given_answer.py": "what a rule injected, from the log",
     "timeline/steps/websocket_calls.py": "messages that were kept",
 }
 """Where a request or an answer that may be kept is made, and of what."""
@@ -94,6 +95,7 @@ _TEXT_MADE_IN = {
     "tape/redaction/redactor.py": "what is left without secrets",
     "tape/redaction/rewriting/rewriter.py": "what is left without secrets",
     "timeline/formats/jsonl.py": "nothing: the words come by themselves",
+    "timeline/reading/given_answer.py": "what a rule injected, and words of ours",
 }
 """Where a text that may be kept is made, and of what."""
 _OTHER_MESSAGES = ("tape/dialects/", "timeline/steps/", "proxy/sandbox/channel.py", "examples/")
