@@ -33,7 +33,8 @@ _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _URL = _STANDARD.translate(_TO_URL)
 _SIX = {code: at for table in (_STANDARD, _URL) for at, code in enumerate(table)}
 _TO_BE_FILLED = re.compile(
-    rb"your[-_]|[-_]here|\A[x*.-]+\Z|[<>{}]|changeme|redacted|placeholder", re.IGNORECASE
+    rb"your[-_]|[-_]here|\A[x*.-]+\Z|<[a-z][a-z _.-]*>|\{[a-z_$][\w $.-]*\}|\A[<{].*[>}]\Z|changeme|redacted|placeholder",
+    re.IGNORECASE | re.DOTALL,
 )
 """What people write in the place of a credential; documentation is full of it. A dummy is learned: it may be echoed."""
 
