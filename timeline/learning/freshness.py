@@ -15,9 +15,9 @@ from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
 from ...tape.diff.suggest_rule import CONTENT_KEYS
 from ...tape.exchange import Exchange, RequestClass
-from ...tape.records.content_coding import read_codings, undo_what_came
 from ...tape.records.events import EventKind
 from ..receipts.command.command_end import find_command, find_files
+from .told_texts import Spelling, read_all_ways, read_answer_texts
 
 When = tuple[int, int]
 """How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
@@ -25,6 +25,10 @@ comes from the other."""
 
 HashWord = Callable[[bytes], str]
 """Gives the keyed hash of a word."""
+Told = tuple[When, bytes | None]
+"""A text that a run was told, and when; None for one that cannot be searched."""
+_UNSEARCHED = b""
+"""Among the words that were told: what was not searched, in which any word may be."""
 _MOST_WORDS = 10_000
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
 _WORD = re.compile(
@@ -44,7 +48,7 @@ def find_words(text: bytes) -> set[bytes]:
 
 def read_told(
     store: Store, run: RunInfo, runs: Iterable[RunInfo], asks_a_model: Callable[[Exchange], bool]
-) -> Iterator[tuple[When, bytes]]:
+) -> Iterator[Told]:
     """Give what a run was told, and when; blocking, reads it once.
 
     runs: whose commands may have brought something.
@@ -52,19 +56,23 @@ def read_told(
     """
     for one in runs:
         for word in (*find_command(store.events.all(one)), *find_files(store, one)):
-            yield _BEFORE_ALL, word.encode("utf-8", "surrogatepass")
+            for text in read_all_ways(word.encode("utf-8", "surrogatepass")):
+                yield _BEFORE_ALL, text
     for exchange in store.exchanges.all(run):
         is_model = asks_a_model(exchange)
         if is_model:
             body = open_body(exchange.request)[0]
             # Of what is no JSON nobody knows what is its question: it may have the value itself.
             is_json = body[:1] in (b"{", b"[")
-            yield (exchange.seq, -2 if is_json else -1), read_question(body)
+            at: When = exchange.seq, -2 if is_json else -1
+            for text in read_all_ways(read_question(body)):
+                yield at, text
         yield from read_answer(store, run, exchange)
         if exchange.websocket is not None and is_model:
             for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
                 if message.from_client:
-                    yield (message.after, number - 1), read_question(message.data)
+                    for text in read_all_ways(read_question(message.data)):
+                        yield (message.after, number - 1), text
 
 
 def is_told(
@@ -77,47 +85,41 @@ def is_told(
     wanted = {
         word for value in values for word in find_words(value.encode("utf-8", "surrogatepass"))
     }
-    told = [word.encode("utf-8", "surrogatepass") for word in command]
-    if wanted & find_words(b" ".join(told)):
+    if any(_has(word.encode("utf-8", "surrogatepass"), wanted) for word in command):
         return True
     for exchange in before:
         if time.monotonic() > until_s:
             return True
-        if exchange.request_class is RequestClass.INFERENCE:
-            told.append(read_question(open_body(exchange.request)[0]))
-        response = exchange.response
-        if response is not None:
-            coding = read_codings(response.headers)
-            plain = undo_what_came(response.body, coding) if coding else None
-            told += (plain or response.body, *(value for _, value in response.headers))
-        if wanted & find_words(b" ".join(told)):
+        if exchange.request_class is RequestClass.INFERENCE and _has(
+            read_question(open_body(exchange.request)[0]), wanted
+        ):
             return True
-        told.clear()
+        for text in read_answer_texts(exchange):
+            if text is None or wanted & find_words(text) or time.monotonic() > until_s:
+                return True
     return False
 
 
-def read_answers(store: Store, run: RunInfo) -> Iterator[tuple[When, bytes]]:
+def _has(told: bytes, wanted: set[bytes]) -> bool:
+    return any(wanted & find_words(text) for text in read_all_ways(told))
+
+
+def read_answers(store: Store, run: RunInfo) -> Iterator[Told]:
     """Give what was answered, in the order of the requests, and what servers sent on WebSockets."""
     for exchange in store.exchanges.all(run):
         yield from read_answer(store, run, exchange)
 
 
-def read_answer(store: Store, run: RunInfo, exchange: Exchange) -> Iterator[tuple[When, bytes]]:
-    """Give what one request was answered."""
-    response = exchange.response
-    if response is None:
-        return
-    coding = read_codings(response.headers)
-    plain = undo_what_came(response.body, coding) if coding else None
-    told = (
-        plain or response.body,
-        *(value for _, value in (*response.headers, *response.trailers)),
-    )
-    yield (exchange.seq, -1), b" ".join(told)
+def read_answer(store: Store, run: RunInfo, exchange: Exchange) -> Iterator[Told]:
+    """Give what one request was answered, in all its texts."""
+    for text in read_answer_texts(exchange, store):
+        yield (exchange.seq, -1), text
     if exchange.websocket is not None:
+        spelling = Spelling()
         for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
             if not message.from_client:
-                yield (message.after, number), message.data
+                for text in spelling.add(message.data):
+                    yield (message.after, number), text
 
 
 def read_question(body: bytes) -> bytes:
@@ -141,11 +143,11 @@ def _questions(tree: Any) -> Iterator[bytes]:
             yield from _questions(one)
 
 
-def find_first(told: Iterable[tuple[When, bytes]], wanted: set[bytes]) -> dict[bytes, When]:
-    """Find when words were told first."""
+def find_first(told: Iterable[Told], wanted: set[bytes]) -> dict[bytes, When]:
+    """Find when words were told first; for `Known`."""
     found: dict[bytes, When] = {}
     for when, text in told:
-        for word in wanted & find_words(text):
+        for word in {_UNSEARCHED} if text is None else wanted & find_words(text):
             found[word] = min(when, found.get(word, when))
     return found
 
@@ -184,8 +186,14 @@ class Known:
         self._told = told
         self._own = set[bytes]()
 
+    def is_unsearched(self, before: When) -> bool:
+        """Say whether some of what was told before was not searched."""
+        return self._told.get(_UNSEARCHED, before) < before
+
     def holds(self, value: str, before: When, *, is_time: bool) -> bool:
         """Say whether a value was told before it was sent, or may have been: without a word nobody knows. Of a time all words have to be."""
+        if self.is_unsearched(before):
+            return True
         words = find_words(value.encode("utf-8", "surrogatepass"))
         if not words:
             return not is_time

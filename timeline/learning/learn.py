@@ -91,6 +91,9 @@ CONTENT = "content"
 PARTY = "it says with whom something is done"
 UNPROVED = "nothing proves that the client makes it anew"
 BROUGHT = "in one request or more it is not the client's own: an answer, the command line, the environment, a file's name or a model's question had it before"
+PARTLY_SEARCHED = (
+    "not all of the answers was searched: one is too large, in an unknown coding, or not kept whole"
+)
 NOT_EVERYWHERE = "in another request nothing proves that the client makes it anew"
 NO_RULE = "no rule can name this place"
 
@@ -543,6 +546,8 @@ def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, When]:
     words = {word.encode() for word in wanted}
     found: dict[str, When] = {}
     for when, told in read_answers(tape.store, tape.info):
+        if told is None:
+            continue
         here = words.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))
         for word in map(bytes.decode, here):
             found[word] = min(when, found.get(word, when))
@@ -808,6 +813,8 @@ def _why_not(
     is_time = place.value_class is ValueClass.TIME
     for values, words, begun in zip(sent, known, begun_s, strict=True):
         counts = place.value_class is ValueClass.COUNTER
+        if any(words.is_unsearched(one.before) for one in values):
+            return PARTLY_SEARCHED
         if any(
             words.holds(bare(one.shown), one.before, is_time=is_time or counts) for one in values
         ):

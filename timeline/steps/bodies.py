@@ -11,16 +11,13 @@ from urllib.parse import unquote_plus
 
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse
 from ...tape.records.content_coding import read_codings, undo_coding
+from ...tape.records.json_escapes import unescape
 
 _MOST = 64 * 1024 * 1024
 """Bytes that a compressed body is unpacked into."""
 _DEPTH = 3
 """Ways of writing inside each other that are undone."""
 _CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-_ESCAPE = re.compile(
-    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])"
-)
-_SIGNS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def read_texts(exchange: Exchange) -> tuple[str, ...]:
@@ -67,24 +64,9 @@ def _read_plain(kind: str, text: str) -> Iterator[str]:
             text = html.unescape(text)
         if text != before:
             yield text
-        told = _unescape(text)
+        told = unescape(text)
         if told != text:
             yield told
         text = told
         if text == before:
             return
-
-
-def _unescape(text: str) -> str:
-    """Undo the escapes of JSON, which a stream or a piece of JSON has, too."""
-    return _ESCAPE.sub(_sign, text) if "\\" in text else text
-
-
-def _sign(found: re.Match[str]) -> str:
-    high, low, code, sign = found.groups()
-    if high is not None:
-        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
-    if code is not None:
-        number = int(code, 16)
-        return "\ufffd" if 0xD800 <= number < 0xE000 else chr(number)
-    return _SIGNS.get(sign, sign)

@@ -1,5 +1,6 @@
 """Whether values were there before the client sent them."""
 
+import gzip
 import json
 import time
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
-from playhead.timeline.learning.freshness import Known, find_words, is_told
+from playhead.timeline.learning.freshness import Known, find_first, find_words, is_told
+from playhead.timeline.learning.told_texts import Spelling, read_answer_texts
 
 OWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11"
 
@@ -74,3 +76,83 @@ def test_a_rule_is_shown_only_for_what_nobody_has_told(
     until_s = time.monotonic() + 60
     assert is_told([OWN], command, [exchange], until_s) is is_it
     assert is_told([OWN], command, [exchange], 0.0)
+
+
+def in_pieces(text: str, wrap: Any = json.dumps) -> bytes:
+    """A stream of events, each with five characters of a text."""
+    pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+    return b"".join(b"data: %s\n\n" % str(wrap(one)).encode() for one in pieces)
+
+
+def tool_call(text: str) -> str:
+    """A piece of a tool call's arguments, as OpenAI sends it."""
+    call = {"index": 0, "function": {"name": "decide", "arguments": text}}
+    return json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(char):04x}" for char in text)
+
+
+EVENTS = ((b"Content-Type", b"text/event-stream"),)
+GZIPPED = ((b"Content-Encoding", b"gzip"),)
+TOLD = json.dumps({"approve": OWN})
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        make_response(in_pieces(TOLD, tool_call), headers=EVENTS),
+        make_response(gzip.compress(in_pieces(TOLD, tool_call)), headers=(*EVENTS, *GZIPPED)),
+        make_response(in_pieces(OWN, lambda text: json.dumps({"text": text})), headers=EVENTS),
+        make_response(in_pieces(OWN, str), headers=EVENTS),
+        make_response(in_pieces(f'{{"id": "{escaped(OWN)}"}}', tool_call), headers=EVENTS),
+        make_response(b'{"id": "%s"}' % escaped(OWN).encode()),
+        make_response(json.dumps({"x": json.dumps({"y": f'"{escaped(OWN)}"'})}).encode()),
+        make_response(OWN.replace("-", "%2D").encode()),
+        make_response(OWN.replace("-", "&#45;").encode()),
+        make_response(OWN.encode("utf-16")),
+        make_response(b"x " * 5_000_000 + OWN.encode()),
+        make_response(headers=((b"Location", OWN.replace("-", "%2d").encode()),)),
+    ],
+    ids=[
+        *("tool call", "in gzip", "events", "plain events", "escaped in a call", "JSON escapes"),
+        *("JSON in JSON", "percent", "HTML", "UTF-16", "large", "header"),
+    ],
+)
+def test_what_an_answer_says_is_found_however_it_is_written(response: Any) -> None:
+    """Put together, and without escapes."""
+    request = make_request("https://api.openai.com/v1/chat/completions", b'{"stream": true}')
+    exchange = make_exchange(1, request=request, response=response)
+    told = [((1, -1), text) for text in read_answer_texts(exchange)]
+    assert find_first(told, find_words(OWN.encode())) == dict.fromkeys(
+        find_words(OWN.encode()), (1, -1)
+    )
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        make_response(b"\x80\x81\x82", headers=((b"Content-Encoding", b"aes128gcm"),)),
+        make_response(b"0" * (64 * 1024 * 1024 + 1)),
+    ],
+    ids=["coding", "size"],
+)
+def test_in_what_was_not_searched_may_be_any_word(response: Any) -> None:
+    """For requests after it."""
+    texts = list(read_answer_texts(make_exchange(1, response=response)))
+    assert None in texts
+    known = Known(find_first((((1, -1), text) for text in texts), set()))
+    assert known.holds(OWN, (2, -1), is_time=False)
+    assert not known.holds(OWN, (1, -1), is_time=False)
+
+
+def test_messages_of_a_websocket_are_put_together() -> None:
+    """A word is told by the message that ends it."""
+    spelling, told = Spelling(), []
+    for number in range(0, len(OWN), 6):
+        message = json.dumps({"type": "delta", "delta": OWN[number : number + 6]}).encode()
+        told += [((1, number // 6), text) for text in spelling.add(message)]
+    assert find_first(told, find_words(OWN.encode())) == dict.fromkeys(
+        find_words(OWN.encode()), (1, 5)
+    )

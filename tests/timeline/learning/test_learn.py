@@ -28,6 +28,7 @@ from playhead.timeline.learning.learn import (
     BROUGHT,
     FLOWS,
     NOT_EVERYWHERE,
+    PARTLY_SEARCHED,
     PARTY,
     UNPROVED,
     Lesson,
@@ -724,3 +725,35 @@ def test_a_value_that_is_the_same_in_both_recordings_is_not_made_anew(study: Any
         return [ask({"nonce": one, "n": n}) for n, one in enumerate(own)]
 
     assert [one.why for one in study(task).places] == [NOT_EVERYWHERE]
+
+
+def test_what_a_model_chose_piece_by_piece_is_not_the_clients_own(study: Any) -> None:
+    """The arguments of a tool call come in events of a few characters; another order of the ids is another deed."""
+
+    def task(chance: Random) -> list[Asked]:
+        ids = [new_id(chance) for _ in range(2)]
+        told = json.dumps(dict(zip(("approve", "deny"), ids, strict=True)))
+        calls = ({"function": {"arguments": told[at : at + 5]}} for at in range(0, len(told), 5))
+        events = (
+            json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0} | call]}}]})
+            for call in calls
+        )
+        body = "".join(f"data: {one}\n\n" for one in events).encode()
+        asked = make_request("https://api.openai.com/v1/chat/completions", {"stream": True})
+        headers = ((b"content-type", b"text/event-stream"),)
+        decisions = [ask({"request_id": one}, url="https://pay.test/decisions") for one in ids]
+        return [(asked, make_response(body, headers=headers)), *decisions]
+
+    lesson = study(task)
+    assert [(one.flows, one.why) for one in lesson.places] == [(2, FLOWS)]
+    assert not lesson.rules
+
+
+def test_nothing_is_proposed_after_an_answer_that_was_not_searched(study: Any) -> None:
+    """It may have had the value."""
+    unknown = make_response(b"\x80\x81", headers=((b"content-encoding", b"aes128gcm"),))
+
+    def task(chance: Random) -> list[Asked]:
+        return [(make_request(URL, {}), unknown), ask({"request_id": new_id(chance)})]
+
+    assert [one.why for one in study(task).places] == [PARTLY_SEARCHED]
