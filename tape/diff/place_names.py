@@ -41,6 +41,8 @@ _IN_A_QUERY = frozenset(
 """What does so in a query or form: any other id there may be of what is looked for."""
 _BEFORE_REQUESTS = frozenset(("x", "amz", "sdk", "client"))
 """Words that may stand before: whose identifier it is."""
+_SHORT = {"req": "request"}
+"""Words that are written shorter."""
 _CLIENTS = frozenset(("token",))
 """Names a request only where it is the client's."""
 _AROUND_REQUESTS = frozenset(
@@ -169,7 +171,7 @@ def names_request(place: str, *, counts: bool = False, own: frozenset[str] = fro
     before = 0
     while before < len(words) - 1 and (words[before] in _BEFORE_REQUESTS or words[before] in own):
         before += 1
-    name = "".join(words[before:])
+    name = "".join(_SHORT.get(word, word) for word in words[before:])
     if name in _CLIENTS and "client" not in words[:before]:
         return False
     if name not in _REQUESTS and not (counts and name in _SEQUENCES):

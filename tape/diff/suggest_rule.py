@@ -17,7 +17,7 @@ from ..canonical.canonical_request import DEFAULT_IGNORE, Rules, canonical, comp
 from ..exchange import Request, RequestClass
 from .divergence_types import Difference
 from .made_anew import Value, Window, is_proved
-from .volatile import Seen, ValueClass, classify_values
+from .volatile import Seen, ValueClass, classify_values, decode_shown
 
 _MOST_PLACES = 32
 _EFFECT_NOTE = "this is an effect: with the rule, a request that differs there gets the recorded answer all the same"
@@ -70,7 +70,12 @@ def is_volatile(found: Iterable[Difference], recorded_s: float, asked_s: float) 
         is_proved(
             one.place,
             _volatile_class(one, recorded_s, asked_s),
-            (Value(one.recorded, windows[0]), Value(one.asked, windows[1])),
+            tuple(
+                [
+                    Value(decode_shown(one.place, shown), window)
+                    for shown, window in zip((one.recorded, one.asked), windows, strict=True)
+                ]
+            ),
         )
         for one in found
     )
@@ -83,7 +88,8 @@ def has_clock(found: Iterable[Difference], recorded_s: float, asked_s: float) ->
 
 
 def _volatile_class(one: Difference, recorded_s: float, asked_s: float) -> ValueClass:
-    return classify_values([Seen(one.recorded, one.asked, recorded_s, asked_s)])[0]
+    old, new = (decode_shown(one.place, shown) for shown in (one.recorded, one.asked))
+    return classify_values([Seen(old, new, recorded_s, asked_s)])[0]
 
 
 _MEMBER = re.compile(r"[^.\[\]'\"]+")

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
+from urllib.parse import unquote, unquote_plus
 
 from .divergence_types import ABSENT, MAX_SHOWN
 
@@ -62,10 +63,15 @@ _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _TOKEN = re.compile(r"[A-Za-z0-9+/_=.~-]{16,}")
 
+_BASE64_OF_16 = re.compile(r"[A-Za-z0-9+/_-]{21}[AQgw](?:==)?")
+"""Of 16 bytes, as nonces have; the last sign has two bits."""
+
 _YEAR_S = 366 * 86400.0
 """How far a time may lie from when it was recorded."""
 _ENTROPY_BITS = 3.2
 """A character of 16 or more that were drawn at random carries more, one of words less."""
+_MIXED = 5
+"""Turns between digits, small letters and capitals in base64 of 16 bytes; of 10,000 that are drawn, three have fewer."""
 _LARGE = 10**15
 """Whole numbers from here on are drawn at random, or times."""
 _SMALL = 100
@@ -98,6 +104,17 @@ def classify_values(seen: Sequence[Seen]) -> tuple[ValueClass, str]:
 def is_whole(shown: str) -> bool:
     """Say whether a value is shown from beginning to end."""
     return shown != ABSENT and not shown.startswith(("...", "(")) and len(shown) < MAX_SHOWN
+
+
+def decode_shown(place: str, shown: str) -> str:
+    """Give a value as its program meant it: in queries and forms without percent-encoding.
+
+    A plus is a blank where that makes it a time, else as it is: not all clients write a plus of a value as `%2B`.
+    """
+    if not place.startswith(("query ", "form ")) or not is_whole(shown):
+        return shown
+    spaced = unquote_plus(shown)
+    return spaced if _is_iso(spaced) or _is_http_date(spaced) else unquote(shown)
 
 
 def bare(shown: str) -> str:
@@ -202,6 +219,8 @@ def _looks_made(tail: str) -> bool:
 def _is_random(text: str) -> bool:
     # The name of a model is long and mixed too, but made of short words.
     run = max(_WORD.findall(text), key=len, default="")
+    if _BASE64_OF_16.fullmatch(text) is not None and _turns("".join(_WORD.findall(text))) >= _MIXED:
+        return True
     return (
         _TOKEN.fullmatch(text) is not None
         and len(run) >= 16

@@ -41,7 +41,14 @@ from ...tape.diff.made_anew import Value, Window, is_proved, is_time_of
 from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import id_shape
 from ...tape.diff.place_names import names_party
-from ...tape.diff.volatile import Seen, ValueClass, bare, classify_values, is_whole
+from ...tape.diff.volatile import (
+    Seen,
+    ValueClass,
+    bare,
+    classify_values,
+    decode_shown,
+    is_whole,
+)
 from ...tape.exchange import Exchange, Fingerprint, Message, Request, RequestClass, Seq
 from ...tape.headers.counted_fields import FieldRules
 from ...tape.matching.index import reclassify
@@ -373,7 +380,9 @@ class _Observation:
 
     @property
     def seen(self) -> Seen:
-        return Seen(self.difference.recorded, self.difference.asked, *self.at_s)
+        found = self.difference
+        old, new = (decode_shown(found.place, shown) for shown in (found.recorded, found.asked))
+        return Seen(old, new, *self.at_s)
 
 
 def _have_other_secrets(tapes: tuple[_Tape, _Tape], pair: tuple[Seq, Seq], rules: Rules) -> bool:
@@ -651,13 +660,13 @@ def _place(tapes: tuple[_Tape, _Tape], group: list[_Observation]) -> Place:
 
 
 def _is_proved(tapes: tuple[_Tape, _Tape], kind: ValueClass, one: _Observation) -> bool:
-    place, found = one.difference.place, one.difference
+    seen = one.seen
     begun = [tape.info.created_ns / 1e9 for tape in tapes]
     windows = [Window(*at) for at in zip(begun, one.at_s, strict=True)]
     return is_proved(
-        place,
+        one.difference.place,
         kind,
-        [Value(found.recorded, windows[0]), Value(found.asked, windows[1])],
+        [Value(seen.one, windows[0]), Value(seen.other, windows[1])],
         is_call=_is_call(tapes[0], one),
     )
 

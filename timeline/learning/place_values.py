@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, unquote_plus
+from urllib.parse import unquote_plus
 
 from ...config.values import parse_json_path
 from ...tape.canonical.canonical_request import open_body
 from ...tape.canonical.json import json_tree, show_json
+from ...tape.diff.volatile import decode_shown
 from ...tape.exchange import Request
 
 Step = str | int | None
@@ -50,8 +51,12 @@ def texts_at(request: Request, place: str) -> Iterator[str]:
         said = request.target.partition("?")[2]
         if what == "form":
             said = open_body(request)[0].decode("utf-8", "replace")
-        pairs = parse_qsl(said, keep_blank_values=True)
-        yield from (value for one, value in pairs if one == unquote_plus(name))
+        pairs = (pair.partition("=") for pair in said.split("&"))
+        yield from (
+            decode_shown(place, value)
+            for one, _, value in pairs
+            if unquote_plus(one) == unquote_plus(name)
+        )
 
 
 def _inside(value: Any, step: Step) -> Iterable[Any]:

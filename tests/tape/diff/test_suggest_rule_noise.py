@@ -54,6 +54,36 @@ def test_an_id_that_names_a_party_is_content() -> None:
         ("body $.request_id", *UUIDS, True),
         ("body $.at", "1760000000", "1760086400", True),
         ("body $.at", "1760000000", "1760089999", False),
+        # Queries and forms are judged as their programs meant them.
+        ("query timestamp", "2025-10-09T08%3A53%3A20Z", "2025-10-10T08%3A53%3A20Z", True),
+        (
+            "form sent_at",
+            "2025-10-09T08%3A53%3A20%2B00%3A00",
+            "2025-10-10T08%3A53%3A20%2B00%3A00",
+            True,
+        ),
+        ("query timestamp", "2025-10-09+08%3A53%3A20", "2025-10-10+08%3A53%3A20", True),
+        (
+            "query at",
+            "Thu%2C+09+Oct+2025+08%3A53%3A20+GMT",
+            "Fri%2C+10+Oct+2025+08%3A53%3A20+GMT",
+            True,
+        ),
+        ("query at", "2025-10-09T08%3A53%3A20Z", "2025-10-12T08%3A53%3A20Z", False),
+        (
+            "form nonce",
+            "3q2%2B7wq%2FK1Zt9Yx0QmVbBA%3D%3D",
+            "mP4%2F8sT%2Br2Xc6Lw1JhNdUg%3D%3D",
+            True,
+        ),
+        ("query nonce", "3q2+7wq/K1Zt9Yx0QmVbBA==", "mP4/8sT+r2Xc6Lw1JhNdUg==", True),
+        (
+            "query order",
+            "3q2%2B7wq%2FK1Zt9Yx0QmVbBA%3D%3D",
+            "mP4%2F8sT%2Br2Xc6Lw1JhNdUg%3D%3D",
+            False,
+        ),
+        ("header x-req-nonce", "3q2+7wq/K1Zt9Yx0QmVbBA==", "mP4/8sT+r2Xc6Lw1JhNdUg==", True),
     ],
 )
 def test_no_rule_is_shown_for_what_may_be_content(

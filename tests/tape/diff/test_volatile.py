@@ -27,9 +27,14 @@ ROWS = [
     ('"Sun, 22 Nov 2026 06:08:36 GMT"', '"Mon, 23 Nov 2026 06:08:36 GMT"', "time", "HTTP date"),
     # random
     ('"Zx81kQ0pLm93TtYw7RbN"', '"a9Kd02LmPq81XcVb5NzT"', "random", ""),
+    # base64 of 16 bytes, also for URLs
+    ('"3q2+7wq/K1Zt9Yx0QmVbBA=="', '"mP4/8sT+r2Xc6Lw1JhNdUg=="', "random", ""),
+    ('"3q2-7wq_K1Zt9Yx0QmVbBA"', '"mP4_8sT-r2Xc6Lw1JhNdUg"', "random", ""),
     ("0.8444218515250481", "0.7579544029403025", "random", ""),
     ("13835058055282163712", "9223372036854775808", "random", ""),
     # content
+    ('"internationalizations8"', '"internationalisations7"', "content", ""),
+    ('"gpt-4o-mini-2024-07-1A"', '"gpt-4o-mini-2024-08-1A"', "content", ""),
     ('"refund ch_1007"', '"refund ch_1008"', "content", ""),
     ("4900", "5000", "content", ""),
     ("0.2", "0.7", "content", ""),

@@ -1,5 +1,6 @@
 """What two recordings of the same task teach."""
 
+import base64
 import json
 import time
 import uuid
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -757,3 +759,26 @@ def test_nothing_is_proposed_after_an_answer_that_was_not_searched(study: Any) -
         return [(make_request(URL, {}), unknown), ask({"request_id": new_id(chance)})]
 
     assert [one.why for one in study(task).places] == [PARTLY_SEARCHED]
+
+
+def test_values_of_queries_and_forms_are_judged_decoded(study: Any) -> None:
+    """As clients send them: percent-encoded, with a plus for a blank."""
+
+    def task(chance: Random) -> list[Asked]:
+        now = datetime.now(UTC)
+        nonce = {"nonce": base64.b64encode(chance.randbytes(16)).decode()}
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        stamp = urlencode({"timestamp": now.isoformat(), "a": 1})
+        return [
+            (make_request(f"{URL}/1?{stamp}"), make_response()),
+            (make_request(f"{URL}/2", urlencode(nonce).encode(), form), make_response()),
+            (make_request(f"{URL}/3?order={quote(new_id(chance))}"), make_response()),
+        ]
+
+    found = study(task)
+    proposed = {one.place for one in found.places if one.proposed}
+    assert proposed == {"query timestamp", "form nonce"}
+    assert [(rule.query, rule.form) for rule in found.rules] == [
+        (("timestamp",), ()),
+        ((), ("nonce",)),
+    ]
