@@ -30,6 +30,7 @@ MAX_DECODED = 64 * 1024 * 1024
 """Bytes a body may have once its codings are undone."""
 _MAX_CODINGS = 3
 _MAX_MEMBERS = 64
+_CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 _WORDS = re.compile(rb"[\t\r\n\x20-\x7e]{8,}")
 """As short as the shortest value that is looked for elsewhere."""
 
@@ -54,6 +55,12 @@ def undo_what_came(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> byte
     Takes and gives what `undo_coding` does.
     """
     return _undo(body, coding, limit, whole=False)
+
+
+def read_charset(content_type: bytes) -> str | None:
+    """Read the charset that a `content-type` names, as it is written there; None where it names none."""
+    found = _CHARSET.search(content_type)
+    return found[1].decode() if found is not None else None
 
 
 def find_beside(body: bytes, coding: bytes, limit: int = MAX_DECODED) -> bytes:

@@ -9,7 +9,6 @@
 import codecs
 import html
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -21,7 +20,7 @@ from ...tape.dialects.common.untrusted_json import find_json
 from ...tape.dialects.framing.split_stream import Framing, find_framing, read_pieces
 from ...tape.dialects.reader import MAX_PIECES, read_tree
 from ...tape.exchange import UNSEARCHED, Exchange, HttpResponse
-from ...tape.records.content_coding import read_codings, undo_what_came
+from ...tape.records.content_coding import read_charset, read_codings, undo_what_came
 from ...tape.records.json_escapes import unescape
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -29,7 +28,6 @@ MOST_BYTES = 64 * 1024 * 1024
 _DEPTH = 4
 _TAIL = 512
 """Characters of earlier messages at one path with which those of the next are put together."""
-_CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -121,10 +119,7 @@ def _read_body(response: HttpResponse, store: Store | None) -> bytes | None:
 
 
 def _recode(body: bytes, content_type: bytes) -> bytes:
-    found = _CHARSET.search(content_type)
-    charset = found[1].decode() if found is not None else "utf-8"
-    if body.startswith(_BOMS):
-        charset = "utf-16"
+    charset = "utf-16" if body.startswith(_BOMS) else read_charset(content_type) or "utf-8"
     try:
         if codecs.lookup(charset).name in ("utf-8", "ascii", "iso8859-1"):
             return body  # words have the same bytes

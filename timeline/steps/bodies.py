@@ -5,19 +5,17 @@ A text that has such signs is given once more without them, also where they are 
 """
 
 import html
-import re
 from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
 from ...tape.exchange import Exchange, HttpRequest, HttpResponse
-from ...tape.records.content_coding import read_codings, undo_coding
+from ...tape.records.content_coding import read_charset, read_codings, undo_coding
 from ...tape.records.json_escapes import unescape
 
 _MOST = 64 * 1024 * 1024
 """Bytes that a compressed body is unpacked into."""
 _DEPTH = 3
 """Ways of writing inside each other that are undone."""
-_CHARSET = re.compile(rb"charset=[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 
 
 def read_texts(exchange: Exchange) -> tuple[str, ...]:
@@ -36,9 +34,8 @@ def _read(one: HttpRequest | HttpResponse | None) -> str:
     coding = read_codings(one.headers)
     plain = undo_coding(one.body, coding, _MOST) if coding else one.body
     plain = one.body if plain is None else plain
-    charset = _CHARSET.search(one.header(b"content-type") or b"")
     try:
-        return plain.decode(charset[1].decode() if charset is not None else "utf-8", "replace")
+        return plain.decode(read_charset(one.header(b"content-type") or b"") or "utf-8", "replace")
     except (LookupError, ValueError):  # no charset that is known
         return plain.decode("utf-8", "replace")
 
