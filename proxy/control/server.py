@@ -22,7 +22,7 @@ from ..errors import EngineError
 from ..standard_streams import print_status
 from .address import Address, open_token, publish
 from .http.access import Guard, make_own_name
-from .http.loopback import PAIR, listen_at
+from .http.loopback import HOSTS, PAIR, listen_at
 from .http.route import ProxyState
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ logger = logging.getLogger(__name__)
 
 _WAITING = 1024
 """Connections that may wait for the server to begin."""
-_LOOPBACK = frozenset((*PAIR, "localhost"))
 
 
 class ControlServer:
@@ -112,7 +111,7 @@ class ControlServer:
             token,
             scheme,
             port,
-            _LOOPBACK | {listen.host.lower(), host, *([own] if own else ())} - {"0.0.0.0", "::"},
+            HOSTS | {listen.host.lower(), host, *([own] if own else ())} - {"0.0.0.0", "::"},
             frozenset(control.hosts),
             own,
             anywhere=_is_any(host),

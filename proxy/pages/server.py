@@ -17,14 +17,13 @@ from ...config import Config
 from ...web.render import warm_up
 from ..control.address import open_token
 from ..control.http.access import Guard, make_own_name
-from ..control.http.loopback import PAIR, listen_at
+from ..control.http.loopback import HOSTS, PAIR, listen_at
 from ..control.http.serving import serve_on
 from ..errors import EngineError
 from .application import Application
 from .library import Library, end_process
 from .sessions import Links, Rights
 
-LOOPBACK = frozenset((*PAIR, "localhost"))
 SWITCH_S = 0.001
 """How long one thread computes before another may: pages are asked for while runs are read."""
 
@@ -77,7 +76,7 @@ async def _serve(
     port = listening[0].getsockname()[1]
     name = make_own_name()
     links = Links(secrets.token_bytes(32), lambda: time.time_ns() / 1e9)
-    guard = Guard(open_token(library.config), "http", port, LOOPBACK | {name}, own=name)
+    guard = Guard(open_token(library.config), "http", port, HOSTS | {name}, own=name)
     application = Application(library, guard, links, shown.command)
     runner = await serve_on(listening, application, None)
 

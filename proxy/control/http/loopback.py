@@ -11,6 +11,8 @@ from contextlib import ExitStack
 
 PAIR = ("127.0.0.1", "::1")
 """Both addresses of `localhost`."""
+HOSTS = frozenset((*PAIR, "localhost"))
+"""What a browser of this machine may ask for."""
 _TRIES = 50
 """Ports that are tried, where any will do: the other address of each may be taken."""
 _ABSENT = frozenset(
