@@ -415,7 +415,7 @@ class _Search:
             self._doubt(blame.sightings[0])
         first = next(iter(self._in_units), None)
         if first is not None and all(_order(first[0]) < _order(one) for one in blame.sightings):
-            blame.hints += [told for told in (_say_unit(*first),) if told not in blame.hints]
+            self._hint(*first)
         if blame.sightings:
             return
         if not blame.telling:
@@ -450,14 +450,19 @@ class _Search:
             if is_told or is_same or _same_field(one, origin) or not (is_brought or is_apart):
                 continue
             told = f"{one.step} {one.side} {one.place} has it, too"
-            blame.doubt = blame.doubt or (_say_unit(one, unit, "") if unit else told)
-            if unit and _say_unit(one, unit) not in blame.hints:
-                blame.hints.append(_say_unit(one, unit))
+            blame.doubt = blame.doubt or (_say_unit(one, unit) if unit else told)
+            if unit:
+                self._hint(one, unit)
+
+    def _hint(self, one: Sighting, unit: str) -> None:
+        """Note, once, a place that has the value in another unit."""
+        told = f"{_say_unit(one, unit)}: {_shorten(one.value)}"
+        if told not in self._blame.hints:
+            self._blame.hints.append(told)
 
 
-def _say_unit(one: Sighting, unit: str, value: str | None = None) -> str:
-    told = f": {_shorten(one.value)}" if value is None else value
-    return f"{one.step} {one.side} {one.place} has {unit} of it{told}"
+def _say_unit(one: Sighting, unit: str) -> str:
+    return f"{one.step} {one.side} {one.place} has {unit} of it"
 
 
 def _same_field(one: Sighting, other: Sighting) -> bool:
