@@ -126,33 +126,13 @@ _QUANTITIES = frozenset(
 
 _DEEDS = frozenset(
     (
-        *(
-            "pay",
-            "paid",
-            "payroll",
-            "transfer",
-            "withdraw",
-            "deposit",
-            "invoice",
-            "order",
-            "purchase",
-        ),
-        *("buy", "sell", "trade", "book", "booking", "cancel", "delete", "remove", "drop", "erase"),
-        *(
-            "send",
-            "mail",
-            "message",
-            "sms",
-            "invite",
-            "approve",
-            "reject",
-            "grant",
-            "revoke",
-            "ban",
-        ),
-        *("publish", "deploy", "terminate", "shutdown", "unlock", "open", "mint", "burn", "donate"),
-        *("subscribe", "unsubscribe", "ship", "shipment", "prescribe", "dose", "vote", "bid"),
-        *("currency", "usd", "eur", "gbp", "chf", "jpy", "btc", "eth", "usdc", "usdt"),
+        *("pay", "paid", "payroll", "transfer", "withdraw", "deposit", "invoice", "order"),
+        *("purchase", "buy", "sell", "trade", "book", "booking", "cancel", "delete", "remove"),
+        *("drop", "erase", "send", "mail", "message", "sms", "invite", "approve", "reject"),
+        *("grant", "revoke", "ban", "publish", "deploy", "terminate", "shutdown", "unlock"),
+        *("open", "mint", "burn", "donate", "subscribe", "unsubscribe", "ship", "shipment"),
+        *("prescribe", "dose", "vote", "bid", "currency", "usd", "eur", "gbp", "chf", "jpy"),
+        *("btc", "eth", "usdc", "usdt"),
     )
 )
 """Words by which an event may be an order to do something."""

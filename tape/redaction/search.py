@@ -485,7 +485,8 @@ class Search:
 def _read_json(raw: bytes) -> bytes:
     """Give what a text means that is written as in JSON; the text itself if it is not."""
     try:
-        return json.loads(b'"%s"' % raw).encode()  # type: ignore[no-any-return]
+        text: str = json.loads(b'"%s"' % raw)
+        return text.encode()
     except ValueError:
         return raw
 

@@ -50,6 +50,7 @@ _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+=-]*")
 """What is no sentence, address or amount."""
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+ ?(?:Z|UTC|[+-][0-9:]+)?")
+"""A time, which may have a space in it."""
 _DEEP = 8
 """Texts in texts that are looked into; what is deeper may be anything."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
@@ -230,7 +231,7 @@ def _may_be_order(value: Any, depth: int = 0) -> bool:
     inner = _open_text(value)
     if inner is not None:
         return _may_be_order(inner, depth + 1)
-    if _is_stamp(value):
+    if _STAMP.fullmatch(value) is not None:
         return False
     return _PLAIN.fullmatch(value) is None or names_deed(name_words(value))
 
@@ -246,11 +247,6 @@ def _open_text(text: str) -> Any | None:
             told = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_").decode()
             return told if told.isprintable() else None
     return None
-
-
-def _is_stamp(text: str) -> bool:
-    """Say whether a text is a time, which may have a space in it."""
-    return _STAMP.fullmatch(text) is not None
 
 
 def _is_event(item: Any, window: Window, *, is_named: bool) -> bool:

@@ -31,8 +31,6 @@ _BEFORE = re.compile("([A-Za-z]+[ _-]?[A-Za-z]+)[^0-9A-Za-z]{1,4}$")
 """Two words, or one in camel case, and signs."""
 _ALONE = re.compile(r"(?:^|[\n{\[(,;>\"'`]|\b[Yy]our|\b[Cc]urrent)[ \t\"'`]*$")
 """What may be before the two: the beginning of a line or member, or words that say whose it is."""
-
-
 _MEMBER = re.compile(r"\"(\w{1,60})\": ?\"?$")
 
 

@@ -58,8 +58,8 @@ def show_call(call: ModelCall, before: tuple[ModelCall, Edge] | None, how: str) 
     )
     usage = call.answer.usage if call.answer is not None else None
     if usage is not None:
-        cached = f", {usage.count().read} of them cached" if usage.count().read else ""
         counted = usage.count()
+        cached = f", {counted.read} of them cached" if counted.read else ""
         told = f"{counted.asked or 0} in{cached}, {counted.said or 0} out"
         yield f"tokens: {told if counted.is_stated else 'not stated'}"
     if before is not None:
