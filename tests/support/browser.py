@@ -55,6 +55,10 @@ _KEYS = {
 }
 """Virtual key codes. Source: UI Events, legacy key attributes."""
 _TEXTS = {"Enter": "\r", " ": " "}
+_IS_DRAWN = (
+    "document.readyState === 'complete' &&"
+    " new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(true))))"
+)
 _LOUD = ("error", "warning", "assert")
 """Kinds of lines in the console of a page that are complaints."""
 _SHIFT = 8
@@ -145,7 +149,7 @@ class Chromium:
         self, session: aiohttp.ClientSession, target: str
     ) -> "AsyncIterator[Browser]":
         async with self._drive(session, f"/devtools/page/{target}") as page:
-            for what in ("Page", "Runtime", "Log", "Network"):
+            for what in ("Page", "Runtime", "Log", "Network", "Inspector"):
                 await page.call(f"{what}.enable")
             await page.call("Emulation.setFocusEmulationEnabled", enabled=True)
             yield page
@@ -170,6 +174,8 @@ class Browser:
         self._socket = socket
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._loading: set[str] = set()
+        """Frames."""
         self.complaints: list[str] = []
         """What the page logged as an error, and what broke its policy."""
         self.asked: list[str] = []
@@ -205,9 +211,9 @@ class Browser:
         return told["result"].get("value")
 
     async def until(self, script: str) -> None:
-        """Wait until an expression is true."""
+        """Wait until an expression is true. Between two pages it has no value."""
         async with asyncio.timeout(_LONG_S):
-            while await self.run(script) is not True:  # noqa: ASYNC110  # the page tells nobody
+            while await self._value(script) is not True:  # noqa: ASYNC110  # the page tells nobody
                 await asyncio.sleep(0.04)
 
     async def shows(self, *words: str) -> str:
@@ -226,8 +232,12 @@ class Browser:
 
     async def nodes(self, role: str = "", name: str = "") -> list[Node]:
         """Give what the page has of a role, in its order; `name` is a regular expression that is searched for."""
+        # Chromium's page crashes, now and then, when it is asked for the tree of a document that comes or goes.
+        root = (await self.call("DOM.getDocument", depth=0)).get("root", {})
+        is_there = await self._value(_IS_DRAWN)
+        if self._loading or not is_there:
+            return []
         if role:  # a third of what all of the tree costs
-            root = (await self.call("DOM.getDocument", depth=0)).get("root", {})
             told = await self.call(
                 "Accessibility.queryAXTree", backendNodeId=root.get("backendNodeId", 0), role=role
             )
@@ -326,7 +336,14 @@ class Browser:
 
     async def text(self) -> str:
         """Give the text that is shown."""
-        return str(await self.run("document.body?.innerText ?? ''"))
+        return str(await self._value("document.body?.innerText ?? ''") or "")
+
+    async def _value(self, script: str) -> Any:
+        """Give the value of an expression; of one that has none, None."""
+        told = await self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        return told.get("result", {}).get("value")
 
     async def heap_bytes(self) -> int:
         """Give what the page's scripts hold, garbage aside."""
@@ -359,6 +376,14 @@ class Browser:
                 future = self._waiting.pop(told["id"])
                 if not future.done():
                     future.set_result(told.get("result", {"error": told.get("error")}))
+            elif told["method"] == "Page.frameStartedLoading":
+                self._loading.add(told["params"]["frameId"])
+            elif told["method"] in ("Page.frameStoppedLoading", "Page.frameDetached"):
+                self._loading.discard(told["params"]["frameId"])
+            elif told["method"] == "Inspector.targetCrashed":
+                for future in self._waiting.values():
+                    if not future.done():
+                        future.set_exception(AssertionError("Chromium's page has crashed"))
             elif told["method"] == "Log.entryAdded" and told["params"]["entry"]["level"] == "error":
                 self.complaints.append(told["params"]["entry"]["text"])
             elif told["method"] == "Runtime.exceptionThrown":
