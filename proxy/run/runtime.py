@@ -92,7 +92,9 @@ class Runtime:
             put_ballast(self.config.store, self.config.ballast_mib << 20)
             finder = _Finder()
             compiling = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="secrets"))
-            compiling.submit(Redactor.prepare, KeptSearches(self.config.store, key))
+            # At once, on this thread: others may search a text before that of `compiling` has begun.
+            Redactor.use_kept(KeptSearches(self.config.store, key))
+            compiling.submit(Redactor.prepare)
             self.registry = RunRegistry(
                 self.store,
                 self.config,

@@ -7,6 +7,7 @@ authenticated with the store's redaction key: what was changed, or is of another
 import contextlib
 import hmac
 import platform
+import threading
 from hashlib import blake2b
 from pathlib import Path
 
@@ -31,8 +32,13 @@ class KeptSearches:
         """
         self._folder = store / PRIVATE
         self._key = key
+        self._compiling = threading.Lock()
         self._used: set[Path] = set()
         """Files of this process, which are several where it searches with several."""
+
+    def alone(self) -> contextlib.AbstractContextManager[object]:
+        """Give what keeps other threads of this process from looking for a search, and compiling it, at the same time."""
+        return self._compiling
 
     def find(self, name: str) -> bytes | None:
         """Give what was kept under a name, as it was kept; None where it was not, or was changed."""

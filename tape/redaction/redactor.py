@@ -437,12 +437,14 @@ class Redactor:
         return values
 
     @staticmethod
-    def prepare(kept: KeptSets | None = None) -> None:
-        """Make what all redactors of this process search with, so that the first text need not wait for it. Any thread.
+    def use_kept(kept: KeptSets) -> None:
+        """Have all redactors of this process search with what other processes have compiled. Before any other thread begins."""
+        finder().use_kept(kept)
 
-        kept: what other processes have made of it.
-        """
-        finder().prepare(kept)
+    @staticmethod
+    def prepare() -> None:
+        """Make what all redactors of this process search with, so that the first text need not wait for it. Any thread."""
+        finder().prepare()
 
     @property
     def key_id(self) -> str:

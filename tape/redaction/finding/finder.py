@@ -7,6 +7,7 @@ text always has the same rest.
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import NamedTuple
 
@@ -109,22 +110,30 @@ class Finder:
         self._set: HeadSet | None = None
         self._reversed = self._named + names.REVERSED
         self._second: HeadSet | None = None
+        self._kept: KeptSets | None = None
 
-    def _heads(self, kept: KeptSets | None = None) -> HeadSet:
-        if self._set is None:
-            words = [Head(re.escape(word.text).decode()) for word in self._words]
-            named = [head for head, _ in names.NAMED]
-            heads = [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR]
-            self._set = self._engine(heads) if kept is None else self._engine(heads, kept)
-        return self._set
+    def _heads(self) -> HeadSet:
+        # Who comes while another thread compiles waits for it: twice the same costs twice the CPU.
+        with nullcontext() if self._kept is None else self._kept.alone():
+            if self._set is None:
+                words = [Head(re.escape(word.text).decode()) for word in self._words]
+                named = [head for head, _ in names.NAMED]
+                self._set = self._compile(
+                    [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR]
+                )
+            return self._set
 
-    def prepare(self, kept: KeptSets | None = None) -> None:
-        """Compile the heads now, a quarter of a second of CPU, so that the first text need not wait. Any thread.
+    def _compile(self, heads: Sequence[Head]) -> HeadSet:
+        return self._engine(heads) if self._kept is None else self._engine(heads, self._kept)
 
-        kept: heads that another process has compiled.
-        """
-        self._heads(kept)
-        self._reversed_set(kept)
+    def use_kept(self, kept: KeptSets) -> None:
+        """Take heads from what another process has compiled, whoever asks for them first."""
+        self._kept = kept
+
+    def prepare(self) -> None:
+        """Compile the heads now, a quarter of a second of CPU, so that the first text need not wait. Any thread."""
+        self._heads()
+        self._reversed_set()
 
     def look(self, data: bytes) -> Looked | None:
         """Find where secrets may be, and whether a text has escapes; most have neither: then it is None."""
@@ -155,13 +164,11 @@ class Finder:
             places, searched = places[:most], places[most][0]
         return looked._replace(places=places, searched=searched)
 
-    def _reversed_set(self, kept: KeptSets | None = None) -> HeadSet:
-        found = self._second
-        if found is None:
-            heads = [names.REVERSED_HEAD]
-            found = self._engine(heads) if kept is None else self._engine(heads, kept)
-            self._second = found
-        return found
+    def _reversed_set(self) -> HeadSet:
+        with nullcontext() if self._kept is None else self._kept.alone():
+            if self._second is None:
+                self._second = self._compile([names.REVERSED_HEAD])
+            return self._second
 
     def find(self, context: Context) -> Finding:
         """Find the secrets of a text, in order; none of them overlap."""
@@ -350,5 +357,5 @@ def apart(found: list[Found]) -> list[Found]:
 
 @cache
 def finder() -> Finder:
-    """Give the finder of this process."""
+    """Give the finder of this process; where it has threads, it is asked for before they begin."""
     return Finder()

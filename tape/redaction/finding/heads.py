@@ -13,6 +13,7 @@ each call of the handler costs some 0.7 us, so a head demands as much as it can.
 import importlib
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -70,6 +71,9 @@ def most_places(size: int, bytes_a_place: int = BYTES_A_PLACE) -> int:
 
 class KeptSets(Protocol):
     """Compiled sets that outlive a process: to compile one takes a quarter of a second of CPU, to load one 0.1 ms."""
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Give what keeps other threads of this process from looking for a set, and compiling it, at the same time."""
 
     def find(self, name: str) -> bytes | None:
         """Give what was kept under a name, as it was kept."""
