@@ -6,6 +6,10 @@ from .search_path import leave_python_path
 leave_python_path()  # before anything else is imported
 end_on_interrupt()
 
+from .lazy_dataclasses import compile_lazily  # imports `dataclasses`
+
+compile_lazily()
+
 # ruff: noqa: E402
 # isort: split
 import gc
