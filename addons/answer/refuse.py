@@ -38,9 +38,9 @@ from ..run.pending_exchange import (
     note_divergence,
     note_verdict,
 )
+from ..run.playback_state import PlaybackState
 from ..wire.http import make_refusing_answer
 from .discard import discarded, offline_steps
-from .explain import explain
 from .stub import make_stub
 
 _STUBS = 1000
@@ -88,7 +88,7 @@ class Refuse:
         if open_run.policy.resume is not None and pending.held.approval is not None:
             diverges = False  # a person has refused it
         if open_run.playback is not None and diverges:
-            divergence = await asyncio.to_thread(explain, open_run.playback, pending, request)
+            divergence = await asyncio.to_thread(_explain, open_run.playback, pending, request)
         more: dict[str, Any] = {}
         fault: Fault | None = None
         if decision.action is Action.DISCARD:
@@ -232,3 +232,10 @@ def refuse_failed(flow: http.HTTPFlow, error: Exception) -> None:
     with contextlib.suppress(StoreError):
         note_verdict(pending, pending.request or bare, decision)
     pending.finish()
+
+
+def _explain(playback: PlaybackState, pending: PendingExchange, request: Request) -> Divergence:
+    """Say how a request diverged. Blocking: what says so reads all formats of models, and is imported for the first of a run."""
+    from .explain import explain
+
+    return explain(playback, pending, request)

@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from ...config import ModelDrift
 from ...tape.canonical.identify import Identifier
-from ...tape.dialects import find_in_path
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
 from ...tape.matching.cursor import Cursor
 from ...tape.matching.model_drift import (
@@ -179,6 +178,8 @@ def _apart(tape: Searched, request: Request) -> Apart | None:
 
 
 def _endpoint(method: str, url: str) -> tuple[str, str]:
+    from ...tape.dialects import find_in_path  # once a model call is on no tape
+
     place = url.partition("?")[0]
     model = find_in_path(place)
     return method, f"{place[: model.start()]}*{place[model.end() :]}" if model else place

@@ -10,3 +10,6 @@ capture, not containment: a replay has its sandbox (`proxy/sandbox`).
 
 Both processes are forked before the launcher has threads and keys. Source: seccomp_unotify(2), pidfd_getfd(2).
 """
+
+KINDS = ("auto", "notify")
+"""Words of `sandbox.record` that leave the command where it is, and capture its connections."""

@@ -5,11 +5,10 @@ import os
 import sys
 
 from ..errors import EngineError
+from . import KINDS
 from .starter import Starter
 from .supervisor import Supervisor
 
-KINDS = ("auto", "notify")
-"""Words of `sandbox.record` that leave the command where it is, and capture its connections."""
 _OFF = {
     errno.EBUSY: "another program above this one has such a filter, as another `playhead record` has",
     errno.EACCES: "an ordinary user's filter would have sudo do nothing",

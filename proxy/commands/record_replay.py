@@ -10,6 +10,7 @@ import click
 from ... import PlayheadError
 from ...config import Config, Mode, Sandbox, override
 from ...tape.exit_codes import ExitCode
+from ..capture import KINDS
 from ..command_line.missing_run import NeedsRun
 from .common import DEFAULT_FILE, RunName, complain, options, reading, run_argument, settings
 
@@ -345,7 +346,7 @@ def begin_breaking(points: "tuple[Breakpoint, ...]") -> "Breaking | None":
 @contextlib.contextmanager
 def _preforked(kind: str) -> "Iterator[Prefork | None]":
     """Have made, before the rest is imported, the processes that the capture of a recording needs."""
-    if kind not in ("auto", "notify"):
+    if kind not in KINDS:
         yield None
         return
     from ..capture.prefork import prefork

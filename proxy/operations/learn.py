@@ -12,12 +12,12 @@ from ...config.profiles.shipped import find_profiles
 from ...store import RunInfo, Store, StoreError
 from ...tape.canonical.canonical_request import find_field_rules
 from ...timeline.learning.changed_secrets import have_one_key
-from ...timeline.learning.freshness import HashWord
 from ...timeline.learning.learn import Lesson, learn
 from ...timeline.learning.propose_profile import propose_profile, with_profile
 from ...timeline.learning.propose_telemetry import find_telemetry
 from ...timeline.learning.render_text import render_lesson
 from ...timeline.learning.try_profiles import Trial, render_rest, try_on_one, try_on_two
+from ...timeline.learning.words import HashWord
 from ..progress import ProgressBar
 from ..trust.secret_files import find_redaction_key
 from .find_tape import get_recording, redactor_of

@@ -33,7 +33,7 @@ from ...timeline import Receipt, build, exit_code, render_receipt
 from ...timeline.lookup.crashed_runs import find_crashed, find_first
 from ...timeline.lookup.nearest_seq import no_exchange
 from ...timeline.receipts.command.command_end import find_files
-from ..capture.prefork import KINDS
+from ..capture import KINDS
 from ..determinism import PreloadBundle, events, keeping, lacking
 from ..engine.event_loop import new_event_loop
 from ..errors import EngineError
@@ -55,11 +55,9 @@ from ..trust.receipt_file import ReceiptFile
 from ..trust.receipt_signature import sign
 from ..trust.secret_files import open_receipt_key
 from .archived_files import ArchivedFiles, find_archives
-from .early import begin_search
 from .outputs import Stdout, hide_files
 from .replaced import find_replaced, remove_replaced, require_startable
 from .runtime import Runtime
-from .same_task import TaskWatch, guess_tape, saved_line
 from .tampering import MOST_TOLD, Baseline, named_files
 from .work_folder import AnyFolder, WorkFolder
 
@@ -67,6 +65,7 @@ if TYPE_CHECKING:
     from ..capture.prefork import Prefork
     from .early import Early
     from .record_captured import CapturedProcess
+    from .same_task import TaskWatch
     from .sandboxed import AnySandbox, Place, SandboxedRun
 
 _MOST_NAMED = 4
@@ -232,6 +231,8 @@ def replay_like(
 
     Raises: PlayheadError, before the command is started, or where there is no such recording.
     """
+    from .same_task import guess_tape
+
     with open_store(config, readonly=True) as store:
         run = guess_tape(store, command)
     restore_runs(config, run)
@@ -361,7 +362,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         if watching:
             watch.start()
         shown = runtime.registry.redactor().redact_command(command) if is_guess else ()
-        task = TaskWatch(runtime, run, shown) if is_guess else None
+        task = _watch_task(runtime, run, shown) if is_guess else None
         try:
             async with _keeping(runtime, config, preload_bundle), _watching_task(task, child):
                 code = await child.wait()
@@ -428,7 +429,7 @@ async def _run(config: Config, wanted: _Wanted) -> int:
         written = show(receipt, output, seed, file)
         wanted.told(receipt)
         if is_guess:
-            print_status(await asyncio.to_thread(saved_line, runtime.store, reloaded))
+            print_status(await asyncio.to_thread(_saved_line, runtime.store, reloaded))
     if work.problem is not None:
         raise work.problem
     if not written or receipt.changed:
@@ -453,8 +454,20 @@ def _is_interrupted(code: int, receipt: Receipt) -> bool:
     )
 
 
+def _watch_task(runtime: Runtime, run: str, shown: Sequence[str]) -> "TaskWatch":
+    from .same_task import TaskWatch  # which reads costs and outcomes, as no other replay does
+
+    return TaskWatch(runtime, run, shown)
+
+
+def _saved_line(store: Store, run: RunInfo) -> str:
+    from .same_task import saved_line
+
+    return saved_line(store, run)
+
+
 @contextlib.asynccontextmanager
-async def _watching_task(task: TaskWatch | None, child: "_Child") -> AsyncIterator[None]:
+async def _watching_task(task: "TaskWatch | None", child: "_Child") -> AsyncIterator[None]:
     """Watch for the task of a command while it runs."""
     if task is None:
         yield
@@ -557,6 +570,8 @@ def _begin_search(
     """Have named pipes be looked for while the proxy starts; None where nothing is hidden from the command."""
     if wanted.container_host is not None or _kind_of_sandbox(config) == "none":
         return None
+    from .early import begin_search
+
     search = begin_search(config)
     stack.callback(search.close)
     return search
@@ -746,7 +761,7 @@ async def _begun(open_run: OpenRun) -> RunInfo:
 
 def _hash_environment(redactor: Redactor) -> list[str]:
     """Give what `learn` knows the words of the environment by: an id that came from there is none that the command has made."""
-    from ...timeline.learning.freshness import hash_environment  # here: a replay needs none
+    from ...timeline.learning.words import hash_environment  # here: a replay needs none
 
     return hash_environment(os.environ.values(), redactor.hash_word)
 

@@ -6,7 +6,6 @@ has to say that its values are made anew (`tape/diff/place_names.py`).
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -18,32 +17,17 @@ from ...tape.exchange import Exchange, RequestClass
 from ...tape.records.events import EventKind
 from ..receipts.command.command_end import find_command, find_files
 from .told_texts import Spelling, read_all_ways, read_answer_texts
+from .words import HashWord, find_words
 
 When = tuple[int, int]
 """How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
 comes from the other."""
 
-HashWord = Callable[[bytes], str]
-"""Gives the keyed hash of a word."""
 Told = tuple[When, bytes | None]
 """A text that a run was told, and when; None for one that cannot be searched."""
 _UNSEARCHED = b""
 """Among the words that were told: what was not searched, in which any word may be."""
-_MOST_WORDS = 10_000
-_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)")
-_WORD = re.compile(
-    rb"[0-9]{4}-[0-9]{2}-[0-9]{2}[t ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?"
-    rb"|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-z]{6,}"
-)
-"""A time, a UUID, or letters and digits; in lower case."""
-_DIGIT = re.compile(rb"[0-9]")
 _BEFORE_ALL = 0, -2
-
-
-def find_words(text: bytes) -> set[bytes]:
-    """Give the words of a text by which it would be known again: those with digits. A UUID is the same with and without hyphens."""
-    found = set(_WORD.findall(_ESCAPE.sub(b" ", text).lower()))
-    return {one.replace(b"-", b"") for one in found if _DIGIT.search(one)}
 
 
 def read_told(
@@ -150,14 +134,6 @@ def find_first(told: Iterable[Told], wanted: set[bytes]) -> dict[bytes, When]:
         for word in {_UNSEARCHED} if text is None else wanted & find_words(text):
             found[word] = min(when, found.get(word, when))
     return found
-
-
-def hash_environment(values: Iterable[str], hashed: HashWord) -> list[str]:
-    """Give the keyed hashes of the words in an environment: its values may be secrets, and are not kept."""
-    words = set[bytes]()
-    for value in values:
-        words |= find_words(value.encode("utf-8", "surrogatepass"))
-    return sorted(hashed(word) for word in sorted(words)[:_MOST_WORDS])
 
 
 def find_given(

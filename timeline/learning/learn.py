@@ -57,16 +57,15 @@ from ...tape.redaction.redactor import Redactor
 from .changed_secrets import find_changed_secrets, have_one_key
 from .compare_websockets import Pair, Said, find_strays
 from .freshness import (
-    HashWord,
     Known,
     When,
     find_first,
     find_given,
-    find_words,
     read_answers,
     read_told,
 )
 from .place_values import Step, find_steps, texts_at, values_at
+from .words import HashWord, find_words
 
 Progress = Callable[[int, int], None]
 """Told how much is done, and of how much."""

@@ -33,10 +33,11 @@ from ...tape.diff.suggest_rule import is_content
 from ...tape.diff.token_pattern import find_durations, find_token_patterns
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ..receipts.command.command_end import find_command
-from .freshness import HashWord, Known, When, find_first, find_given, find_words, read_told
+from .freshness import Known, When, find_first, find_given, read_told
 from .id_links import tie_requests
 from .learn import FLOWS, Lesson, Place, with_indexes
 from .proved_tokens import Times, are_proved
+from .words import HashWord, find_words
 
 SDK_PRODUCTS = frozenset(
     (

@@ -33,8 +33,9 @@ from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Facts
 from ..receipts.command.command_end import find_command
-from .freshness import HashWord, find_given, find_words
+from .freshness import find_given
 from .learn import FLOWS, Lesson
+from .words import HashWord, find_words
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
 """What telemetry is answered with."""

@@ -10,8 +10,9 @@ import pytest
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
-from playhead.timeline.learning.freshness import Known, find_first, find_words, is_told
+from playhead.timeline.learning.freshness import Known, find_first, is_told
 from playhead.timeline.learning.told_texts import Spelling, read_answer_texts
+from playhead.timeline.learning.words import find_words
 
 OWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11"
 

@@ -25,7 +25,6 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
-from playhead.timeline.learning.freshness import hash_environment
 from playhead.timeline.learning.learn import (
     BROUGHT,
     FLOWS,
@@ -38,6 +37,7 @@ from playhead.timeline.learning.learn import (
     render_rules,
 )
 from playhead.timeline.learning.render_text import render_lesson
+from playhead.timeline.learning.words import hash_environment
 
 URL = "https://api.test/v1/runs"
 REALTIME = "https://api.test/v1/realtime"
