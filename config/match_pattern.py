@@ -311,12 +311,13 @@ def _find_better_path(pattern: str) -> str | None:
         return pattern.partition("#")[0]
     if not path:
         return None
-    normal = quote(normal_path(path), safe=_KEPT)
-    if upper_triplets(path) not in (normal, f"{normal}/"):
+    normal, written = quote(normal_path(path), safe=_KEPT), upper_triplets(path)
+    if written not in (normal, f"{normal}/"):
         return f"{normal}{mark}{query}"
     readings = path_readings(path)
-    # Whoever takes it for something else takes the request for that, too.
-    other = next((one for one in readings.paths if not _fits_nearly(path, one)), None)
+    # Whoever takes it for something else takes the request for that, too. A pattern fits itself: most shipped ones need no glob for that.
+    others = (one for one in readings.paths if one != written)
+    other = next((one for one in others if not _fits_nearly(path, one)), None)
     if other is None:
         return None if readings.whole else f"{path[:_SHOWN]}*"
     return f"{other}{mark}{query}"

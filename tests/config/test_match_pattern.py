@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead.config import parse_match
-from playhead.config.match_pattern import Match
+from playhead.config.match_pattern import Match, _fits
 from playhead.config.targets.host_interpretations import Place
+from playhead.config.targets.path_interpretations import upper_triplets
 from playhead.config.targets.request_interpretations import More, Ways, find_ways
 
 
@@ -300,3 +301,9 @@ def test_what_some_server_takes_for_it_is_held(
     except ValueError:
         return  # in no normal form yet: another server goes on from there
     assert rule.maybe(_ways("GET", asked)), path
+
+
+@given(st.text(alphabet="ab/*.%2Ee~;", max_size=12))
+def test_the_path_of_a_pattern_fits_itself(path: str) -> None:
+    """So a pattern that is taken as it is written alone can match, and no glob is needed to see it."""
+    assert _fits(f"/{path}", upper_triplets(f"/{path}"))
