@@ -6,9 +6,10 @@ from .search_path import leave_python_path
 leave_python_path()  # before anything else is imported
 end_on_interrupt()
 
-from .lazy_dataclasses import compile_lazily  # imports `dataclasses`
+from . import lazy_dataclasses, lazy_patterns
 
-compile_lazily()
+lazy_dataclasses.compile_lazily()
+lazy_patterns.compile_lazily()
 
 # ruff: noqa: E402
 # isort: split

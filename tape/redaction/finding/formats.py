@@ -131,7 +131,11 @@ class Formats:
                 self._add(row, head, f"{prefix}({then})", (len(begins) + count,), behind, begins)
         self.heads.append(Head("PRIVATE KEY"))
         self.heads.append(Head("Private-Lines: [0-9]"))
-        self._tails = re.compile(
+
+    @cached_property
+    def _tails(self) -> re.Pattern[bytes]:
+        """What a text may end with that is cut."""
+        return re.compile(
             b"|".join(
                 re.escape(begins.encode())
                 for row in FORMATS
