@@ -129,8 +129,14 @@ class Application:
             return response
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_ANSWER_S):
-            reply: Reply = await loop.run_in_executor(self.library.threads, handler, made)
+            reply: Reply = await loop.run_in_executor(
+                self.library.threads, self._handle, handler, made
+            )
             return reply
+
+    def _handle(self, handler: Callable[[Asked], Reply], asked: Asked) -> Reply:
+        with self.library.waited:
+            return handler(asked)
 
     def _open_link(self, request: web.BaseRequest, path: str, query: Mapping[str, str]) -> Reply:
         """Begin the session of a link, and lead to the page without its token.

@@ -3,6 +3,8 @@
 import contextlib
 import logging
 import os
+import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -38,6 +40,33 @@ _END_S = 1.0
 """How long what is being computed may take to end: the receipt of a long run takes minutes."""
 _FACTS = 5000
 """Runs whose facts are remembered."""
+_GIVE_WAY_S = 1.0
+"""How long what is read meanwhile stands still for requests; the next moment is its own, however many there are."""
+_NICE = 19
+"""Of a process that computes facts: a browser needs both processors of a small machine."""
+
+
+class Waited:
+    """Counts the requests that somebody waits for: threads share one interpreter, and each of them would get a part of it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._count -= 1
+            if not self._count:
+                self._changed.notify_all()
+
+    def give_way(self) -> None:
+        """Stand still while a request is under way, for a second at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count, _GIVE_WAY_S)
 
 
 class OpenRun:
@@ -47,7 +76,7 @@ class OpenRun:
         self.index = index
         self.scrubbers = Scrubbers(index)
         self._reading = threading.Lock()
-        self._seen = -1
+        self._listed: tuple[object, Exchanges] | None = None
 
     def read_soon(self) -> None:
         """Read on for a moment: of a short run all of it."""
@@ -63,15 +92,17 @@ class OpenRun:
         while self.index.read_log(_EVENTS):
             pass
 
-    def read_rest(self, stop: threading.Event) -> None:
+    def read_rest(self, stop: threading.Event, waited: Waited) -> None:
         """Read all there is, and let others look meanwhile."""
         if not self._reading.acquire(blocking=False):
             return
         try:
             while not stop.is_set() and self.index.read_log(_EVENTS):
                 time.sleep(_SHORT_S)
+                waited.give_way()
             while not stop.is_set() and self.index.read_steps(_EXCHANGES):
                 time.sleep(_SHORT_S)
+                waited.give_way()
         except PlayheadError as error:
             logger.error("page: %s", error)
         finally:
@@ -79,8 +110,14 @@ class OpenRun:
 
     @property
     def exchanges(self) -> Exchanges:
-        """The exchanges of the run as they are now."""
-        return Exchanges(self.index.store, self.index.info)
+        """The exchanges of the run as they are now; of one that has ended, its seqs are listed once."""
+        index = self.index
+        if index.info.status is RunStatus.OPEN:
+            return Exchanges(index.store, index.info)
+        state = index.info.sealed_ns, index.info.exchanges
+        if self._listed is None or self._listed[0] != state:
+            self._listed = state, Exchanges(index.store, index.info)
+        return self._listed[1]
 
 
 class Library:
@@ -102,6 +139,8 @@ class Library:
         self._finding: dict[int, Future[None]] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
+        self.waited = Waited()
+        self._computing: set[subprocess.Popen[bytes]] = set()
         self._price: Price | None = None
 
     def close(self) -> bool:
@@ -110,6 +149,9 @@ class Library:
         Then the store stays open, and only the end of the process ends what is computed: see `end_process`.
         """
         self._stop.set()
+        with self._lock:
+            for process in self._computing:
+                process.kill()
         until = time.monotonic() + _END_S
         for pool in (self.threads, self._behind):
             pool.shutdown(wait=False, cancel_futures=True)
@@ -154,9 +196,10 @@ class Library:
         if not index.complete:
             if index.info.status is RunStatus.OPEN:
                 index.info = info
-            run.read_soon()
+            if is_quick(info) or not index.logged:  # of a long run the steps are read behind
+                run.read_soon()
             if not index.complete:
-                self._submit(run.read_rest, self._stop)
+                self._submit(run.read_rest, self._stop, self.waited)
         else:  # a note or a label may have been given it since
             index.info = info
             index.read_log(_EVENTS)
@@ -180,7 +223,7 @@ class Library:
         with self._lock:
             finding = self._finding.get(info.number)
             if finding is None or finding.done():
-                made = self._submit(self._read_facts, info, state)
+                made = self._submit(self._read_facts_beside, info, state)
                 if made is not None:
                     self._finding[info.number] = made
         return known[1] if known is not None else None
@@ -192,11 +235,41 @@ class Library:
 
     def _read_facts(self, info: RunInfo, state: object) -> None:
         with contextlib.suppress(PlayheadError):
-            found = read_facts(self.store, info)
+            self._remember(info, state, read_facts(self.store, info))
+
+    def _read_facts_beside(self, info: RunInfo, state: object) -> None:
+        """Have another process compute them: of a long run that takes seconds, in which a thread of ours would slow down all pages."""
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
             with self._lock:
-                self._facts[info.number] = state, found
-                while len(self._facts) > _FACTS:
-                    self._facts.popitem(last=False)
+                self._computing.add(process)
+                if self._stop.is_set():
+                    process.kill()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                # It ends once its standard input does, as when we are killed.
+                process.stdin.write(pickle.dumps((self.config, info.id)))
+                process.stdin.flush()
+                told = process.stdout.read()
+            except OSError:  # it was killed
+                told = b""
+            finally:
+                with self._lock:
+                    self._computing.discard(process)
+                process.kill()
+        if told:
+            self._remember(info, state, pickle.loads(told))  # our own process's
+
+    def _remember(self, info: RunInfo, state: object, found: RunFacts) -> None:
+        with self._lock:
+            self._facts[info.number] = state, found
+            while len(self._facts) > _FACTS:
+                self._facts.popitem(last=False)
 
     def _submit(self, work: Any, *given: Any) -> "Future[None] | None":
         try:
@@ -222,3 +295,22 @@ def end_process(code: int) -> NoReturn:
 def newest_first(store: Store) -> Iterator[RunInfo]:
     """Give all runs, the newest first."""
     return reversed(store.runs.all())
+
+
+def main() -> None:
+    """Compute the facts of a run for the process that started this one: see `Library`."""
+    os.nice(_NICE)
+    config, name = pickle.load(sys.stdin.buffer)  # our own parent's
+
+    def end_with_parent() -> None:
+        os.read(0, 1)
+        os._exit(0)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with contextlib.suppress(PlayheadError), open_store(config, readonly=True) as store:
+        told = pickle.dumps(read_facts(store, store.runs.get(name)))
+        sys.stdout.buffer.write(told)
+
+
+if __name__ == "__main__":
+    main()

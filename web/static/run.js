@@ -413,10 +413,13 @@ document.addEventListener("change", (event) => {
 
 function say(text) { $("live").textContent = text; }
 
+// Of a long run little changes in a second, and what changes is asked for in windows and as a whole strip.
+const OFTEN_MS = 700, SELDOM_MS = 2500, LONG = 5000;
 let drawn = 0, wanted = 0;
 function redraw() {
   if (wanted) return;
-  wanted = setTimeout(() => { wanted = 0; drawn = performance.now(); strip.load().then(mark); windows.forget(); render(); }, Math.max(0, 700 - (performance.now() - drawn)));
+  const every = total > LONG ? SELDOM_MS : OFTEN_MS;
+  wanted = setTimeout(() => { wanted = 0; drawn = performance.now(); strip.load().then(mark); windows.forget(); render(); }, Math.max(0, every - (performance.now() - drawn)));
 }
 
 // ---- what is out of date ------------------------------------------------------------------

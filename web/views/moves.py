@@ -2,7 +2,8 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 from .run_index import KINDS, Mark, RunIndex
@@ -17,6 +18,13 @@ _CALL, _WITH_TOOL = KINDS.index("model call"), KINDS.index("tool call")
 def _sort(kind: int) -> int:
     """Give the kind that a scrubber goes by: a model call is one whether it wants a tool or not."""
     return _CALL if kind == _WITH_TOOL else kind
+
+
+_IS_OF = {
+    sort: bytes(kind < len(KINDS) and _sort(kind) == sort for kind in range(256))
+    for sort in map(_sort, range(len(KINDS)))
+}
+"""For each kind that a scrubber goes by, 1 for those that it stops at."""
 
 
 class Scrubbers:
@@ -47,12 +55,14 @@ class Scrubbers:
 
     def _collect(self, of: str, value: int) -> "array[int]":
         index = self._index
-        numbers = range(len(index))
+        found: Iterable[object]
         if of == "kind":
-            return array("I", (at for at in numbers if _sort(index.kinds[at]) == value))
-        if of == "lane":
-            return array("I", (at for at in numbers if index.lanes[at] == value))
-        return array("I", (at for at in numbers if index.marks[at] & Mark.EFFECT))
+            found = index.kinds.translate(_IS_OF[value])
+        elif of == "lane":
+            found = map(value.__eq__, index.lanes)
+        else:
+            found = map(int(Mark.EFFECT).__and__, index.marks)
+        return array("I", compress(range(len(index)), found))
 
     def place(self, of: str, position: int) -> dict[str, Any]:
         """Say where a scrubber is at a position: how many stops there are, and what comes before and behind."""

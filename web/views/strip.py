@@ -94,24 +94,31 @@ def _bins(
         first -= 1
     covers: dict[tuple[int, int], bytearray] = {}
     counts: dict[tuple[int, int], dict[int, int]] = {}
+    drawn: dict[tuple[int, int, int], list[tuple[bytearray, dict[int, int]]]] = {}
     others = 0
     scale = width / span
+    begins, ends = axis.begin, axis.end
     for position in range(first, min(last + 1, len(index))):
         lane = index.lanes[position]
         if lane > LANES - 2:
             lane, others = LANES - 1, others + 1
-        x = int((axis.begin(position) - begin) * scale)
-        until = int((axis.end(position) - begin) * scale) + 1
+        x = int((begins(position) - begin) * scale)
+        until = int((ends(position) - begin) * scale) + 1
         if x >= width or until <= 0:
             continue
         x, until = max(0, x), min(width, max(until, x + 1))
-        for key in _keys(index, position, lane):
-            cover = covers.get(key)
-            if cover is None:
-                cover = covers[key] = bytearray(width)
-                counts[key] = {}
-            cover[x:until] = b"\1" * (until - x)
-            counts[key][x] = counts[key].get(x, 0) + 1
+        what = lane, index.kinds[position], index.marks[position] & _DRAWN
+        rows = drawn.get(what)
+        if rows is None:
+            keys = _keys(*what)
+            rows = drawn[what] = [
+                (covers.setdefault(key, bytearray(width)), counts.setdefault(key, {}))
+                for key in keys
+            ]
+        for cover, count in rows:
+            if x not in count or until - x > 1:
+                cover[x:until] = b"\1" * (until - x)
+            count[x] = count.get(x, 0) + 1
     listed: dict[int, dict[str, Any]] = {}
     names = {one.number: safe_short(one.name, 80) for one in index.reader.lanes[:LANES]}
     size = 0
@@ -126,14 +133,12 @@ def _bins(
 
 
 _EFFECT, _ERROR, _DUPLICATE = len(KINDS), len(KINDS) + 1, len(KINDS) + 2
+_DRAWN = int(Mark.EFFECT | Mark.DUPLICATE | Mark.FAILED)
 _NAMES = (*KINDS, "effect", "error", "duplicate")
 
 
-def _keys(index: RunIndex, position: int, lane: int) -> list[tuple[int, int]]:
-    marks = index.marks[position]
-    keys = [(lane, index.kinds[position])]
-    if marks & Mark.EFFECT:
-        keys = [(lane, _EFFECT)]
+def _keys(lane: int, kind: int, marks: int) -> list[tuple[int, int]]:
+    keys = [(lane, _EFFECT if marks & Mark.EFFECT else kind)]
     if marks & Mark.DUPLICATE:
         keys.append((lane, _DUPLICATE))
     if marks & Mark.FAILED:
