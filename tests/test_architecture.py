@@ -369,3 +369,21 @@ def test_no_read_transaction_outlives_a_step(path: Path) -> None:
         if isinstance(block, ast.With) and any("reading()" in ast.unparse(i) for i in block.items):
             found = [node for node in ast.walk(block) if isinstance(node, suspends)]
             assert not found, f"{path.name}:{block.lineno}"
+
+
+def test_processes_of_the_event_loop_are_given_a_dict_of_variables() -> None:
+    """uvloop takes no other mapping, and `os.environ` is one."""
+    wrong = []
+    for path in sources(*ORDER):
+        text = (ROOT / path).read_text("utf-8")
+        if "create_subprocess_" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and "create_subprocess_" in ast.unparse(node.func):
+                given = [word.value for word in node.keywords if word.arg == "env"]
+                is_dict = all(
+                    isinstance(one, ast.Dict) or ast.unparse(one).startswith("dict(")
+                    for one in given
+                )
+                wrong += [] if is_dict else [f"{path}:{node.lineno}"]
+    assert wrong == []

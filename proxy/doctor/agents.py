@@ -68,7 +68,7 @@ async def _ask_version(program: str, environ: Mapping[str, str]) -> str:
         process = await asyncio.create_subprocess_exec(
             program,
             "--version",
-            env=environ,
+            env=dict(environ),  # uvloop takes no other mapping
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

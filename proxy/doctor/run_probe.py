@@ -124,7 +124,7 @@ async def _run(given: ProbeRun) -> Outcome:
         try:
             process = await asyncio.create_subprocess_exec(
                 *given.command,
-                env=given.environ,
+                env=dict(given.environ),  # uvloop takes no other mapping
                 cwd=folder,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,

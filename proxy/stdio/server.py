@@ -116,7 +116,7 @@ class Server:
                 *self._command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                env=self._environ,
+                env=dict(self._environ),  # uvloop takes no other mapping
             )
         except OSError as error:
             await self._close()

@@ -1,6 +1,7 @@
 """The agents on PATH: which they are, which version, which profile, and what to run."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from playhead.config.profiles.shipped import shipped_profiles
 from playhead.proxy.doctor import agents
 from playhead.proxy.doctor.agents import find_agents, render_agents
+from playhead.proxy.engine.event_loop import new_event_loop
 
 PROGRAMS = {
     "claude": "echo '2.1.197 (Claude Code)'",
@@ -38,3 +40,13 @@ def test_agents_on_path_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "playhead record -- claude -p TASK" in text
     assert "--capture" in text
     assert render_agents([]) == ""
+
+
+def test_the_environment_of_this_process_is_one_to_ask_with(tmp_path: Path) -> None:
+    """`os.environ` is no dict, and uvloop takes nothing else."""
+    file = tmp_path / "claude"
+    file.write_text("#!/bin/sh\necho 2.1.197\n")
+    file.chmod(0o755)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        (found,) = runner.run(find_agents(os.environ, path=str(tmp_path)))
+    assert found.version == "2.1.197"
