@@ -284,6 +284,8 @@ class Policy:
     """What a branch declares; then no live rule of the configuration holds."""
     resume: Resume | None = None
     """What is known of the crashed run that is resumed; then none holds either, and effects have no stubs."""
+    classes: Classes = Classes()
+    """By which requests are classified; a live class asks for that of each reading."""
 
     @classmethod
     def of(
@@ -306,6 +308,7 @@ class Policy:
             config.reads,
             branch=branch,
             resume=resume,
+            classes=config.classes,
         )
 
     def with_reasons(self, show: Callable[[str], str]) -> "Policy":
@@ -352,12 +355,18 @@ class Policy:
                 continue
             if only is RequestClass.READ and ways.websocket:
                 continue
-            if rule.match.surely(ways) and (
-                not facts.address_fields
-                or rule.match.surely(facts.ways_by_fields(rule.allow_fields))
-            ):
+            if rule.match.surely(ways) and self._fits_by_fields(rule, only, facts):
                 return rule
         return None
+
+    def _fits_by_fields(self, rule: LiveRule, only: RequestClass | None, facts: Facts) -> bool:
+        """Say whether a live rule, or class, also names what a server takes the request for that goes by its fields."""
+        if not facts.address_fields:
+            return True
+        ways = facts.ways_by_fields(rule.allow_fields)
+        if not rule.match.surely(ways):
+            return False
+        return only is None or classify_ways(ways, self.classes).all <= facts.may_be
 
     def find_forced(self, facts: Facts) -> LiveRule | None:
         """Find the live rule by which a request goes live whatever its tape holds: there is none in a branch."""
@@ -390,10 +399,7 @@ class Policy:
         if rule is None:
             return None
         for one in facts.address_fields:
-            alone = facts._replace(address_fields=(one,))
-            if one.name not in rule.allow_fields and not rule.match.surely(
-                alone.ways_by_fields(())
-            ):
+            if self.find_live(facts._replace(address_fields=(one,))) is None:
                 return rule, one
         return None
 

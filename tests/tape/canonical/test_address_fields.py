@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from playhead.config import LiveRule, parse_match
+from playhead.config import ClassLive, Classes, Config, LiveRule, Playback, parse_match
 from playhead.tape.canonical.address_fields import find_address_fields
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import RequestClass, Seq
+from playhead.tape.policy.branch import Branch
 from playhead.tape.policy.decide import Facts, Policy
 
 _PLACE = ("https", "api.example.test", 443, "/v1/emit?x=1")
@@ -215,6 +216,53 @@ def test_a_live_rule_lets_out_what_says_nothing(line: str) -> None:
 def test_a_path_may_be_any_that_the_rule_names(rule: str, line: str, leaves: bool) -> None:
     """A host may not: a rule with `*` names many, and a request goes to one."""
     assert (_policy(rule).find_live(_facts(line)) is not None) is leaves
+
+
+_CHAT = ("https", "api.example.test", 443, "/v1/chat/completions")
+_LIVE = ClassLive(("api.example.test",), "x")
+_REPORTS = Classes(inference=(parse_match("POST https://api.example.test/v1/reports"),))
+
+
+@pytest.mark.parametrize(
+    ("line", "leaves"),
+    [
+        # another path is another class, at the same host too
+        ("X-Invoke-Path: /v1/refunds", False),
+        ("X-Next-Hop: https://api.example.test/v1/refunds", False),
+        ("X-Foo: /v1/chat/completions/../../refunds", False),
+        ("X-Foo: evil.test", False),
+        # or the same class
+        ("X-Foo: /v1/chat/completions", True),
+        ("X-Foo: /v1/reports", True),
+        ("X-Foo: a word", True),
+    ],
+)
+@pytest.mark.parametrize("branch", [False, True])
+def test_a_live_class_asks_for_the_class_of_every_reading(
+    line: str, *, leaves: bool, branch: bool
+) -> None:
+    """A live class names hosts; what a server does there goes by the path that it takes."""
+    config = Config(classes=_REPORTS, playback=Playback(inference=_LIVE))
+    policy = Policy.of(config)
+    if branch:
+        live = ((LiveRule(parse_match("* *://api.example.test"), "x"), RequestClass.INFERENCE),)
+        policy = Policy.of(Config(classes=_REPORTS), Branch(Seq(1), live))
+    facts, _ = Facts.of(("POST", *_CHAT), (), config.classes)
+    facts = facts._replace(address_fields=find_address_fields(_fields(line), *_CHAT))
+    assert (policy.find_live(facts) is not None) is leaves
+    strange = policy.find_strange(facts)
+    assert (None if strange is None else strange[1].name) == (
+        None if leaves else line.partition(":")[0].lower()
+    )
+
+
+def test_a_live_class_lets_out_a_field_that_it_allows() -> None:
+    """`allow_fields` says that a field leads nowhere."""
+    live = ClassLive(("api.example.test",), "x", ("x-invoke-path",))
+    facts, _ = Facts.of(("POST", *_CHAT), (), Classes())
+    found = find_address_fields(_fields("X-Invoke-Path: /v1/refunds"), *_CHAT)
+    policy = Policy.of(Config(playback=Playback(inference=live)))
+    assert policy.find_live(facts._replace(address_fields=found)) is not None
 
 
 def test_a_field_that_is_no_longer_allowed_lets_nothing_out() -> None:
