@@ -53,7 +53,9 @@ Connects = Callable[[connection.Client, str, int], Awaitable[socket.socket | Non
 """(client, host, port) -> a connection to a program of the client's own command in another network, or None."""
 
 _open_connection = server.ConnectionHandler.open_connection
-_make_server_connection = http_layer.HttpStream.make_server_connection
+_STOCK_STREAM = http_layer.HttpStream
+"""Mitmproxy's own, whatever stands under its name by the time of a second engine in this process: ours goes on past it."""
+_make_server_connection = _STOCK_STREAM.make_server_connection
 
 
 class Guard:
@@ -282,4 +284,4 @@ def install_sockets() -> None:
 
 def install_requests() -> None:
     """Guard every request, also on pooled connections."""
-    http_layer.HttpStream.make_server_connection = guarded_make_server_connection  # type: ignore[method-assign]
+    _STOCK_STREAM.make_server_connection = guarded_make_server_connection  # type: ignore[method-assign]

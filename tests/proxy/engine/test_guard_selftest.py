@@ -13,6 +13,8 @@ from mitmproxy.proxy.layers import http as http_layer
 from playhead.config import Config
 from playhead.proxy.engine import egress_guard as guard
 from playhead.proxy.engine import guard_selftest as selftest
+from playhead.proxy.engine.http import stream
+from playhead.proxy.engine.http.recording_stream import RecordingStream
 from playhead.proxy.errors import EngineError
 from playhead.tests.support.engine import running_engine
 
@@ -33,6 +35,16 @@ def _put_back() -> Iterator[None]:
     http_layer.HttpStream.make_server_connection = stock[2]  # type: ignore[method-assign]
     mitmproxy_rs.dns.DnsResolver = stock[3]  # type: ignore[misc]
     mode_servers.ProxyConnectionHandler = stock[4]  # type: ignore[misc]
+
+
+def test_a_second_engine_of_a_process_leaves_our_stream_its_own_way() -> None:
+    """It notes what is sent, and asks a gate once more; the guard is below it."""
+    stream.install()
+    guard.install_requests()
+    own = RecordingStream.make_server_connection
+    assert http_layer.HttpStream.make_server_connection is own
+    below = guard._STOCK_STREAM.make_server_connection
+    assert below is guard.guarded_make_server_connection
 
 
 def _without_sockets(patch: pytest.MonkeyPatch) -> None:
