@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from ...config import ModelDrift
 from ...tape.canonical.identify import Identifier
+from ...tape.diff.divergence_types import Difference
 from ...tape.exchange import Exchange, Fingerprint, Request, RequestClass, Seq
 from ...tape.matching.cursor import Cursor
 from ...tape.matching.model_drift import (
@@ -126,7 +127,10 @@ class Drifts:
 
     def _refused(self, request: Request, seq: Seq, drift: Drift, known: _Known) -> Near:
         recorded = self.load(seq)
-        differences = drift_differences(recorded.request, request) if recorded is not None else ()
+        differences: tuple[Difference, ...] = ()
+        if recorded is not None:
+            rules = self._tape.identifier.rules
+            differences = drift_differences(recorded.request, request, rules, _CLASS)
         found = Drifted(seq, describe(drift, seq), advise(drift), differences)
         return Near(found, known.fingerprint)
 

@@ -8,7 +8,7 @@ Rules:
    it is no drift; without a dialect it is none either.
 3. A field that one side does not have has drifted; so has an object that holds nothing but such fields.
 4. A system prompt has drifted where its text differs. Then all that states it may differ (roles, blocks);
-   else nothing of it may.
+   else nothing of it may. What rules and profiles leave out of a field differs in nothing.
 5. What is let through is named by models, as RECORDED=NEW. Each place that names a model needs to be named;
    where a call names none, nothing is let through.
 """
@@ -28,6 +28,7 @@ from ..canonical.canonical_request import (
     MARKER,
     BodyKind,
     Rules,
+    body_tree,
     canonical,
     compared,
     fingerprint,
@@ -90,7 +91,7 @@ def take_apart(
     Parses the body several times: to be kept off the event loop, and to be kept.
     """
     request = compared(request)
-    pieces = _find_pieces(request)
+    pieces = _find_pieces(request, request_class, rules)
     if pieces is None:
         return None
     for place in pieces.blank | pieces.emptied:
@@ -187,12 +188,18 @@ def name_fields(fields: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def drift_differences(recorded: Request, asked: Request) -> tuple[Difference, ...]:
+def drift_differences(
+    recorded: Request,
+    asked: Request,
+    rules: Rules,
+    request_class: RequestClass = RequestClass.INFERENCE,
+) -> tuple[Difference, ...]:
     """Give, for each field that differs, the first place in it that does.
 
+    rules: what they leave out is no difference.
     Both are redacted. Empty where either cannot be taken apart.
     """
-    old, new = _find_pieces(compared(recorded)), _find_pieces(compared(asked))
+    old, new = (_find_pieces(compared(one), request_class, rules) for one in (recorded, asked))
     if old is None or new is None:
         return ()
     found = []
@@ -224,37 +231,37 @@ class _Pieces(NamedTuple):
     places: Places
     asked: InferenceRequest
     found: dict[str, dict[str, Any]]
-    """By field and place what stood there."""
+    """By field and place what stood there, as it is compared."""
     names: dict[str, str]
     blank: frozenset[str]
     emptied: frozenset[str]
 
 
-def _find_pieces(request: Request) -> _Pieces | None:
+def _find_pieces(request: Request, request_class: RequestClass, rules: Rules) -> _Pieces | None:
     told = None if request.spilled is not None else read_places(request)
     if told is None:
         return None
     asked, places = told
     try:
         tree: Any = json_tree(open_body(request)[0].decode())
+        masked: Any = body_tree(request, rules, request_class)
     except (ValueError, RecursionError):
         return None
     holders = {place.rpartition(".")[0] for _, place in places} - {""}
     blank = frozenset(place for place in holders if _get(tree, place) == {})
     found: dict[str, dict[str, Any]] = {}
+    names = {}
     for field, place in places:
         value = _pop(tree, place)
-        if value is not _NOTHING:
-            found.setdefault(field, {})[place] = value
+        if value is _NOTHING:
+            continue
+        found.setdefault(field, {})[place] = _get(masked, place)
+        if field == "model" and isinstance(value, str) and value[:1] != MARKER:
+            names[place] = value
     for place in places.leading:
         messages = _take_leading(_get(tree, place), places.roles)
         if messages:
-            found.setdefault("system", {})[place] = messages
-    names = {
-        place: value
-        for place, value in found.get("model", {}).items()
-        if isinstance(value, str) and value[:1] != MARKER
-    }
+            found.setdefault("system", {})[place] = _get(masked, place)[: len(messages)]
     named = places.in_path and places.in_path.search(request.path)
     if named:
         names[_PATH] = unquote(named[0])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.config import ModelDrift
+from playhead.config import IgnoreRule, ModelDrift, parse_match
 from playhead.tape.canonical.canonical_request import compile_rules
 from playhead.tape.dialects import FIELDS, find_dialect
 from playhead.tape.exchange import Request, RequestClass, Seq
@@ -47,6 +47,27 @@ def put(body: Any, place: str, value: object) -> Any:
     else:
         outer[names[-1]] = value
     return made
+
+
+@pytest.mark.parametrize("other_model", [False, True])
+def test_what_a_rule_leaves_out_of_a_prompt_has_not_drifted(*, other_model: bool) -> None:
+    """Neither named as a cause, nor counted as a field that differs; what a profile leaves out is left out in the same way."""
+    ignored = IgnoreRule(parse_match("*://*"), regex=("cch=([0-9a-f]+);",))
+    rules = compile_rules((ignored,))
+
+    def make(hash_: str, text: str, model: str) -> Request:
+        system = [{"type": "text", "text": f"cch={hash_};"}, {"type": "text", "text": text}]
+        return ask("anthropic", body={"model": model, "system": system, "messages": TALK})
+
+    text, model = ("be brief", "m-2") if other_model else ("be long", "m-1")
+    recorded, asked = make("32165", "be brief", "m-1"), make("216bf", text, model)
+    drift = find_drift(
+        *(take_apart(one, RequestClass.INFERENCE, rules) for one in (recorded, asked))  # type: ignore[arg-type]
+    )
+    assert drift is not None
+    assert drift.fields == (("model",) if other_model else ("system",))
+    (found,) = drift_differences(recorded, asked, rules)
+    assert found.place == ("body $.model" if other_model else "body $.system[1].text")
 
 
 TALK = [{"role": "user", "content": "hi"}]
@@ -328,7 +349,7 @@ def test_one_field_alone_is_drift_and_is_named_with_its_path(
     drift = compare(recorded, asked)
     assert drift is not None
     assert drift.fields == (field,)
-    (found,) = drift_differences(recorded, asked)
+    (found,) = drift_differences(recorded, asked, RULES)
     assert found.place == f"body {path_of(place)}"
     assert found.asked == json.dumps(OTHER[field])
     assert found.recorded not in (found.asked, "(absent)")
@@ -381,8 +402,8 @@ def test_tools_and_a_prompt_that_only_one_side_has_are_drift(
     drift = compare(recorded, asked)
     assert drift is not None
     assert drift.fields == (field,)
-    assert [one.asked for one in drift_differences(recorded, asked)] == ["(absent)"]
-    assert [one.recorded for one in drift_differences(asked, recorded)] == ["(absent)"]
+    assert [one.asked for one in drift_differences(recorded, asked, RULES)] == ["(absent)"]
+    assert [one.recorded for one in drift_differences(asked, recorded, RULES)] == ["(absent)"]
 
 
 @pytest.mark.parametrize("name", [name for name, (url, _, _) in FORMATS.items() if "{}" in url])
@@ -394,7 +415,7 @@ def test_a_model_in_the_path_is_drift(name: str) -> None:
     assert drift.fields == ("model",)
     before = "endpoints/" if "tuned" in name else ""
     assert drift.models == (ModelDrift(f"{before}m-1", f"{before}m-2:0"),)
-    (found,) = drift_differences(recorded, asked)
+    (found,) = drift_differences(recorded, asked, RULES)
     assert found.place == "path"
     assert "m-1" in found.recorded
     assert "m-2" in found.asked
@@ -428,7 +449,8 @@ def test_all_fields_may_drift_at_once() -> None:
     assert drift is not None
     assert drift.fields == FIELDS
     found = [
-        one.place for one in drift_differences(ask("openai-chat"), ask("openai-chat", body=body))
+        one.place
+        for one in drift_differences(ask("openai-chat"), ask("openai-chat", body=body), RULES)
     ]
     assert found == [f"body {path_of(CHAT_PLACES[field])}" for field in FIELDS]
 
@@ -649,4 +671,4 @@ def test_any_body_is_taken_apart_or_is_not(body: Any) -> None:
     for name in ("openai-chat", "gemini", "bedrock-invoke chat"):
         whole = ask(name, body={**body, "messages": [body]} if isinstance(body, dict) else body)
         assert compare(whole, whole) is None
-        drift_differences(whole, ask(name))
+        drift_differences(whole, ask(name), RULES)
