@@ -35,6 +35,7 @@ from .shipped_lists import (
     REPORTED,
     TURN,
     TURN_LINKED,
+    TURN_TIME,
     Link,
     Reported,
 )
@@ -360,6 +361,11 @@ def link_tokens(place: str, *values: bytes) -> list[Linked]:
     return found
 
 
+def _is_time(value: object) -> bool:
+    """Say whether a value is a number of milliseconds since 1970, of this century."""
+    return type(value) is int and 10**12 <= value < 10**13
+
+
 def _read_turn(
     name: bytes, value: bytes, counted: list[tuple[bytes, bytes]], linked: list[Linked]
 ) -> None:
@@ -376,4 +382,6 @@ def _read_turn(
             place = f"{name.decode('latin-1')} $.{member}"
             linked.append(Linked(Space.RUN, place, told[member].encode()))
             told[member] = "\x00linked"
+    if _is_time(told.get(TURN_TIME)):
+        told[TURN_TIME] = "\x00time"
     counted.append((name, json.dumps(told, sort_keys=True).encode()))

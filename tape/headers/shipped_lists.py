@@ -270,7 +270,10 @@ TURN_LINKED = (
     "context_window_id",
     "installation_id",
     "turn_id",
+    "root_turn_id",
 )
+TURN_TIME = "turn_started_at_unix_ms"
+"""Its member that is a time of now, in milliseconds."""
 
 DECISIVE: dict[str, tuple[bytes, ...]] = {
     "HTTP": (

@@ -68,8 +68,12 @@ SERVED: list[tuple[str, dict[str, str], dict[str, str], dict[str, int], str]] = 
     ),
     (
         "ids in JSON",
-        {"x-codex-turn-metadata": '{"turn_id": "a", "model": "m"}'},
-        {"x-codex-turn-metadata": '{"turn_id": "b", "model": "m"}'},
+        {
+            "x-codex-turn-metadata": '{"turn_id": "a", "root_turn_id": "a", "turn_started_at_unix_ms": 1795830112618, "model": "m"}'
+        },
+        {
+            "x-codex-turn-metadata": '{"turn_id": "b", "root_turn_id": "b", "turn_started_at_unix_ms": 1795830143626, "model": "m"}'
+        },
         {"x-codex-turn-metadata": 1},
         "canonical",
     ),
