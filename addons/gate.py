@@ -130,4 +130,4 @@ def _apply(pending: PendingExchange, finding: Finding) -> None:
         return
     pending.account.note_undone()
     if pending.open_run.usage_meter is not None:
-        pending.open_run.usage_meter.count(pending, -1)
+        pending.open_run.usage_meter.uncount(pending)

@@ -570,6 +570,14 @@ class Exchange:
         return self.gone is not None and not self.gone.head
 
     @property
+    def is_unsent(self) -> bool:
+        """Whether it is known that its upstream was sent nothing: it was refused, or no connection was made for it."""
+        if self.verdict is VerdictKind.REFUSED:
+            # A contract may withhold an answer that came all the same.
+            return not (self.withheld and self.response is not None)
+        return self.fault is not None and self.fault.is_unreached
+
+    @property
     def has_unloadable_key(self) -> bool:
         """Whether its answer has a placeholder of a private key that no library loads."""
         return any(one.kind == UNLOADABLE for one in self.redactions)

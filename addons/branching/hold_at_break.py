@@ -59,7 +59,7 @@ def _give_back(pending: PendingExchange) -> None:
     """Have a request not count that was about to leave, and does not."""
     decision, meter = pending.decision, pending.open_run.usage_meter
     if meter is not None and decision is not None and decision.action in _LEAVING:
-        meter.count(pending, -1)
+        meter.uncount(pending)
 
 
 def _note_answered(pending: PendingExchange, held: HeldAtBreak) -> None:

@@ -67,7 +67,7 @@ def _take(
     same = same_head(recorded.request, request) and recorded.request.http_version == version
     same = same and playback.agreement.has_same_secrets(request, recorded)
     match = "exact" if same else "canonical"
-    note_verdict(pending, request, decision, tape_seq=recorded.seq, match=match, **more)
+    note_verdict(pending, request, decision, recorded, tape_seq=recorded.seq, match=match, **more)
     if playback.resumption.resume is not None:
         note_given(pending, playback)
         playback.resumption.note_change()

@@ -214,7 +214,8 @@ def make_record(snapshot: Snapshot) -> Record:
 def note_outcome(pending: PendingExchange, exchange: Exchange) -> Event:
     """Make what the log says of an exchange that has ended."""
     live = exchange.verdict in SENT_OUT
-    return outcome_event(exchange, live=live, usage=pending.usage.counted)
+    uncounted = pending.usage.is_call is False
+    return outcome_event(exchange, live=live, usage=pending.usage.counted, uncounted=uncounted)
 
 
 def note_gone(pending: PendingExchange, exchange: Exchange) -> Event:

@@ -6,6 +6,7 @@ from functools import partial
 from mitmproxy import http
 
 from ...store import StoreUnwritable
+from ...tape.exchange import FaultKind
 from ..run.pending_exchange import PendingExchange
 from ..run.request_constraints import settle_gated
 from ..run.run_state import OnTheWay
@@ -55,6 +56,7 @@ async def begin_websocket(pending: PendingExchange) -> None:
 async def save(pending: PendingExchange, answer: http.Response | None, *, complete: bool) -> None:
     """Write an outcome, and end the pending exchange."""
     pending.progress.save()
+    _note_unsent(pending)
     settle_gated(pending, answer.status_code if answer is not None else 0)
     state = pending.contract_state
     try:
@@ -75,6 +77,17 @@ async def save(pending: PendingExchange, answer: http.Response | None, *, comple
             pending.account.note_seen()  # the last byte is released now
     finally:
         pending.finish()
+
+
+def _note_unsent(pending: PendingExchange) -> None:
+    """Have nobody repeat an effect whose upstream was sent nothing; take from the limits what did not leave."""
+    fault, meter = pending.progress.fault, pending.open_run.usage_meter
+    if fault is not None and fault.is_unreached:
+        pending.account.note_undone()
+        if fault.kind is not FaultKind.DENIED:
+            return  # it was tried, which counts
+    if meter is not None and not pending.progress.sent_on:
+        meter.uncount(pending)
 
 
 async def _write(pending: PendingExchange, answer: http.Response | None, *, complete: bool) -> None:

@@ -35,7 +35,7 @@ def effect_line(
         return b""
     if injection is not None:
         inject_into(effect, injection.rule.label, injection.kind.value, playback=playback)
-    complete(effect, asked, answered)
+    complete(effect, asked, answered, "" if injection is None else injection.rule.label)
     if divergence is not None:
         effect.divergence = divergence.to_json()
     if approval is not None and approval.decided.done():

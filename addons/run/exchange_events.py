@@ -96,12 +96,17 @@ def verdict_row(
 
 
 def outcome_event(
-    exchange: Exchange, *, live: bool = False, usage: CountedUsage | None = None
+    exchange: Exchange,
+    *,
+    live: bool = False,
+    usage: CountedUsage | None = None,
+    uncounted: bool = False,
 ) -> Event:
     """Give the event that closes an exchange.
 
     live: it left in a playback; the event says why it might.
     usage: the usage counted for the exchange, if it was counted.
+    uncounted: it did not leave, and is no call that a limit counts.
     """
     response, fault, gone = exchange.response, exchange.fault, exchange.gone
     data: dict[str, object] = {
@@ -115,6 +120,8 @@ def outcome_event(
     }
     if live:
         data["reason"] = exchange.reason
+    if uncounted:
+        data["uncounted"] = True
     if usage is not None:
         data["usage"] = usage.to_row()
         if usage.estimated:

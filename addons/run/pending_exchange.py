@@ -590,16 +590,23 @@ def leave_prefix(pending: PendingExchange, request: Request | None, place: str, 
 
 
 def note_verdict(
-    pending: PendingExchange, request: Request, decision: Decision, **more: Any
+    pending: PendingExchange,
+    request: Request,
+    decision: Decision,
+    recorded: Exchange | None = None,
+    **more: Any,
 ) -> None:
     """Log what playback decided for a request; `more` is what served it.
 
+    recorded: the exchange that is served; None where none is.
     A second verdict on the same pending exchange takes the first one's place: what was served could not be served whole.
     """
     kind, words = pending.request_class, pending.open_run.redactor.redact_text
     if pending.playing.has_verdict:
         more["again"] = True  # it is one request still, and repeats no other
     elif pending.effect_key is not None:
+        if decision.action is Action.REFUSE or (recorded is not None and recorded.is_unsent):
+            pending.account.note_undone()
         repeat = pending.note_repeat(request, pending.effect_key)
         if repeat is not None:
             more["repeat"] = repeat_row(repeat)

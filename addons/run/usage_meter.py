@@ -61,6 +61,8 @@ class RequestUsage:
     """What it can cost, in billionths of a dollar; None where nobody has estimated it, or could."""
     unreadable: str = ""
     """Why that cannot be estimated, where its body cannot be read."""
+    is_call: bool | None = None
+    """Whether it counts among the calls; None where that was not asked."""
 
 
 class Metered(Protocol):
@@ -214,14 +216,20 @@ class UsageMeter:
             unreadable=pending.usage.unreadable,
         )
 
-    def count(self, pending: Metered, calls: int = 1) -> None:
-        """Count a request that is about to leave; -1 takes back one that did not."""
+    def count(self, pending: Metered) -> None:
+        """Count a request that is about to leave."""
         if pending.request_class is not RequestClass.TELEMETRY:
-            self.used.calls += calls
-        if calls < 0:
-            self._reserved.pop(pending.seq, None)
-        elif pending.usage.estimate:
+            self.used.calls += 1
+            pending.usage.is_call = True
+        if pending.usage.estimate:
             self._reserved[pending.seq] = pending.usage.estimate
+
+    def uncount(self, pending: Metered) -> None:
+        """Take back one that did not leave."""
+        if pending.usage.is_call:
+            self.used.calls -= 1
+            pending.usage.is_call = False
+        self._reserved.pop(pending.seq, None)
 
     def report(self, pending: Metered, spent: Spent) -> None:
         """Note in the run's log that a limit is exhausted, once for each."""
@@ -273,7 +281,8 @@ class UsageMeter:
     ) -> CountedUsage | None:
         if response is None:
             fault = pending.progress.fault
-            unsent = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
+            unreached = fault is not None and fault.phase in (Phase.CONNECT, Phase.TLS)
+            unsent = unreached or not pending.progress.sent_on
             return (
                 None if unsent else self._add_estimate(pending, CountedUsage(), request, response)
             )

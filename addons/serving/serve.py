@@ -81,7 +81,7 @@ def serve(
     more = describe_match(pending, playback, decision, request, exchange)
     if not wrong:
         more |= notes(pending, playback, request, exchange, raw)
-    note_verdict(pending, request, decision, tape_seq=decision.seq, **more)
+    note_verdict(pending, request, decision, exchange, tape_seq=decision.seq, **more)
     if playback.resumption.resume is not None and not wrong:
         keep_served(pending, playback, exchange, raw)
 

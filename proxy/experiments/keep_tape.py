@@ -118,6 +118,7 @@ def _index(exchange: Exchange, rules: Rules, effects: Effects) -> Exchange:
         effect = Effect(exchange.seq, idempotency_key(exchange.request))
         repeat = effects.note(effect_key(form), effect)
         effect.seen = exchange.gone is None and exchange.fault is None
+        effect.undone = exchange.is_unsent
     return replace(exchange, fingerprint=fingerprint(form), repeat=repeat)
 
 

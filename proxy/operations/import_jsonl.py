@@ -197,6 +197,7 @@ class LineImport:
             repeat = run.effects.note(effect_key(form), effect)
             whole = parsed.response is not None and parsed.response.complete
             effect.seen = whole and parsed.gone is None and not parsed.withheld
+            effect.undone = parsed.fault is not None and parsed.fault.is_unreached
         fault = parsed.fault
         if fault is not None:
             fault = replace(fault, text=run.redactor.redact_text(parsed.fault_text))

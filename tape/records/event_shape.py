@@ -182,6 +182,7 @@ MAY: dict[str, _Is] = {
     "fault": _row(_text, _one_of(Phase), _text),
     "gone_us": _int,
     "aborted": _flag,
+    "uncounted": _flag,
     "taken": _row(_int, _int),
     "late": _flag,
     "ignored_content": _flag,

@@ -30,6 +30,7 @@ Each event has a kind, a wall-clock time for people, and a small map whose keys 
                                               `late` where it was served what the recorded client had left
               usage                           of a model call under limits: tokens asked, answered, cached; 1e-9 USD
               estimated                       1e-9 USD that a call under a cap can have cost beyond what it states
+              uncounted                       of a request that did not leave, so that no limit counts it
               conversation                    messages, bytes, closing code or 0, closed by the client
               hash, said                      over the exchange as it was written, and over its messages
     marked    labels, pinned, by              its labels, and whether it is pinned, as they are from then on

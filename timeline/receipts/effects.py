@@ -10,7 +10,7 @@ from typing import Any
 
 from ...config import Inject
 from ...store import RunInfo, Store
-from ...tape.exchange import Exchange, Request, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, FaultKind, Request, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EXPLORED, Event, EventKind
 from ..reading.exchange_json import body_json
 from .plain_text import ROWS, plain
@@ -131,11 +131,14 @@ def _stubbed(effect: Effect, data: Mapping[str, Any]) -> None:
     effect.by, effect.answered_by = kind.by, kind.words.format(seqs=seqs)
 
 
-def complete(effect: Effect, request: Request | None, exchange: Exchange | None) -> None:
+def complete(
+    effect: Effect, request: Request | None, exchange: Exchange | None, fault_rule: str = ""
+) -> None:
     """Add what the exchange tells: the body that was sent, and what came of it.
 
     request: as it was asked; None where nothing was kept of it.
     exchange: that answered.
+    fault_rule: name of the fault on purpose that hit it; empty for none.
     """
     if request is not None:
         effect.summary = summarise(request)
@@ -149,6 +152,10 @@ def complete(effect: Effect, request: Request | None, exchange: Exchange | None)
     effect.status = exchange.response.status if exchange.response is not None else None
     if effect.by != "refused":  # which says why, not with what
         effect.outcome = describe_outcome(exchange)
+    if effect.left and exchange.fault is not None and exchange.fault.kind is FaultKind.DENIED:
+        effect.left, effect.by, effect.answered_by = False, "refused", "refused"
+        if fault_rule:  # its client left while it was delayed
+            effect.by, effect.answered_by = "injected", f"injected: {fault_rule}"
 
 
 class Ledger:
@@ -212,7 +219,8 @@ class Ledger:
                 exchange = store.exchanges.find(tape, Seq(effect.tape_seq))
             elif effect.tape_seq is None:
                 exchange = store.exchanges.find(info, Seq(effect.seq))
-            complete(effect, exchange.request if exchange is not None else None, exchange)
+            asked = exchange.request if exchange is not None else None
+            complete(effect, asked, exchange, rule)
             yield effect
             effect.body = {}  # of one at a time
 
@@ -256,6 +264,10 @@ def describe_outcome(exchange: Exchange) -> str:
         return f"101, {websocket.messages} messages, {describe_close(code, by_client=by_client)}"
     if gone is not None:
         left = gone.text
+        if fault is not None and fault.kind is FaultKind.DENIED:
+            return fault.text  # which says that its client left
+        if fault is not None and fault.is_unreached:
+            return f"{left}; {fault.kind.value} in {fault.phase.value}: {fault.text}"
         if response is not None and not gone.head:
             return f"{left}; {response.status} came at {response.head_us / 1e6:.1f} s"
         if response is None:

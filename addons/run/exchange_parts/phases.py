@@ -175,7 +175,7 @@ class Account:
     gated: Effect | None = None
     """The same among those that a gate on duplicates looks at."""
     undone: bool = False
-    """Whether a gate did not let it out; that may be known before it is noted among the effects."""
+    """Whether its upstream was sent nothing; that may be known before it is noted among the effects."""
 
     def log(self, row: dict[str, Any]) -> None:
         """Note what the log says of it."""
@@ -200,7 +200,7 @@ class Account:
         return effect
 
     def note_undone(self) -> None:
-        """Note that it has not happened, so that nobody repeats it: it was not let out."""
+        """Note that it has not happened, so that nobody repeats it: its upstream was sent nothing."""
         self.undone = True
         for effect in (self.effect, self.gated):
             if effect is not None:

@@ -69,7 +69,7 @@ def test_all_but_telemetry_is_counted(kind: RequestClass) -> None:
     counted, asked = meter(calls=5), ask(kind)
     counted.count(asked)
     assert counted.used.calls == (kind is not RequestClass.TELEMETRY)
-    counted.count(asked, -1)
+    counted.uncount(asked)
     assert counted.used.calls == 0
 
 
@@ -286,6 +286,7 @@ def test_a_call_without_an_answer_has_used_what_nobody_knows(
 ) -> None:
     """Unless it was never sent."""
     counted, asked = meter(tokens=100), ask(RequestClass.INFERENCE)
+    asked.progress.send_on(connected=phase not in (Phase.CONNECT, Phase.TLS))
     if phase is not None:
         asked.progress.fail(Fault(FaultKind.RESET, phase, RedactedText("gone"), 1))
     found = read(counted, asked, None)
@@ -317,6 +318,7 @@ def leave(counted: UsageMeter) -> Asked | None:
     if counted.find_spent(asked) is not None:
         return None
     counted.count(asked)
+    asked.progress.send_on(connected=True)
     return asked
 
 
@@ -338,7 +340,7 @@ def test_calls_at_the_same_time_reserve_what_each_can_cost() -> None:
     end(counted, first, PIECE + USED % 20)
     assert (counted.used.nano_usd, counted.used.estimated) == (225_000, 0)
     assert leave(counted) is not None
-    counted.count(second, -1)  # a gate has denied it
+    counted.uncount(second)  # a gate has denied it
     assert leave(counted) is not None
 
 

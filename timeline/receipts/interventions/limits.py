@@ -89,9 +89,11 @@ class LimitsAccount:
         match event.kind:
             case EventKind.INTENT:
                 self._used.calls += data["request_class"] != RequestClass.TELEMETRY.value
-            case EventKind.OUTCOME if "usage" in data:
-                estimated = data.get("estimated", 0)
-                self._used.add(CountedUsage.from_row(data["usage"], estimated))
+            case EventKind.OUTCOME:
+                self._used.calls -= bool(data.get("uncounted"))
+                if "usage" in data:
+                    estimated = data.get("estimated", 0)
+                    self._used.add(CountedUsage.from_row(data["usage"], estimated))
             case EventKind.NOTED if "limits" in data:
                 limits = data["limits"]
                 usd = None if limits["usd"] is None else float(limits["usd"])
