@@ -608,6 +608,8 @@ def note_verdict(
         if decision.action is Action.REFUSE or (recorded is not None and recorded.is_unsent):
             pending.account.note_undone()
         repeat = pending.note_repeat(request, pending.effect_key)
+        if recorded is not None and pending.account.effect is not None:
+            pending.account.effect.is_recorded = True
         if repeat is not None:
             more["repeat"] = repeat_row(repeat)
     playback = pending.open_run.playback

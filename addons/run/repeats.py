@@ -31,6 +31,8 @@ class Effect:
     """Whether its client has seen a completed answer."""
     undone: bool = False
     """Whether it is known not to have happened."""
+    is_recorded: bool = False
+    """Whether the tape answered it."""
 
 
 class AlikeEffects:
@@ -72,6 +74,18 @@ class Effects:
         """Note an effect; say what it repeats."""
         with self._lock:
             return self._note(effect_key, effect)
+
+    def find_unseen(self, effect_key: bytes, key: bytes | None) -> Seq | None:
+        """Find the effect of a tape that one asks for again which is not sent yet: nobody saw it answered, and it may have happened.
+
+        key: its idempotency key's hash; with that of the earlier one it is a safe retry.
+        """
+        with self._lock:
+            earlier = [one for one in self._found.get(effect_key, ()) if not one.undone]
+        if not earlier or (key is not None and any(one.key == key for one in earlier)):
+            return None
+        last = earlier[-1]
+        return last.seq if last.is_recorded and not last.seen else None
 
     def _note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
         earlier = self._found.setdefault(effect_key, [])

@@ -84,7 +84,21 @@ def _add_departure(
         diverged=playback.resumption.diverged,
         unknown=text,
         given=_describe_given(pending),
+        retried=_describe_retried(pending),
     )
+
+
+def _describe_retried(pending: PendingExchange) -> str:
+    """Say that a resumed run's tape has the same effect, and that nobody saw it answered; empty where that is not so."""
+    open_run, asked = pending.open_run, pending.asked
+    if open_run.policy.resume is None or asked is None or asked.effect_key is None:
+        return ""
+    key = idempotency_key(asked.request)
+    seq = open_run.effects.find_unseen(asked.effect_key, key)
+    if seq is None:
+        return ""
+    how = "no idempotency key" if key is None else "another idempotency key"
+    return f"a retry of exchange {seq}, whose answer nobody saw, and which may have happened; it carries {how}"
 
 
 def _describe_given(pending: PendingExchange) -> str:

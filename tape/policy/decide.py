@@ -34,7 +34,7 @@ One that resumes a crashed run (`resume.py`) goes a third way from 4 on:
 2. the tape holds it and has not served it       -> SERVE
 3. not all of the prefix has been asked for      -> as telemetry, 7; else REFUSE
 4. it is about to leave, as in 4 above           -> LIVE or REFUSE; HOLD of an effect without an outcome, of one that a gate
-   names, and of what another process was given
+   names, of what another process was given, and of an effect of the tape once more that nobody saw answered
 
 Empty never means off: without rules, without a tape, on an exhausted tape the answer is REFUSE.
 A gate holds what leaves, and nothing else: what the tape answers asks nobody.
@@ -219,12 +219,15 @@ class Constraints:
     """Of a resumed run: which effect without an outcome the request asks for again, in words; empty for none."""
     given: str = ""
     """Of a resumed run: that another process was given the answer to it, in words; empty where none was."""
+    retried: str = ""
+    """Of a resumed run: which effect of its tape it asks for again that nobody saw answered, in words; empty for none."""
 
 
 UNCONSTRAINED = Constraints()
 """A run that goes on, with everything left."""
 
 _NO_FIELDS: frozenset[str] = frozenset()
+_SHIPPED_CLASSES = Classes()
 
 Found = Hit | Exhausted | Unknown | Drifted
 """What the tape says of a request."""
@@ -284,7 +287,7 @@ class Policy:
     """What a branch declares; then no live rule of the configuration holds."""
     resume: Resume | None = None
     """What is known of the crashed run that is resumed; then none holds either, and effects have no stubs."""
-    classes: Classes = Classes()
+    classes: Classes = _SHIPPED_CLASSES
     """By which requests are classified; a live class asks for that of each reading."""
 
     @classmethod
@@ -566,7 +569,7 @@ def _decide_resumed(
         return Decision(Action.REFUSE, text, RESUME)
     out = Decision(Action.LIVE, "behind the crash point", RESUME)
     decision = _let_out(out, facts, policy, constraints)
-    why = constraints.unknown or constraints.given
+    why = constraints.unknown or constraints.given or constraints.retried
     if not why or decision.action is Action.REFUSE:
         return decision
     return replace(

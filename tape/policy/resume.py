@@ -6,7 +6,9 @@
 3. An effect without an outcome may have happened. Whatever else lets it out, it is held until a person decides.
 4. Where processes come by the name of the run, one that was started again asks for all of it once more. What another process was
    given, and a model call or an effect, is held then, too.
-5. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
+5. An effect of the prefix that failed after it was sent, or whose client left, may have happened, too. Who asks for it again
+   without its idempotency key is held.
+6. A request of the prefix that is another than the recorded one ends all of it: nothing is served or sent any more.
 """
 
 from collections.abc import Callable, Collection

@@ -40,6 +40,44 @@ def test_what_an_effect_repeats(
     assert effects.note(b"the same", Effect(Seq(99), key)) == expected
 
 
+@pytest.mark.parametrize(
+    ("earlier", "key", "expected"),
+    [
+        # The tape answered it, and nobody saw that: it failed, or its client left.
+        ([Effect(Seq(1), None, UNSEEN, is_recorded=True)], None, 1),
+        ([Effect(Seq(1), b"a", UNSEEN, is_recorded=True)], None, 1),
+        ([Effect(Seq(1), b"a", UNSEEN, is_recorded=True)], b"b", 1),
+        # A safe retry; an answer that was seen, also of a later one; never sent; sent behind the crash.
+        ([Effect(Seq(1), b"a", UNSEEN, is_recorded=True)], b"a", None),
+        ([Effect(Seq(1), None, SEEN, is_recorded=True)], None, None),
+        (
+            [Effect(Seq(1), None, UNSEEN, is_recorded=True), Effect(Seq(2), None, SEEN, is_recorded=True)],
+            None,
+            None,
+        ),
+        ([Effect(Seq(1), None, UNSEEN, undone=True, is_recorded=True)], None, None),
+        ([Effect(Seq(1), None, UNSEEN)], None, None),
+        ([Effect(Seq(1), None, UNSEEN, is_recorded=True), Effect(Seq(2), None, UNSEEN)], None, None),
+        # A retry that was refused changes nothing.
+        (
+            [Effect(Seq(1), None, UNSEEN, is_recorded=True), Effect(Seq(2), None, SEEN, undone=True)],
+            None,
+            1,
+        ),
+        ([], None, None),
+    ],
+)  # fmt: skip
+def test_the_retry_of_an_effect_that_nobody_saw_answered_is_known(
+    earlier: list[Effect], key: bytes | None, expected: int | None
+) -> None:
+    """Of one that a tape answered: a resumed run asks before it is sent."""
+    effects = Effects()
+    for one in earlier:
+        effects.note(b"the same", one)
+    assert effects.find_unseen(b"the same", key) == expected
+    assert effects.find_unseen(b"another", key) is None
+
+
 def test_memory_does_not_grow_with_the_run() -> None:
     """The effects asked for longest ago are forgotten, and only those."""
     effects = Effects()

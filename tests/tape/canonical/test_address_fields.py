@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playhead.config import ClassLive, Classes, Config, LiveRule, Playback, parse_match
+from playhead.config import Classes, ClassLive, Config, LiveRule, Playback, parse_match
 from playhead.tape.canonical.address_fields import find_address_fields
 from playhead.tape.exchange import RequestClass, Seq
 from playhead.tape.policy.branch import Branch

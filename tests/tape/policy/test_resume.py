@@ -34,6 +34,7 @@ TABLE = (
     (EFFECT, Unknown(), BEHIND, "/wires", Action.HOLD),
     (EFFECT, Unknown(), UNKNOWN, "/x", Action.HOLD),
     (EFFECT, Unknown(), UNKNOWN, "/wires", Action.HOLD),
+    (EFFECT, Unknown(), replace(BEHIND, retried="a retry"), "/x", Action.HOLD),
     (EFFECT, Unknown(), replace(UNKNOWN, spent="no calls left"), "/x", Action.REFUSE),
     # telemetry
     (TELEMETRY, Unknown(), BEFORE, "/x", Action.DISCARD),
