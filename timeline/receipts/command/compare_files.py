@@ -22,6 +22,9 @@ LEFT_OUT = frozenset((".git", ".hg", "node_modules", "__pycache__", ".venv", ".p
 _PROGRAM = 0o7111
 """Of a mode: who may run it, and as whom. Who may read it depends on the umask of each machine."""
 
+_RIGHTS = 0o6000
+"""Of a mode: set-uid and set-gid."""
+
 
 class LeftBehind(NamedTuple):
     """What a command left in its folder."""
@@ -77,6 +80,11 @@ def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] |
     told = (_say(first, was, had), _say(first, is_now, has))
     more = f" and {len(other) - 1} more" if len(other) > 1 else ""
     text = f"a file that the command made differs from the recording: {one_line(first)}{more}"
+    if _lost_rights(had.get(first), has.get(first)):
+        text += (
+            "; its set-uid or set-gid bit alone: in a sandbox, root has no capabilities, so that writing to a file clears the bit;"
+            " have the command set the bit after it has written"
+        )
     if has.get(first) == UNWRITTEN:
         text += "; it was there before and was not written: replay in a folder as it was before the recording"
     return Difference("files", *told), text
@@ -90,6 +98,14 @@ def _is_start_the_same(now: FileEffects) -> bool:
 
 def _is_written_alike(then: str | None, now: str | None) -> bool:
     return then is not None and then == now != UNWRITTEN
+
+
+def _lost_rights(then: str | None, now: str | None) -> bool:
+    """Say whether two hashes are of the same bytes, and of modes of which one has rights that the other has not."""
+    (same, _, was), (content, _, mode) = (text.partition(":") for text in (then or "", now or ""))
+    if not same or same != content or was == mode:
+        return False
+    return int(was or "0", 8) & ~_RIGHTS == int(mode or "0", 8) & ~_RIGHTS
 
 
 def _is_same(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None, *, start: bool) -> bool:

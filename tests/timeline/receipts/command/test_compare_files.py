@@ -124,3 +124,20 @@ def test_what_is_shown_says_what_became_of_the_file() -> None:
     assert found is not None
     shown = (found[0].recorded, found[0].asked)
     assert shown == ("a created, 1 bytes, aa", "a deleted, 1 bytes, aa")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        ("x:4111", "x:111", True),
+        ("x:2000", "x", True),
+        ("x:4111", "y:111", False),
+        ("x:111", "x", False),
+        ("x", "unwritten", False),
+    ],
+)
+def test_a_bit_that_a_sandbox_clears_is_told(then: str, now: str, *, told: bool) -> None:
+    """As root: without capabilities, who writes to a set-uid file clears the bit."""
+    found = compare_files(Side(files={"a": then}).left(), Side(files={"a": now}).left())
+    assert found is not None
+    assert ("no capabilities" in found[1]) is told
