@@ -22,7 +22,7 @@ def announce_live(live: Iterable[tuple[LiveRule, RequestClass]]) -> Iterator[str
 def announce_routes(routes: Iterable[SandboxRoute]) -> Iterator[str]:
     """Say what is sent to a copy of its service."""
     for route in routes:
-        yield f"  sandboxed: {one_line(route.match.text)} at {route.place}{route.path} ({route.reason})"
+        yield f"  sandboxed: {one_line(route.match.text)} at {route.place} ({route.reason})"
 
 
 def announce_command(command: Sequence[str], recorded: Sequence[str] = ()) -> Iterator[str]:

@@ -40,9 +40,9 @@ class SandboxRoute:
 
     @property
     def place(self) -> str:
-        """Scheme, host and port, as it is shown."""
+        """Where requests go, as it is shown: scheme, host, port, and what comes before their paths."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
 
     def target(self, target: str) -> str:
         """Give path and query there, of a request with these."""

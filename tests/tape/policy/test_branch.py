@@ -74,7 +74,7 @@ def facts(what: str, kind: RequestClass) -> Facts:
         (CHAT, INFERENCE, DRIFTED, BEHIND, "live", "a fix"),
         (CHAT, INFERENCE, EXHAUSTED, BEHIND, "live", "a fix"),
         ("GET https://docs.test/a", READ, NEVER, BEHIND, "live", "fresh docs"),
-        (REFUND, EFFECT, NEVER, BEHIND, "sandboxed", "sent to the sandbox http://127.0.0.1:9000: a copy"),
+        (REFUND, EFFECT, NEVER, BEHIND, "sandboxed", "sent to the sandbox http://127.0.0.1:9000/copy: a copy"),
         (ORDER, READ, NEVER, BEHIND, "hypothetical", "not on tape; as given for"),
         # What was not is refused by name, and never goes live.
         ("POST https://api.anthropic.com/v1/messages", INFERENCE, NEVER, BEHIND, "refused", "declares nothing that answers it"),
@@ -161,7 +161,7 @@ def test_a_branch_comes_to_its_point_once() -> None:
     [
         ("https://a.test=http://127.0.0.1:9", "http://127.0.0.1:9", "/x?y"),
         ("POST https://a.test/v1/*=https://b.test", "https://b.test:443", "/x?y"),
-        ("POST https://a.test/v1?k=v=http://b.test/copy/", "http://b.test:80", "/copy/x?y"),
+        ("POST https://a.test/v1?k=v=http://b.test/copy/", "http://b.test:80/copy", "/copy/x?y"),
         ("https://a.test=http://[::1]:9", "http://[::1]:9", "/x?y"),
     ],
 )
