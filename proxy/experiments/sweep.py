@@ -33,6 +33,7 @@ from ..run_again.announcements import (
     announce_routes,
 )
 from ..run_again.branch import (
+    CapNames,
     Caps,
     Spent,
     confirm,
@@ -55,6 +56,8 @@ from .one_run import Place, read_done, run_once
 from .outcome_table import Row, render_table, to_json
 from .workers import Done, Workers
 
+_CAP_NAMES = CapNames("cap", "max_calls", "live or routes")
+"""Keys of a sweep's file."""
 _AT_ONCE = 4
 """Runs at the same time by default, where there are as many cores."""
 
@@ -172,7 +175,7 @@ def _tell(declared: Branch) -> Iterator[object]:
     """Give what tells a branch from others."""
     yield declared.at
     yield from ((rule.match.text, kind.value) for rule, kind in declared.live)
-    yield from ((route.match.text, route.place, route.path) for route in declared.routes)
+    yield from ((route.match.text, route.place) for route in declared.routes)
     yield from ((one.match.text, one.answer) for one in declared.answers)
     yield declared.answer
     yield declared.change
@@ -198,7 +201,8 @@ def _make_budget(
     current = {one.key for one in variants}
     others = [row for row in journal.rows if row["key"] not in current or row["standing"] == UNFINISHED]  # fmt: skip
     times = len(variants) * wanted.times + len(others)
-    caps = find_caps(Caps(wanted.cap, wanted.max_calls), dearest.declared, dearest.price, times)
+    given = Caps(wanted.cap, wanted.max_calls)
+    caps = find_caps(given, dearest.declared, dearest.price, times, _CAP_NAMES)
     priced = max(variants, key=lambda one: (one.declared.sends, one.price.dearest)).price
     budget = Budget(
         caps, at_once, expected_calls(dearest.price), expected_usd(priced), priced.dearest

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -29,7 +30,19 @@ from .announcements import NOTHING_LEAVES, announce_command, announce_live, anno
 from .declare import Asked, declare
 from .price import Price, find_price, find_spent, left_of, show_unpriced
 
-NO_PRICES = "--cap needs the prices of models, which are not installed"
+_NEEDS_PRICES = "{} needs the prices of models, which are not installed"
+NO_PRICES = _NEEDS_PRICES.format("--cap")
+
+
+class CapNames(NamedTuple):
+    """What caps, and what they limit, are called where they are given."""
+
+    usd: str = "--cap"
+    calls: str = "--max-calls"
+    sends: str = "--live or --route"
+
+
+_FLAGS = CapNames()
 _LEAST_CALLS = 10
 """Calls that a branch may make at least, where no cap is given."""
 _OWN = 120
@@ -206,18 +219,27 @@ def confirm() -> None:
         raise EngineError("nothing was run", "")
 
 
-def find_caps(caps: Caps, declared: Branch, price: Price, times: int) -> Caps:
-    """Give the caps of so many runs, by default what they may be expected to need. Raises: EngineError."""
+def find_caps(
+    caps: Caps,
+    declared: Branch,
+    price: Price,
+    times: int,
+    names: CapNames = _FLAGS,
+) -> Caps:
+    """Give the caps of so many runs, by default what they may be expected to need.
+
+    Raises: EngineError.
+    """
     if caps.usd is not None and not has_prices():
         raise EngineError(
-            NO_PRICES,
-            "install playhead[prices], or give --max-calls",
+            _NEEDS_PRICES.format(names.usd),
+            f"install playhead[prices], or give {names.calls} in the place of {names.usd}",
         )
     if not declared.sends:
         if caps.usd is not None or caps.calls is not None:
             raise EngineError(
-                "--cap and --max-calls limit live requests, and nothing is declared live",
-                "add --live or --route, or leave them out",
+                f"{names.usd} and {names.calls} limit live requests, and nothing is declared live",
+                f"add {names.sends}, or leave them out",
             )
         return caps
     calls = caps.calls

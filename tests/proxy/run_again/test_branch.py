@@ -5,7 +5,17 @@ from decimal import Decimal
 import pytest
 
 from playhead.config import Limits, LiveRule, parse_match
-from playhead.proxy.run_again.branch import Caps, Spent, announce, choose_code, limit_run
+from playhead.proxy.errors import EngineError
+from playhead.proxy.run_again import branch as run_again
+from playhead.proxy.run_again.branch import (
+    CapNames,
+    Caps,
+    Spent,
+    announce,
+    choose_code,
+    find_caps,
+    limit_run,
+)
 from playhead.proxy.run_again.price import Price
 from playhead.store import RunInfo
 from playhead.tape.exchange import RequestClass, RunId, Seq
@@ -74,3 +84,23 @@ def test_a_run_may_use_what_is_left(
 def test_of_several_codes_ours_comes_first(codes: list[int], code: int) -> None:
     """Then the command's own."""
     assert choose_code(codes) == code
+
+
+def test_a_cap_is_called_as_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep has keys of a file, and no flags."""
+    names = CapNames("cap", "max_calls", "live or routes")
+    sends, nothing = (
+        Branch(Seq(1), routes=(parse_route("https://x.test=http://127.0.0.1:9", "a copy"),)),
+        Branch(Seq(1)),
+    )
+    price = Price(Sum(), 1)
+    with pytest.raises(EngineError, match=r"^cap and max_calls limit live requests") as error:
+        find_caps(Caps(None, 5), nothing, price, 1, names)
+    assert error.value.hint == "add live or routes, or leave them out"
+    monkeypatch.setattr(run_again, "has_prices", lambda: False)
+    with pytest.raises(EngineError, match=r"^cap needs the prices") as error:
+        find_caps(Caps(Decimal(1)), sends, price, 1, names)
+    assert error.value.hint == "install playhead[prices], or give max_calls in the place of cap"
+    with pytest.raises(EngineError, match=r"^--cap needs the prices") as error:
+        find_caps(Caps(Decimal(1)), sends, price, 1)
+    assert "--max-calls" in str(error.value.hint)
