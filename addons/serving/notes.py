@@ -13,7 +13,7 @@ from ...tape.diff.divergence_types import (
     Divergence,
     DivergenceKind,
 )
-from ...tape.diff.suggest_rule import is_content
+from ...tape.diff.ignored_place import may_decide
 from ...tape.exchange import Exchange, RawAnswer, Request, RequestClass, Seq
 from ...tape.matching.agreement import Drift
 from ...tape.matching.profile_use import ProfileUse, find_profile_use, have_other_conditions
@@ -116,9 +116,9 @@ def notes(
 
 
 def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Exchange) -> bool:
-    """Say whether what a request is about differs from the tape, where a rule or profile of the configuration has it ignored."""
+    """Say whether a request differs from the tape where only a rule or profile of the configuration has that ignored, and it may decide."""
     rules, kind = playback.identifier.rules, recorded.request_class
-    if not playback.has_own_rules or kind not in (RequestClass.EFFECT, RequestClass.INFERENCE):
+    if not playback.has_own_rules or kind is RequestClass.TELEMETRY:
         return False
     if rules.of(request, kind).masks == playback.shipped_rules.of(request, kind).masks:
         return False
@@ -131,7 +131,8 @@ def _rests_on_ignored(playback: PlaybackState, request: Request, recorded: Excha
     found = differences(
         recorded.request, request, playback.shipped_rules, kind, hidden, _MOST_IGNORED
     )
-    return any(is_content(one, kind) for one in found)
+    # Behind so many that are looked at may be any.
+    return len(found) >= _MOST_IGNORED or any(may_decide(one, kind) for one in found)
 
 
 def _find_profile(

@@ -28,7 +28,7 @@ from ..canonical.canonical_request import MAX_PARSED, NO_MASKS, Masks, Rules, me
 from ..canonical.client_profiles import agent_fields
 from ..diff.difference import differences
 from ..diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind, one_line
-from ..diff.suggest_rule import is_content
+from ..diff.ignored_place import may_decide
 from ..exchange import (
     Close,
     Exchange,
@@ -351,7 +351,7 @@ def find_ignored(
         return False
     of = kind if kind is RequestClass.INFERENCE else RequestClass.EFFECT
     found = message_differences(request, heard.kind, old, new, shipped, kind)
-    return any(is_content(one, of) for one in found)
+    return any(may_decide(one, of) for one in found)
 
 
 # ---- what diverged -----------------------------------------------------------------------------

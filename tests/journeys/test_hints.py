@@ -42,14 +42,14 @@ async def test_rules_that_matched_nothing_are_hinted_at(tmp_path: Path) -> None:
         used, idle = f"GET {origin.url}/used", f"GET {origin.url}/idle"
         config = Config(
             store=tmp_path,
-            ignore=tuple(IgnoreRule(parse_match(text), query=("n",)) for text in (used, idle)),
+            ignore=tuple(IgnoreRule(parse_match(text), query=("nonce",)) for text in (used, idle)),
             effects=(EffectRule(parse_match(idle), Answer(200, (), b"")),),
             live=(LiveRule(parse_match(idle), "a test"),),
         )
         async with running_engine(config) as running:
-            recorded = await ask(running, f"{origin.url}/used?n=1")
+            recorded = await ask(running, f"{origin.url}/used?nonce=1")
             running.play()
-            played = await ask(running, f"{origin.url}/used?n=2")
+            played = await ask(running, f"{origin.url}/used?nonce=2")
     assert [(row["key"], row["rule"]) for row in recorded.hints] == [("ignore", idle)]
     assert [(row["key"], row["rule"]) for row in played.hints] == [
         ("ignore", idle),
@@ -86,12 +86,12 @@ async def test_places_that_no_request_had_are_hinted_at(tmp_path: Path) -> None:
     """In the receipt of the recording, and of the playback, whose answers were served."""
     with Origin({"/used": say_yes}) as origin:
         rule = IgnoreRule(
-            parse_match(f"GET {origin.url}/*"), query=("n", "m"), header=("user-agent",)
+            parse_match(f"GET {origin.url}/*"), query=("nonce", "m"), header=("user-agent",)
         )
         async with running_engine(Config(store=tmp_path, ignore=(rule,))) as running:
-            recorded = await ask(running, f"{origin.url}/used?n=1")
+            recorded = await ask(running, f"{origin.url}/used?nonce=1")
             running.play()
-            played = await ask(running, f"{origin.url}/used?n=2")
+            played = await ask(running, f"{origin.url}/used?nonce=2")
     assert played.faithful
     for receipt in (recorded, played):
         told = [row["text"].partition("': ")[2] for row in receipt.hints]

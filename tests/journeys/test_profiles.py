@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -247,6 +248,66 @@ async def test_what_a_profile_of_ones_own_leaves_out_of_a_question_is_told(
     assert (receipt.faithful, receipt.faithful_but_for) == (not but_for, but_for)
 
 
+DECIDING = """
+profile: mybot
+version: 1
+client: My bot
+recognise: {user_agent: [mybot]}
+places:
+"""
+PLACE = """
+  - {match: "*://*/v1/*", %s, regex: '^drawn-([0-9a-f]{16})$', reason: chosen wrongly, client_version: 1.0, recordings: [a, b]}
+"""
+ONE, OTHER = "drawn-00aa11bb22cc33dd", "drawn-99ff88ee77dd66cc"
+
+
+@pytest.mark.parametrize(
+    ("what", "place", "but_for"),
+    [
+        ("GET /v1/mail", "header: x-on-behalf-of", True),
+        ("GET /v1/mail", "header: x-nobody-knows-this-one", True),
+        ("POST /v1/chat/completions", "header: x-act-as", True),
+        ("POST /v1/chat/completions", "json: $.model", True),
+        ("POST /v1/chat/completions", "json: $.tool_choice", True),
+        ("POST /v1/chat/completions", "json: $.previous", True),
+        ("POST /v1/chat/completions", "json: $.metadata.customer_id", True),
+        ("POST /v1/chat/completions", "json: $.metadata.window", False),
+        ("POST /v1/chat/completions", "json: $.request_id", False),
+    ],
+)
+@pytest.mark.parametrize("by", ["profile", "ignore"])
+async def test_what_rules_of_ones_own_hide_is_told_where_it_may_decide(
+    what: str, place: str, but_for: bool, by: str, store_dir: Path
+) -> None:
+    """Whatever it is called: only what says that the client makes it anew, and metadata, is not."""
+
+    def asked(value: str) -> Call:
+        kind, _, name = place.partition(": ")
+        fields, body = {"User-Agent": "mybot/1.0"}, dict[str, Any]()
+        if what.startswith("POST"):
+            body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+        if kind == "header":
+            fields[name] = value
+        else:
+            *around, last = name.removeprefix("$.").split(".")
+            inner: Any = body
+            for step in around:
+                inner = inner.setdefault(step, {})
+            inner[last] = value
+        return Call(what, body or b"", headers=fields)
+
+    kind, _, name = place.partition(": ")
+    rules: dict[str, dict[str, Any]] = {
+        "profile": {"profiles": (ProfileFile("mybot.yaml", DECIDING + PLACE % place),)},
+        "ignore": {"ignore": (IgnoreRule(parse_match("*://*/v1/*"), **{kind: (name,)}),)},
+    }
+    async with recorded(store_dir, [asked(ONE)], **rules[by]) as story:
+        (said,) = await story.play([asked(OTHER)])
+        receipt = await story.end()
+    assert said.status == 200
+    assert receipt.faithful_but_for == (["ignored content"] if but_for else [])
+
+
 # ---- ids that are linked ------------------------------------------------------------------------
 
 IDS = {sign: f"0000{ord(sign):04x}-5a6b-4c7d-8e9f-0a1b2c3d4e5f" for sign in "abxy"}
@@ -481,7 +542,8 @@ async def test_a_message_with_another_result_is_refused(store_dir: Path) -> None
 async def test_a_pattern_of_the_configuration_looks_at_messages(store_dir: Path) -> None:
     """`regex` of `ignore`, in JSON and in texts; the receipt says where that may be what a model is asked."""
     rule = IgnoreRule(parse_match("*://*"), regex=("id-([0-9]+)",))
-    receipt = await replayed(store_dir, '{"a": "id-1"}', '{"a": "id-2"}', ignore=(rule,))
+    old, new = (json.dumps({"metadata": {"a": f"id-{number}"}}) for number in (1, 2))
+    receipt = await replayed(store_dir, old, new, ignore=(rule,))
     assert receipt.faithful is True
     receipt = await replayed(store_dir / "text", "my id-1", "my id-2", ignore=(rule,))
     assert receipt.faithful_but_for == ["ignored content"]
