@@ -8,8 +8,9 @@ An endpoint is proposed if in both recordings
 3. each request is answered with success and nothing else, so that no later request can depend on it;
 4. each body is a batch of events: a list of objects that each have the time at which they were made, and are called events, logs, metrics or
    spans;
-5. nothing in a body may be an order to do something: no word of a member or value is that of a party, a quantity or a deed, and no value is a
-   sentence, an address or an amount. Text that is JSON, also in base64, is looked into like the rest;
+5. the path says that it takes telemetry, and nothing else, and so does each member of a body: a list of what orders may be called would never
+   end (`reboot`, `disarm`, `hire`), so both are known words. Beside, no word of a value is that of a party, a quantity or a deed, and no value is
+   a sentence, an address or an amount. Text that is JSON, also in base64, is looked into like the rest;
 6. it sends nothing that a model asked a tool for, or that the command line has: what an agent does on somebody's word is a deed, however much it
    differs.
 """
@@ -35,6 +36,7 @@ from ...tape.policy.decide import Facts
 from ..receipts.command.command_end import find_command
 from .freshness import find_given
 from .learn import FLOWS, Lesson
+from .telemetry_words import is_told, takes_reports
 from .words import HashWord, find_words
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
@@ -93,6 +95,8 @@ def find_telemetry(
     for endpoint, one in first.items():
         other = second.get(endpoint)
         if endpoint not in unlike or other is None or one.is_deed or other.is_deed:
+            continue
+        if not takes_reports(endpoint[1]):
             continue
         if all(_differ_mostly(*pair) for pair in zip(one.bodies, other.bodies, strict=False)):
             found.append(f"POST {endpoint[0]}{endpoint[1]}")
@@ -222,8 +226,7 @@ def _may_be_order(value: Any, depth: int = 0) -> bool:
         return True
     if isinstance(value, dict):
         return any(
-            names_deed(name_words(name)) or _may_be_order(inner, depth)
-            for name, inner in value.items()
+            not is_told(name) or _may_be_order(inner, depth) for name, inner in value.items()
         )
     if isinstance(value, list):
         return any(_may_be_order(inner, depth) for inner in value)

@@ -19,7 +19,7 @@ from playhead.timeline.learning.learn import learn
 from playhead.timeline.learning.propose_telemetry import find_telemetry
 from playhead.timeline.learning.words import hash_environment
 
-HOOK = "https://stats.test/v2/collect"
+HOOK = "https://stats.test/v2/telemetry/batch"
 CHAT = "https://api.openai.com/v1/chat/completions"
 HASHED = Redactor(b"key").hash_word
 NOTED = {
@@ -30,10 +30,10 @@ NOTED = {
 Task = Callable[[Random], list[Asked]]
 
 
-def _report(chance: Random, answer: object = b"", **more: object) -> Asked:
+def _report(chance: Random, answer: object = b"", url: str = HOOK, **more: object) -> Asked:
     words = [chance.choice(("read", "write", "look")) + str(chance.random())[:5] for _ in range(3)]
-    body = {"event": "step", "did": words, "id": chance.getrandbits(64), "at": time.time(), **more}
-    return ask({"batch": [body]}, answer, url=HOOK)
+    told = {"event": "step", "steps": words, "event_id": chance.getrandbits(64), "at": time.time()}
+    return ask({"batch": [told | more]}, answer, url=url)
 
 
 def _payout(chance: Random, answer: object = b"", url: str = HOOK, **more: object) -> Asked:
@@ -45,7 +45,7 @@ def _payout(chance: Random, answer: object = b"", url: str = HOOK, **more: objec
 def _hidden(chance: Random, wrap: Callable[[str], object]) -> list[Asked]:
     """Ask to pay somebody within what reads like an event."""
     order = {"to": f"alice-{chance.randrange(99)}", "amount": chance.randrange(10**5)}
-    return [_report(chance, data=wrap(json.dumps(order)))]
+    return [_report(chance, properties=wrap(json.dumps(order)))]
 
 
 def _model_asks(chance: Random, item: str) -> Asked:
@@ -81,7 +81,7 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
     [
         lambda chance: [_report(chance, {"id": "ticket-17"})],
         lambda chance: [_report(chance, b"x")],
-        lambda chance: [_model_asks(chance, "a pear"), _report(chance, item="a pear", n=1)],
+        lambda chance: [_model_asks(chance, "a pear"), _report(chance, tool="a pear")],
         lambda chance: [ask({"a": chance.random()}, url=CHAT)],
         lambda chance: [_payout(chance, {"id": "po_1"}), _payout(chance, {"id": "po_2"})],
         lambda chance: [_payout(chance), _payout(chance)],
@@ -106,13 +106,15 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
         lambda chance: [_report(chance), _payout(chance)],
         lambda chance: _hidden(chance, lambda text: text),
         lambda chance: _hidden(chance, lambda text: base64.b64encode(text.encode()).decode()),
-        lambda chance: _hidden(chance, lambda text: json.dumps({"detail": text})),
-        lambda chance: _hidden(chance, lambda text: {"amount": {"v": json.loads(text)["to"]}}),
-        lambda chance: [_report(chance, data=f"pay {chance.randrange(99)} EUR to bob")],
-        lambda chance: [_report(chance, data=f"bob{chance.randrange(9)}@mail.test")],
+        lambda chance: _hidden(chance, lambda text: json.dumps({"context": text})),
+        lambda chance: _hidden(
+            chance, lambda text: {"amount": {"version": json.loads(text)["to"]}}
+        ),
+        lambda chance: [_report(chance, context=f"pay {chance.randrange(99)} EUR to bob")],
+        lambda chance: [_report(chance, context=f"bob{chance.randrange(9)}@mail.test")],
         lambda chance: [_report(chance, name="payout.requested")],
-        lambda chance: [_report(chance, mode="playhead-7")],
-        lambda chance: [_report(chance, mode="t1c2k3e4t5")],
+        lambda chance: [_report(chance, context="playhead-7")],
+        lambda chance: [_report(chance, context="t1c2k3e4t5")],
         lambda chance: [(_report(chance)[0], make_response(b"", 500))],
         lambda chance: [_report(chance, at=17)],
     ],
@@ -142,6 +144,21 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
 def test_what_may_be_a_deed_is_none(tmp_path: Path, task: Task) -> None:
     """Telemetry is proposed only of batches of events that are answered with nothing: a payout differs each time, too."""
     assert _find(tmp_path, task) == ()
+
+
+def test_what_no_path_calls_telemetry_is_none(tmp_path: Path) -> None:
+    """A batch of commands reads like one of events."""
+    url = "https://site.test/c/reboot"
+    assert _find(tmp_path, lambda chance: [_report(chance, url=url, event="reboot")]) == ()
+
+
+@pytest.mark.parametrize("wrap", [lambda told: told, lambda told: json.dumps([told])])
+def test_a_member_that_reports_do_not_have_makes_it_none(
+    wrap: Callable[[object], object], tmp_path: Path
+) -> None:
+    """Wherever it is."""
+    told = wrap({"pump": "bxv7q2"})
+    assert _find(tmp_path, lambda chance: [_report(chance, context=told)]) == ()
 
 
 @pytest.mark.parametrize(
