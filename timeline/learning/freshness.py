@@ -8,7 +8,7 @@ has to say that its values are made anew (`tape/diff/place_names.py`).
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
@@ -17,14 +17,23 @@ from ...tape.exchange import Exchange, RequestClass
 from ...tape.records.events import EventKind
 from ..receipts.command.command_end import find_command, find_files
 from .told_texts import Spelling, read_all_ways, read_answer_texts
-from .words import HashWord, find_words
+from .words import HashWord, find_parts, find_words
 
 When = tuple[int, int]
 """How many requests had arrived, and the message's place in its WebSocket, or -1; in order of time where one
 comes from the other."""
 
-Told = tuple[When, bytes | None]
-"""A text that a run was told, and when; None for one that cannot be searched."""
+
+class Told(NamedTuple):
+    """A text that a run was told."""
+
+    when: When
+    text: bytes | None
+    """None where it cannot be searched."""
+    is_question: bool = False
+    """Whether a model is asked it. Who names a value there had it before, unless an answer brought it in between."""
+
+
 _UNSEARCHED = b""
 """Among the words that were told: what was not searched, in which any word may be."""
 _BEFORE_ALL = 0, -2
@@ -41,7 +50,7 @@ def read_told(
     for one in runs:
         for word in (*find_command(store.events.all(one)), *find_files(store, one)):
             for text in read_all_ways(word.encode("utf-8", "surrogatepass")):
-                yield _BEFORE_ALL, text
+                yield Told(_BEFORE_ALL, text)
     for exchange in store.exchanges.all(run):
         is_model = asks_a_model(exchange)
         if is_model:
@@ -50,13 +59,14 @@ def read_told(
             is_json = body[:1] in (b"{", b"[")
             at: When = exchange.seq, -2 if is_json else -1
             for text in read_all_ways(read_question(body)):
-                yield at, text
+                yield Told(at, text, is_question=is_json)
         yield from read_answer(store, run, exchange)
         if exchange.websocket is not None and is_model:
             for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
                 if message.from_client:
+                    is_json = message.data[:1] in (b"{", b"[")
                     for text in read_all_ways(read_question(message.data)):
-                        yield (message.after, number - 1), text
+                        yield Told((message.after, number - 1), text, is_question=is_json)
 
 
 def is_told(
@@ -79,13 +89,13 @@ def is_told(
         ):
             return True
         for text in read_answer_texts(exchange):
-            if text is None or wanted & find_words(text) or time.monotonic() > until_s:
+            if text is None or wanted & find_parts(text) or time.monotonic() > until_s:
                 return True
     return False
 
 
 def _has(told: bytes, wanted: set[bytes]) -> bool:
-    return any(wanted & find_words(text) for text in read_all_ways(told))
+    return any(wanted & find_parts(text) for text in read_all_ways(told))
 
 
 def read_answers(store: Store, run: RunInfo) -> Iterator[Told]:
@@ -97,13 +107,13 @@ def read_answers(store: Store, run: RunInfo) -> Iterator[Told]:
 def read_answer(store: Store, run: RunInfo, exchange: Exchange) -> Iterator[Told]:
     """Give what one request was answered, in all its texts."""
     for text in read_answer_texts(exchange, store):
-        yield (exchange.seq, -1), text
+        yield Told((exchange.seq, -1), text)
     if exchange.websocket is not None:
         spelling = Spelling()
         for number, message in enumerate(store.messages.all(run, exchange.seq, -1)):
             if not message.from_client:
                 for text in spelling.add(message.data):
-                    yield (message.after, number), text
+                    yield Told((message.after, number), text)
 
 
 def read_question(body: bytes) -> bytes:
@@ -128,11 +138,15 @@ def _questions(tree: Any) -> Iterator[bytes]:
 
 
 def find_first(told: Iterable[Told], wanted: set[bytes]) -> dict[bytes, When]:
-    """Find when words were told first; for `Known`."""
+    """Find when words were told first, of texts in the order of time; for `Known`.
+
+    A word that a model is asked was there from the beginning, wherever it is sent before, if no answer had it until then.
+    """
     found: dict[bytes, When] = {}
-    for when, text in told:
-        for word in {_UNSEARCHED} if text is None else wanted & find_words(text):
-            found[word] = min(when, found.get(word, when))
+    for when, text, is_question in told:
+        for word in {_UNSEARCHED} if text is None else wanted & find_parts(text):
+            at = _BEFORE_ALL if is_question and word not in found else when
+            found[word] = min(at, found.get(word, at))
     return found
 
 

@@ -553,7 +553,7 @@ def _first_seen(tape: _Tape, wanted: set[str]) -> dict[str, When]:
     """Find the first answers that hold words of 12 characters or more."""
     words = {word.encode() for word in wanted}
     found: dict[str, When] = {}
-    for when, told in read_answers(tape.store, tape.info):
+    for when, told, _ in read_answers(tape.store, tape.info):
         if told is None:
             continue
         here = words.intersection(_BYTE_TOKEN.findall(_ESCAPE.sub(b" ", told)))

@@ -10,9 +10,9 @@ import pytest
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.dialects import make_request
 from playhead.tests.support.exchanges import make_exchange, make_response
-from playhead.timeline.learning.freshness import Known, find_first, is_told
+from playhead.timeline.learning.freshness import Known, Told, find_first, is_told
 from playhead.timeline.learning.told_texts import Spelling, read_answer_texts
-from playhead.timeline.learning.words import find_words
+from playhead.timeline.learning.words import find_parts, find_words
 
 OWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11"
 
@@ -21,6 +21,28 @@ OWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e11"
 def test_a_uuid_is_known_in_all_its_spellings(text: str) -> None:
     """With and without hyphens, in either case."""
     assert find_words(OWN.encode()) <= find_words(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("told", "value"),
+    [
+        ("3F2504E0-4F89-11D3-9A0C-0305E82C3301", "0305e82c3301"),
+        ("3F2504E0-4F89-11D3-9A0C-0305E82C3301", "9a0c0305e82c3301"),
+        ("3F2504E0-4F89-11D3-9A0C-0305E82C3301", "4F89-11D3"),
+        ("AB12-CD34-EF56", "ab12cd34ef56"),
+        ("ab12cd34ef56", "AB12-CD34-EF56"),
+        ("AB12-CD34-EF56", "ef56-cd34"),
+        ("ticket8D2F6A1B9C04", "8d2f6a1b9c04"),
+        ("in.7c1e9b3d5f02.json", "7C1E9B3D5F02"),
+        ("--ticket=8d2f6a1b9c04", "8D2F6A1B9C04"),
+        ("https://a.example/t/9e3c5b7a1d06?x", "9e3c5b7a1d06"),
+        ("ticket_1A2b9c8d7e06_x", "1a2b9c8d7e06"),
+    ],
+)
+def test_a_part_of_what_was_told_is_known(told: str, value: str) -> None:
+    """In either case, with and without hyphens, in the order in which it was told."""
+    known = Known(dict.fromkeys(find_parts(told.encode()), (1, -1)))
+    assert known.holds(value, (2, -1), is_time=False) is (value != "ef56-cd34")
 
 
 def test_words_without_digits_say_nothing() -> None:
@@ -125,7 +147,7 @@ def test_what_an_answer_says_is_found_however_it_is_written(response: Any) -> No
     """Put together, and without escapes."""
     request = make_request("https://api.openai.com/v1/chat/completions", b'{"stream": true}')
     exchange = make_exchange(1, request=request, response=response)
-    told = [((1, -1), text) for text in read_answer_texts(exchange)]
+    told = [Told((1, -1), text) for text in read_answer_texts(exchange)]
     assert find_first(told, find_words(OWN.encode())) == dict.fromkeys(
         find_words(OWN.encode()), (1, -1)
     )
@@ -143,7 +165,7 @@ def test_in_what_was_not_searched_may_be_any_word(response: Any) -> None:
     """For requests after it."""
     texts = list(read_answer_texts(make_exchange(1, response=response)))
     assert None in texts
-    known = Known(find_first((((1, -1), text) for text in texts), set()))
+    known = Known(find_first((Told((1, -1), text) for text in texts), set()))
     assert known.holds(OWN, (2, -1), is_time=False)
     assert not known.holds(OWN, (1, -1), is_time=False)
 
@@ -153,7 +175,7 @@ def test_messages_of_a_websocket_are_put_together() -> None:
     spelling, told = Spelling(), []
     for number in range(0, len(OWN), 6):
         message = json.dumps({"type": "delta", "delta": OWN[number : number + 6]}).encode()
-        told += [((1, number // 6), text) for text in spelling.add(message)]
+        told += [Told((1, number // 6), text) for text in spelling.add(message)]
     assert find_first(told, find_words(OWN.encode())) == dict.fromkeys(
         find_words(OWN.encode()), (1, 5)
     )

@@ -651,14 +651,17 @@ def _with_header(name: bytes, value: str) -> Asked:
     return replace(request, headers=((name, value.encode()),)), answer
 
 
-@pytest.mark.parametrize("where", ["command", "environment", "file", "prompt", "answer"])
+@pytest.mark.parametrize(
+    "where", ["command", "environment", "file", "prompt", "answer", "a later prompt"]
+)
 def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> None:
     """Whatever its place is called."""
     with Store.open(tmp_path) as store:
         runs = []
         for seed in (1, 2):
             own = new_id(Random(seed))
-            before = [ask({"messages": [{"content": f"look up {own}"}]})]
+            prompt = ask({"messages": [{"content": f"look up {own}"}]})
+            before = [prompt]
             if where == "answer":
                 before = [ask({}, {"ids": [own.replace("-", "").upper()]})]
             noted = {
@@ -672,6 +675,7 @@ def test_what_was_there_before_is_not_made_anew(where: str, tmp_path: Path) -> N
             asked = [
                 *(before if where in ("prompt", "answer") else ()),
                 _with_header(b"x-session-id", own),
+                *([prompt] if where == "a later prompt" else ()),
             ]
             runs.append(record_run(store, f"run{seed}", asked, noted=noted))
         redactor = Redactor(b"a test")
@@ -691,6 +695,22 @@ def test_what_an_answer_only_repeats_stays_the_clients_own(study: Any) -> None:
 
     (place,) = study(task).places
     assert (place.place, place.proposed) == ("header x-session-id", True)
+
+
+def test_what_a_model_is_asked_after_an_answer_repeated_it_stays_the_clients_own(
+    tmp_path: Path,
+) -> None:
+    """The result of a tool is in the next prompt."""
+    with Store.open(tmp_path) as store:
+        runs = []
+        for seed in (1, 2):
+            own = new_id(Random(seed))
+            sent = _with_header(b"x-session-id", own)[0], make_response(own.encode())
+            prompt = ask({"messages": [{"content": f"the tool said {own}"}]})
+            runs.append(record_run(store, f"run{seed}", [sent, prompt]))
+        lesson = learn(store, runs[0], runs[1], (), Redactor(b"a test"), classes=MODEL)
+    (place,) = [one for one in lesson.places if one.place == "header x-session-id"]
+    assert place.proposed
 
 
 def test_one_word_of_an_answer_rules_a_place_out(study: Any) -> None:
