@@ -24,6 +24,8 @@ _BEFORE_S = 300.0
 """How long before the recording a program may have begun."""
 _AFTER_S = 5.0
 """By how much the clock of a client may be ahead."""
+_NOW_S = 60.0
+"""How long before its request a client has looked at its clock."""
 _ZONES_S = 14 * 3600.0
 """How far local days are from those of UTC."""
 _DAY_S = 86400.0
@@ -76,6 +78,13 @@ def is_time_of(text: str, window: Window) -> bool:
     """Say whether a text or number is a time between the beginning of a recording and a request of it."""
     first, last = min(window) - _BEFORE_S, window.asked_s + _AFTER_S
     return any(first <= at <= last for at in _read_times(text))
+
+
+def is_moment_of(text: str, asked_s: float) -> bool:
+    """Say whether a text or number is the time at which a request was made, which may be written to the minute."""
+    found = _ISO.fullmatch(text)
+    slack_s = _NOW_S if found is None or found[6] else _NOW_S + 60.0
+    return any(asked_s - slack_s <= at <= asked_s + _AFTER_S for at in _read_times(text))
 
 
 def is_day_of(text: str, window: Window) -> bool:

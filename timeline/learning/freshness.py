@@ -6,6 +6,7 @@ has to say that its values are made anew (`tape/diff/place_names.py`).
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ class Told(NamedTuple):
 
 _UNSEARCHED = b""
 """Among the words that were told: what was not searched, in which any word may be."""
+_NO_WORD = re.compile(rb"[^0-9a-z]")
 _BEFORE_ALL = 0, -2
 
 
@@ -147,6 +149,10 @@ def find_first(told: Iterable[Told], wanted: set[bytes]) -> dict[bytes, When]:
         for word in {_UNSEARCHED} if text is None else wanted & find_parts(text):
             at = _BEFORE_ALL if is_question and word not in found else when
             found[word] = min(at, found.get(word, at))
+        if when == _BEFORE_ALL and text is not None:
+            # Of the short texts of a command any slice may have been sent.
+            run = _NO_WORD.sub(b"", text.lower())
+            found.update({word: when for word in wanted if word in run})
     return found
 
 

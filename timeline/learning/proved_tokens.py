@@ -1,6 +1,7 @@
 """Say whether what a pattern finds in a request of a client is proved to be made anew: a profile may leave out nothing else.
 
-1. A time or a day of its own recording is, in what a model is asked; elsewhere a time is where the name of its place says so.
+1. A time or a day of its own recording is where the name of its place says so. In what a model is asked it may be when something is due: there it is
+   only if it is the time of the request that first has it, and the words before say that it is now, and nothing else of it.
 2. An id is where the name of its place says that a request or process has its own (`tape/diff/place_names.py`).
 3. So is a UUID inside of a text, where the words before it are `session id`, `turn_id` or the like, and nothing else before them says of what.
 4. A number, a hash or a mixed word is not: it may be the sum that is paid, or the wallet that it is paid to.
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...tape.canonical.masks import Pattern
-from ...tape.diff.made_anew import Window, is_day_of, is_time_of
+from ...tape.diff.made_anew import Window, is_day_of, is_moment_of, is_time_of
 from ...tape.diff.place_names import (
     name_words,
     names_party,
@@ -31,6 +32,16 @@ _BEFORE = re.compile("([A-Za-z]+[ _-]?[A-Za-z]+)[^0-9A-Za-z]{1,4}$")
 """Two words, or one in camel case, and signs."""
 _ALONE = re.compile(r"(?:^|[\n{\[(,;>\"'`]|\b[Yy]our|\b[Cc]urrent)[ \t\"'`]*$")
 """What may be before the two: the beginning of a line or member, or words that say whose it is."""
+_NOW = re.compile(
+    r"(?:^|[\n{\[(,;<>\"'`.!?*#|])[ \t\"'`*#-]*(?:(?:the|your|my|it is|it's) )?"
+    r"(?:now|today|timestamp|(?:current|present|today'?s?)(?:[ _-]?(?:local|system|utc))?[ _-]?(?:date|time|day|timestamp)"
+    r"(?:(?:[ _/-]?| and )(?:date|time))?)"
+    r"(?: ?\((?:utc|local|iso(?: 8601)?)\))?(?: is)?[^0-9A-Za-z\n]{0,8}$",
+    re.IGNORECASE,
+)
+"""Words by which a client says what time it is, at the beginning of a text, line, sentence, member or tag."""
+_LOOKED_AT = 100
+"""Characters before a token that are looked at for them."""
 _MEMBER = re.compile(r"\"(\w{1,60})\": ?\"?$")
 
 
@@ -59,17 +70,37 @@ def are_proved(
         return False
     if names_request(place, own=own):
         return True
-    is_clock = is_question or names_time(place)
+    both = list(values)
+    first_s: dict[tuple[int, str], float] = {}
+    for side, text, window in _sides(both):
+        for _, found in _find(pattern, text):
+            key = side, found
+            first_s[key] = min(window.asked_s, first_s.get(key, window.asked_s))
+
+    def is_clock(side: int, found: str, before: str, window: Window) -> bool:
+        if not is_question:
+            is_named = names_time(place) or _names_time(before)
+            return is_named and (is_time_of(found, window) or is_day_of(found, window))
+        if not (_says_now(before) or (not before and names_time(place))):
+            return False
+        at_s = first_s[side, found]
+        return is_moment_of(found, at_s) or is_day_of(found, Window(at_s, at_s))
+
     return all(
-        (
-            (is_clock or _names_time(text[:start]))
-            and (is_time_of(found, window) or is_day_of(found, window))
-        )
+        is_clock(side, found, text[:start], window)
         or (_UUID.fullmatch(found) is not None and _names_own_id(text[:start]))
-        for pair, times in values
-        for text, window in zip(pair, times, strict=True)
+        for side, text, window in _sides(both)
         for start, found in _find(pattern, text)
     )
+
+
+def _sides(
+    values: Iterable[tuple[tuple[str, str], Times]],
+) -> Iterator[tuple[int, str, Window]]:
+    """Give the texts of both recordings, with which of them it is and when each was made."""
+    for pair, times in values:
+        for side in (0, 1):
+            yield side, pair[side], times[side]
 
 
 def _find(pattern: Pattern, text: str) -> Iterator[tuple[int, str]]:
@@ -89,6 +120,13 @@ def _names_own_id(before: str) -> bool:
         return False
     words = name_words(said[1])
     return len(words) == 2 and words[-1] in _IDS and words[-2] in _OF
+
+
+def _says_now(before: str) -> bool:
+    """Say whether a text ends with words that say what time it is."""
+    start = max(len(before) - _LOOKED_AT, 0)
+    # What is cut off is no beginning.
+    return _NOW.search(("\x00" if start else "") + before[start:]) is not None
 
 
 def _names_time(before: str) -> bool:

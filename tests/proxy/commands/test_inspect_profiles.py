@@ -196,12 +196,14 @@ WALLETS = (
         (("Begin at 1795478409 sharp", "Begin at 1795999999 sharp"), ""),
         (tuple(f"Your session id: {one} is new" for one in UUIDS), "session"),
         (tuple(f'{{"turn_id": "{one}", "a": 1}}' for one in UUIDS), "id"),
-        (("It is 2026-11-24T11:55:24Z now", "It is 2026-11-24T12:01:05Z now"), "is"),
+        (("Pay on 2026-11-24T11:55:24Z now", "Pay on 2026-11-24T12:01:05Z now"), ""),
+        (("Now: 2026-11-24T11:55:24Z", "Now: 2026-11-24T12:01:05Z"), ""),
+        (("Date due: 2026-11-24, so go", "Date due: 2026-11-25, so go"), ""),
         (("Today's date: 2026-11-24, so go", "Today's date: 2026-11-25, so go"), "date"),
     ],
     ids=[
         *("amount", "wallet", "document", "document id", "a refund", "a checkout", "quantity", "duration", "another day"),
-        *("another time", "session", "turn in JSON", "time of recording", "day of recording"),
+        *("another time", "session", "turn in JSON", "time that is due", "time before", "day that is due", "day of recording"),
     ],
 )  # fmt: skip
 def test_in_a_question_a_pattern_needs_a_proof(

@@ -61,14 +61,14 @@ def test_learn_proposes_telemetry_and_tries_it(tmp_path: Path) -> None:
     """What it names is not counted as asked, and needs no rule."""
     with Store.open(tmp_path) as opened:
         for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
-            url = "https://stats.test/v2/collect"
-            body = {"event": "step", "did": [f"went-{name}", f"saw-{name}"], "id": own}
+            url = "https://stats.test/v2/telemetry"
+            body = {"event": "step", "steps": [f"went-{name}", f"saw-{name}"], "event_id": own}
             batch = [body | {"at": time.time()}]
             record_run(opened, name, [ask(batch, b"", url), ask({"n": 1})])
     found = json.loads(run("learn", "one", "two", "--store", tmp_path, "--json"))
-    assert found["telemetry"] == ["POST https://stats.test/v2/collect"]
+    assert found["telemetry"] == ["POST https://stats.test/v2/telemetry"]
     assert found["snippet"] == (
-        'classes:\n  telemetry:\n    - "POST https://stats.test/v2/collect"\n'
+        'classes:\n  telemetry:\n    - "POST https://stats.test/v2/telemetry"\n'
     )
     assert (found["would_match"], found["tried"]["asked"], found["tried"]["served"]) == (2, 1, 1)
     told = run("learn", "one", "two", "--store", tmp_path)

@@ -45,6 +45,13 @@ def test_a_part_of_what_was_told_is_known(told: str, value: str) -> None:
     assert known.holds(value, (2, -1), is_time=False) is (value != "ef56-cd34")
 
 
+def test_a_slice_of_what_the_command_has_is_known() -> None:
+    """As `sys.argv[1][:12]`."""
+    wanted = find_words(OWN[5:20].encode())
+    told = Told((0, -2), f"--for={OWN.upper()}".encode())
+    assert find_first([told], wanted).keys() & wanted
+
+
 def test_words_without_digits_say_nothing() -> None:
     """They are in every answer."""
     assert find_words(b"session complete: 12") == set()
