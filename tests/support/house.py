@@ -47,7 +47,7 @@ INSIDE = {
     " failed_tunnels decide gate assign_run alpn sink_backpressure chain client_sockets stop rehearsal",
     "addons.run": "gaps repeats pending_approvals exchange_events process_counters effect_sinks exchange_parts effect_row"
     " usage_meter drift_search playback_state run_state request_contracts pending_exchange request_constraints lifecycle registry",
-    "proxy": "early_interrupt errors garbage search_path standard_streams progress open_files given_texts processes determinism trust sandbox capture engine"
+    "proxy": "early_interrupt errors garbage lazy_dataclasses lazy_patterns search_path standard_streams progress open_files given_texts processes determinism trust sandbox capture engine"
     " operations stdio control folder docker run run_again experiments doctor looking_back pages command_line commands cli",
     "proxy.control": "address client gate_commands http pages_process handlers server",
     "web": "assets views render one_file",
