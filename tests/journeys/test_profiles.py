@@ -21,7 +21,8 @@ from playhead.timeline import Receipt, build, render_receipt
 
 PAIRS = {pair.name.split()[0]: pair for pair in pairs()}
 """Of each client the last."""
-CLAUDE, CODEX = PAIRS["claude-code"], PAIRS["codex"]
+CLAUDE = PAIRS["claude-code"]
+CODEX = [pair for pair in pairs() if pair.name.startswith("codex ") and pair.message][-1]
 SETTINGS = "GET /v1/settings"
 SOME = Profile(
     "some-cli",
