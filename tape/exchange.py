@@ -131,6 +131,8 @@ ANOTHER = f"{UNSEARCHED}:another"
 
 UNLOADABLE = "key that cannot be loaded"
 """Kind of a place in which the placeholder of a private key is no key."""
+DIGEST = "digest of the body"
+"""Kind of a header field that was computed anew, or left out, because a value was replaced in its body."""
 
 TARGET, BODY = "target", "body"
 """Parts of a request in which placeholders are."""
@@ -581,6 +583,11 @@ class Exchange:
     def has_unloadable_key(self) -> bool:
         """Whether its answer has a placeholder of a private key that no library loads."""
         return any(one.kind == UNLOADABLE for one in self.redactions)
+
+    @property
+    def has_other_digest(self) -> bool:
+        """Whether a digest of its answer's body was computed anew, or left out."""
+        return any(one.kind == DIGEST for one in self.redactions)
 
     @property
     def spilled(self) -> tuple[Spilled, ...]:

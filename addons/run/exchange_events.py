@@ -142,6 +142,8 @@ def outcome_event(
         data["replaced"] = True
         if exchange.has_unloadable_key:
             data["unloadable_key"] = True
+        if exchange.has_other_digest:
+            data["other_digest"] = True
     if exchange.warnings:
         data["warnings"] = exchange.warnings
     return Event(EventKind.OUTCOME, exchange.started_ns + exchange.end_us * 1000, data)

@@ -92,6 +92,8 @@ def notes(
         found["replaced" if raw is None else "as_recorded"] = True
         if raw is None and recorded.has_unloadable_key:
             found["unloadable_key"] = True
+        if raw is None and recorded.has_other_digest:
+            found["other_digest"] = True
     if _rests_on_ignored(playback, request, recorded):
         found["ignored_content"] = True
     if drifts:

@@ -4,7 +4,7 @@ A request of JSON-RPC is found without its id (`json_rpc.py`), so its recorded a
 client does now. Rules:
 
 1. Each id that differs is written over in place; every other byte and every boundary between pieces stays, and
-   `content-length` is corrected. Where no id differs, nothing is touched, nor is an answer that is neither JSON
+   `content-length` is corrected, digests of the body are left out. Where no id differs, nothing is touched, nor is an answer that is neither JSON
    nor an event stream.
 2. A body with a content coding is served decoded, without the field that says so, only where an id has to change.
 3. An event stream that was asked for with GET may answer requests of the same origin and MCP session: its ids
@@ -21,7 +21,7 @@ from dataclasses import replace
 from ..canonical.canonical_request import MAX_PARSED, BodyKind, open_body
 from ..canonical.json_rpc import Names, Place, find_cancelled, find_names, find_places, parse_id
 from ..exchange import Chunk, Exchange, HttpResponse, Request, RequestClass
-from ..headers.shipped_lists import MCP_SESSION
+from ..headers.shipped_lists import DIGESTS, MCP_SESSION
 from ..records.content_coding import read_codings, undo_what_came
 
 MAX_NAMES = 10_000
@@ -198,7 +198,8 @@ def _rewritten[Answer: HttpResponse](
     if coding:
         growth += len(plain) - len(response.body)
         response = _decoded(response, coding, plain)
-    headers = tuple(_lengthened(name, value, growth) for name, value in response.headers)
+    fields = [one for one in response.headers if one[0].lower() not in DIGESTS]
+    headers = tuple(_lengthened(name, value, growth) for name, value in fields)
     return replace(response, headers=headers), spelling
 
 

@@ -11,6 +11,7 @@ Rules:
 4. A body with a content coding that holds a secret is kept decoded, and its exchange says so; also if the secret is in bytes of the
    coding that are no content, as the name of a file in the head of gzip. An answer whose coding has no end, or is
    damaged, is kept in it without compression, so that its client reads as much and fails at the same place.
+5. An answer whose body is another one states digests of that body, or none (`placeholders/body_digests.py`), and its exchange says so.
 
 In matching, a redacted query value counts by its kind alone (`Redactor.redacted_query`), and so does every other
 place (`Request.secrets`, `compare_placeholders.py`), so a tape plays under other credentials, with one exception: services also
@@ -20,15 +21,16 @@ credential; redacted it is in any case.
 One redactor is for one run: what it has learned is that run's. It may be used from any thread.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
 from ..exchange import (
     BODY,
+    DIGEST,
     TARGET,
     UNLOADABLE,
     UNSEARCHED,
@@ -61,6 +63,7 @@ from .finding.heads import KeptSets
 from .finding.literals import Later
 from .learned import Learned, list_needles
 from .placeholders.alike import reads_as_made
+from .placeholders.body_digests import FittedHeaders, fit_digests, leave_out_digests
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
 from .placeholders.unloadable import has_unloadable_key
@@ -251,6 +254,9 @@ class Redactor:
             secrets=response.secrets,
         )
         if not kept.body:
+            if kept.spilled is not None and kept.secrets:
+                kept, more = without_digests(kept)
+                found = (*found, *more)
             return kept, found, ()
         searched, coded, beside = self._search_answer(kept)
         if searched is None:
@@ -275,7 +281,8 @@ class Redactor:
         found = (*found, *dict.fromkeys((*_places("response.body", searched), *beside)))
         if has_unloadable_key(kept):
             found = (*found, Redaction("response.body", UNLOADABLE))
-        return kept, found, warnings
+        kept, more = with_digests(response, kept)
+        return kept, (*found, *more), warnings
 
     def _search_answer(
         self, answer: Response
@@ -635,6 +642,33 @@ def fit_head(came: Response, coded: bool, size: int) -> Headers:
     return tuple(
         (name, value) if name.lower() == _CODING else next(fields) for name, value in came.headers
     )
+
+
+def with_digests(came: HttpResponse, kept: Response) -> tuple[Response, tuple[Redaction, ...]]:
+    """Give an answer whose header fields state the digests of its body, in the place of those of the one that came; say which."""
+    if kept.body == came.body:
+        return kept, ()
+    codings = _codings(came.headers)
+    plain = undo_coding(came.body, b",".join(codings)) if codings else None
+    bodies = [came.body] if plain is None else [came.body, plain]
+    return _with_fields(kept, partial(fit_digests, came=bodies, body=kept.body))
+
+
+def without_digests(kept: Response) -> tuple[Response, tuple[Redaction, ...]]:
+    """Give an answer without what states the digests of its body, which is another one now; say which there were."""
+    return _with_fields(kept, leave_out_digests)
+
+
+def _with_fields(
+    kept: Response, fit: Callable[[Headers], FittedHeaders]
+) -> tuple[Response, tuple[Redaction, ...]]:
+    headers, names = fit(kept.headers)
+    trailers, more = fit(kept.trailers)
+    if not names and not more:
+        return kept, ()
+    found = [Redaction(f"response.header.{name}", DIGEST) for name in names]
+    found += [Redaction(f"response.trailer.{name}", DIGEST) for name in more]
+    return replace(kept, headers=headers, trailers=trailers), tuple(found)
 
 
 def _scaled(chunks: tuple[Chunk, ...], before: int, now: int) -> tuple[Chunk, ...]:

@@ -180,6 +180,7 @@ async def test_what_is_made_from_a_placeholder_names_redaction(store_dir: Path) 
         "answers": 1,
         "seqs": [1],
         "unloadable_keys": [],
+        "other_digests": [],
     }
     assert "answers with secrets replaced: 1 (seq 1)" in render_receipt(receipt)
 
@@ -263,8 +264,21 @@ async def test_a_key_that_cannot_be_loaded_is_named(store_dir: Path) -> None:
     async with recorded(store_dir, calls, playback=REFUSE) as story:
         await story.play(calls)
         receipt = await story.end()
-    assert receipt.to_json()["secrets_replaced"] == {"answers": 2, "seqs": [1, 2], "unloadable_keys": [1]}  # fmt: skip
+    assert receipt.to_json()["secrets_replaced"] == {"answers": 2, "seqs": [1, 2], "unloadable_keys": [1], "other_digests": []}  # fmt: skip
     assert "private key that cannot be loaded any more: seq 1" in render_receipt(receipt)
+
+
+async def test_digests_of_a_replaced_body_are_named(store_dir: Path) -> None:
+    """A client that checks them reads on, and the receipt says that they are other ones."""
+    digest = base64.b64encode(hashlib.md5(ISSUED.encode()).digest()).decode()
+    call = Call("GET /made", answer=ISSUED, answer_headers={"Content-MD5": digest})
+    async with recorded(store_dir, [call], playback=REFUSE) as story:
+        said = await story.ask(call)
+        receipt = await story.end()
+    assert said.body != ISSUED.encode()
+    assert said.headers["content-md5"] == base64.b64encode(hashlib.md5(said.body).digest()).decode()
+    assert receipt.to_json()["secrets_replaced"]["other_digests"] == [1]
+    assert "digests of the body computed anew, or left out: seq 1" in render_receipt(receipt)
 
 
 def _pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:

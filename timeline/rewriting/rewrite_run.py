@@ -29,6 +29,7 @@ from ...tape.records.events import (
     link_of,
 )
 from ...tape.records.rewritten import ReplacedEvent, Rewritten, Tombstone, read_rewritten
+from ...tape.redaction.redactor import without_digests
 from ...tape.redaction.rewriting.rewriter import BodyRewriter, Place, Rewriter
 from ...tape.redaction.stream import WINDOW_BYTES
 from ..checks.integrity import count_rewritten
@@ -323,9 +324,10 @@ def _rewrite_bodies(
         if made is not None:
             change.note(made.places, seq=exchange.seq)
             answer = replace(response, spilled=made.spilled, secrets=made.secrets)
-            exchange = _with_redactions(
-                replace(exchange, response=answer), RESPONSE_BODY, made.secrets
-            )
+            answer, digests = without_digests(answer)
+            told = dict.fromkeys((*exchange.redactions, *digests))
+            exchange = replace(exchange, response=answer, redactions=tuple(told))
+            exchange = _with_redactions(exchange, RESPONSE_BODY, made.secrets)
     return exchange
 
 

@@ -41,7 +41,7 @@ from ..learned import MAX_VALUES, Learned
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
 from ..redact_heads import find_apart, in_order
-from ..redactor import Redactor, _codings, _kind, fit_head
+from ..redactor import Redactor, _codings, _kind, fit_head, with_digests
 from ..search import Kind, Searched, Span
 from ..secrets_in_heads import Heads, Pair
 from ..stream import Piece, Stream
@@ -426,9 +426,10 @@ class Rewriter(Redactor):
     ) -> tuple[Response, tuple[str, ...]]:
         found, places, warnings = self.response(replace(response, secrets=()))
         after, _ = self.response_headers(response.headers)
+        after_trailers, _ = self.response_headers(response.trailers, "response.trailer.")
         headers = self._fields_of(response.headers, after, "response.header.", told, redactions)
         trailers = self._fields_of(
-            response.trailers, found.trailers, "response.trailer.", told, redactions
+            response.trailers, after_trailers, "response.trailer.", told, redactions
         )
         new = replace(response, headers=headers, trailers=trailers)
         if found.reason != response.reason and "response.reason" not in told:
@@ -447,6 +448,8 @@ class Rewriter(Redactor):
         if warnings:  # its coding was undone, or is another one
             headers = fit_head(replace(response, headers=headers), coded, len(found.body))
         new = replace(new, headers=headers, body=merged.data, chunks=found.chunks, secrets=secrets)
+        new, digests = with_digests(response, new)
+        redactions += digests
         return new, warnings
 
     def _interim(

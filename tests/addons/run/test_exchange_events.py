@@ -12,6 +12,7 @@ from playhead.addons.run.exchange_events import (
     repeat_row,
 )
 from playhead.tape.exchange import (
+    DIGEST,
     UNLOADABLE,
     Close,
     Fault,
@@ -146,6 +147,11 @@ NO_ANSWER = {"status": 0, "complete": False, "bytes_in": 0}
             {"redactions": (Redaction("response.body", UNLOADABLE),)},
             {},
             PLAIN | {"replaced": True, "unloadable_key": True},
+        ),
+        (
+            {"redactions": (Redaction("response.header.content-md5", DIGEST),)},
+            {},
+            PLAIN | {"replaced": True, "other_digest": True},
         ),
         ({"warnings": ("trailers",)}, {}, PLAIN | {"warnings": ("trailers",)}),
     ],

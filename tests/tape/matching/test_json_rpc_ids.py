@@ -40,6 +40,7 @@ def recorded(
         cut.pop()
     cut += [len(body) - sum(cut)] if sum(cut) < len(body) else []
     headers = [(b"Content-Type", kind), (b"Content-LENGTH", b"%d" % len(body))]
+    headers.append((b"Content-MD5", b"of the recorded bytes"))
     if coding:
         headers.append((b"content-encoding", coding))
     response = make_response(
@@ -96,6 +97,7 @@ def test_the_answer_is_the_recorded_one_with_the_id_of_now(
     if not same:
         assert whole == body.replace(text, text[:0] + _with_id(text, old, written, escape))
     assert headers[b"Content-LENGTH"] == b"%d" % len(whole)
+    assert (b"Content-MD5" in headers) is same
     assert exchange.response is not None
     assert len(pieces) == max(1, len(exchange.response.chunks))
 

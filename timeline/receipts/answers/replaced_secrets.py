@@ -20,6 +20,8 @@ class ReplacedSecrets:
     """The first of their requests."""
     unloadable_keys: list[int] = field(default_factory=list)
     """The first of those whose answer has the placeholder of a private key that no library loads."""
+    other_digests: list[int] = field(default_factory=list)
+    """The first of those whose answer has a digest that was computed anew, or has one no more."""
     count_as_recorded: int = 0
     """The store also kept the value, and the agent was given it."""
     as_recorded: list[int] = field(default_factory=list)
@@ -45,6 +47,8 @@ class ReplacedSecrets:
             add_row(self.seqs, seq, SEQS)
             if data.get("unloadable_key"):
                 add_row(self.unloadable_keys, seq)
+            if data.get("other_digest"):
+                add_row(self.other_digests, seq)
         if data.get("as_recorded") and seq not in self._with_secrets:
             self._with_secrets.add(seq)
             self.count_as_recorded += 1
@@ -57,6 +61,7 @@ class ReplacedSecrets:
                 "answers": self.count,
                 "seqs": self.seqs,
                 "unloadable_keys": self.unloadable_keys,
+                "other_digests": self.other_digests,
             },
             "secrets_as_recorded": {"answers": self.count_as_recorded, "seqs": self.as_recorded},
         }
@@ -72,7 +77,11 @@ class ReplacedSecrets:
                 shown = found[:ROWS]
                 seqs = ", ".join(map(str, shown)) + (", …" if count > len(shown) else "")
                 lines.append(f"answers with secrets {what}: {count} (seq {seqs})")
-        if self.unloadable_keys:
-            seqs = ", ".join(map(str, self.unloadable_keys[:ROWS]))
-            lines.append(f"  with a private key that cannot be loaded any more: seq {seqs}")
+        for what, found in (
+            ("a private key that cannot be loaded any more", self.unloadable_keys),
+            ("digests of the body computed anew, or left out", self.other_digests),
+        ):
+            if found:
+                seqs = ", ".join(map(str, found[:ROWS]))
+                lines.append(f"  with {what}: seq {seqs}")
         return lines
