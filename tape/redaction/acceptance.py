@@ -550,6 +550,19 @@ TESTS: dict[str, Callable[[bytes], bool]] = {
 """The tests by the names under which the tables give them."""
 
 
+IBAN_SIZES = {
+    country: int(size)
+    for size, countries in (
+        *(("15", "NO"), ("16", "BE"), ("18", "DK FI FO GL NL SD"), ("19", "MK SI"), ("20", "AT BA EE KZ LT LU XK")),
+        *(("21", "CH HR LI LV"), ("22", "BG BH CR DE GB GE IE ME RS VA"), ("23", "AE GI IL IQ OM SO TL")),
+        *(("24", "AD CZ ES MD PK RO SA SE SK TN VG"), ("25", "LY PT ST"), ("26", "IS TR"), ("27", "BI DJ FR GR IT MC MR SM")),
+        *(("28", "AL AZ BY CY DO GT HU LB NI PL SV"), ("29", "BR EG PS QA UA"), ("30", "JO KW MU YE"), ("31", "MT SC"), ("32", "LC"), ("33", "RU")),
+    )
+    for country in countries.split()
+}  # fmt: skip
+"""Characters of an IBAN by its country (the registry of ISO 13616)."""
+
+
 def is_card(digits: bytes) -> bool:
     """Say whether digits have the check digit of a card (ISO/IEC 7812)."""
     return 13 <= len(digits) <= 19 and luhn_rest(digits) == 0 and len(frozenset(digits)) > 1

@@ -36,13 +36,14 @@ from .alike import (
     make_uuid_alike,
     reads_as_made,
 )
-from .pseudonyms import make_pseudonym, normal_form
+from .pseudonyms import make_pseudonym, normal_form, read_address
 from .short_values import LONGEST, permute_short
 
 _UNIT = re.compile(
     rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u00[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.", re.DOTALL
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
+_CHARACTER = re.compile(rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|.", re.DOTALL)
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _MADE = b"placeholders 5"
 """Changes where a value would have another placeholder than before."""
@@ -107,7 +108,14 @@ class Placeholders:
 
     def keep(self, value: bytes) -> None:
         """Take a value for a placeholder, which nothing else stands for: an answer of the tape said it."""
-        self._kept.update((value, *find_parts(value), *(one for _, one in list_tokens(value))))
+        self._kept.update(
+            (
+                value,
+                read_address(value),
+                *find_parts(value),
+                *(one for _, one in list_tokens(value)),
+            )
+        )
 
     def in_basic(self, value: bytes) -> bytes:
         """Give what stands for the user and password of HTTP Basic, in base64."""
@@ -127,8 +135,34 @@ class Placeholders:
         """Give what stands for a value in which any escapes may stand."""
         if b"%" not in value and b"\\" not in value:
             return self.of(value)
+        if b"@" in value and b"\\u" in value and value not in self._kept:
+            written = self._in_address(value)
+            if written is not None:
+                return written
         units = _UNIT.findall(value)
         return write_units(units, self.of(_plain_of(units)))
+
+    def _in_address(self, value: bytes) -> bytes | None:
+        """Give what stands for an address in which letters are written as escapes of JSON; None for anything else."""
+        units = _CHARACTER.findall(value)
+        text = "".join(
+            chr(int(one[-4:], 16)) if one[:1] == b"\\" else one.decode("utf-8", "replace")
+            for one in units
+        )
+        plain = text.encode("utf-8", "surrogatepass")
+        normal = normal_form(plain)
+        if normal is None or b"@" not in normal:
+            return None
+        made = self.of(plain).decode("utf-8", "replace")
+        parts: list[bytes] = []
+        for unit, old, new in zip(units, text, made, strict=True):
+            if old == new:
+                parts.append(unit)
+            elif unit[:1] == b"\\":
+                parts.append(unit[:-4] + b"%04x" % ord(new))
+            else:
+                parts.append(new.encode())
+        return b"".join(parts)
 
     def _make(self, value: bytes) -> bytes:
         normal = normal_form(value)

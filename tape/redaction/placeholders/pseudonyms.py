@@ -8,19 +8,27 @@ import re
 from collections.abc import Callable
 from hashlib import shake_256
 
-from ..acceptance import iban_rest, is_card, is_iban, luhn_rest
+from ..acceptance import IBAN_SIZES, iban_rest, is_card, is_iban, luhn_rest
 
-_EMAIL = re.compile(rb"[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
-_NUMBER = re.compile(rb"\+?[0-9(][0-9 ().\-/]*[0-9]")
-_IBAN = re.compile(rb"[A-Z]{2}[0-9]{2}[A-Z0-9 -]*[A-Z0-9]")
-_BEGIN = frozenset(bytes([code]) for code in b"+(0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_EMAIL = re.compile(
+    "[A-Za-z0-9._%+'\xc0-\u052f-]+@[A-Za-z0-9\xc0-\u052f-]+(?:\\.[A-Za-z0-9\xc0-\u052f-]+)*\\.[A-Za-z0-9-]+"
+)
+_WIDE = rb"|\xc2\xa0|\xe2\x80[\xaf\x87\x89\x91\x93]|[\x07\t\x11\x13\xa0]"
+"""Blanks that do not break and dashes, in UTF-8 and as the last byte of an escape."""
+_NUMBER = re.compile(rb"\+?[0-9(](?:[0-9 ().\-/]" + _WIDE + rb")*[0-9]")
+_IBAN = re.compile(rb"[A-Z]{2}[0-9]{2}(?:[A-Z0-9 /-]" + _WIDE + rb")*[A-Z0-9]")
+_ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_BEGIN = frozenset(bytes([code]) for code in b"+(" + _ALNUM)
 """How numbers of all sorts begin."""
-_BETWEEN = bytes(frozenset(range(128)) - frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+_LONGEST = 256
+_BETWEEN = bytes(frozenset(range(256)) - frozenset(_ALNUM))
 _RESERVED = b".test"
 """A top-level domain in which nobody has an address (RFC 2606)."""
 _NOWHERE = b".zz"
 """One that ISO 3166 leaves to its users, so that no country will ever have it."""
 _LETTERS, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"0123456789"
+_BEYOND = bytes(range(0xE0, 0xF7))
+"""Letters of Latin that are none of ASCII: two bytes in UTF-8, as each letter that `_EMAIL` takes."""
 _SSN = re.compile(rb"[0-9]{3}-[0-9]{2}-[0-9]{4}")
 _NATIONAL = 10
 """Digits of a number of North America."""
@@ -28,14 +36,36 @@ _NATIONAL = 10
 
 def normal_form(value: bytes) -> bytes | None:
     """Give what a value is, however it is written; None where it is no personal data."""
-    if b"@" in value and _EMAIL.fullmatch(value):
-        return value.lower()
-    if value[:1] not in _BEGIN:
+    if b"@" in value:
+        text = _read(value)
+        if _EMAIL.fullmatch(text):
+            lower = text.lower()
+            return (lower if len(lower) == len(text) else text).encode()
+    if value[:1] not in _BEGIN or len(value) > _LONGEST:
         return None
     plain = value.translate(None, _BETWEEN)
     if _NUMBER.fullmatch(value) and 7 <= len(plain) <= 19:
         return b"+" * value.startswith(b"+") + plain
-    return plain if _IBAN.fullmatch(value) and is_iban(plain) else None
+    upper = value.upper()
+    if not _IBAN.fullmatch(upper) or not is_iban(plain.upper()):
+        return None
+    if value != upper and IBAN_SIZES.get(plain[:2].upper().decode()) != len(plain):
+        return None
+    return plain.upper()
+
+
+def _read(value: bytes) -> str:
+    """Read a text; of one that is not in UTF-8 each byte is a letter, as an escape of JSON leaves it."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def read_address(value: bytes) -> bytes:
+    """Give an address with letters beyond ASCII as UTF-8 has it, however it is written; what is none as it is."""
+    text = _read(value)
+    return text.encode() if b"@" in value and _EMAIL.fullmatch(text) else value
 
 
 def make_pseudonym(value: bytes, normal: bytes, seed: bytes) -> bytes:
@@ -50,9 +80,13 @@ def make_pseudonym(value: bytes, normal: bytes, seed: bytes) -> bytes:
         return choice[next(drawn) * len(choice) >> 8]
 
     if b"@" in normal:
-        made = _email(normal, draw)
-        pairs = zip(value, made, strict=True)
-        return bytes([new - 32 if 65 <= old <= 90 and new >= 97 else new for old, new in pairs])
+        text = _read(value)
+        codes = _email(normal.decode(), draw)
+        written = "".join(
+            chr(new).upper() if old.isupper() else chr(new)
+            for old, new in zip(text, codes, strict=True)
+        )
+        return written.encode() if text.encode() == value else written.encode("latin-1")
     if normal[:1].isalpha():
         made = _iban(normal, draw)
     elif is_card(normal):
@@ -65,16 +99,20 @@ def make_pseudonym(value: bytes, normal: bytes, seed: bytes) -> bytes:
     return _written(value, made)
 
 
-def _email(normal: bytes, draw: Callable[[bytes], int]) -> bytes:
-    local, _, domain = normal.rpartition(b"@")
-    name = bytes([_other(code, draw) for code in local])
+def _email(normal: str, draw: Callable[[bytes], int]) -> list[int]:
+    local, _, domain = normal.rpartition("@")
+    name = [_other(ord(char), draw) for char in local]
     # A domain of few letters has one of two letters that no country has.
     last = _RESERVED if len(domain) > len(_RESERVED) else _NOWHERE
-    host = bytes([draw(_LETTERS) for _ in range(len(domain) - len(last))])
-    return name + b"@" + host + last
+    if not domain[-len(last) :].isascii():
+        last = _NOWHERE
+    host = [draw(_LETTERS if char.isascii() else _BEYOND) for char in domain[: -len(last)]]
+    return [*name, ord("@"), *host, *last]
 
 
 def _other(code: int, draw: Callable[[bytes], int]) -> int:
+    if code >= 0x80:
+        return draw(_BEYOND)
     for choice in (_LETTERS, _DIGITS):
         if code in choice:
             return draw(choice.replace(bytes([code]), b""))
@@ -103,4 +141,6 @@ def _phone(normal: bytes, draw: Callable[[bytes], int]) -> bytes:
 def _written(value: bytes, made: bytes) -> bytes:
     """Write letters and digits where those of `value` are, what separates them staying."""
     codes = iter(made)
+    if value.upper() != value:
+        codes = iter(made.lower())
     return bytes([code if code in _BETWEEN else next(codes) for code in value])

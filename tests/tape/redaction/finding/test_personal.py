@@ -11,7 +11,7 @@ from playhead.config import ConfigError, loads
 from playhead.config.schema import RedactRule
 from playhead.config.values import PERSONAL_KINDS
 from playhead.tape.canonical.canonical_request import BodyKind, canonical, compile_rules
-from playhead.tape.exchange import RequestClass
+from playhead.tape.exchange import RawResponse, RequestClass
 from playhead.tape.redaction.acceptance import is_card, is_iban
 from playhead.tape.redaction.placeholders.placeholder import Placeholders
 from playhead.tape.redaction.redactor import Redactor
@@ -52,6 +52,19 @@ def replaced(text: str) -> str:
         (f"\x1b[1m{CARD}\x1b[0m", r"\x1b\[1m41\d{14}\x1b\[0m"),
         (f'{{"a":"\\u201c{CARD}"}}', r'\{"a":"\\u201c41\d{14}"\}'),
         ("123-45-6789", r"9\d\d-\d\d-\d{4}"),
+        # Other blanks, signs, letters and cases.
+        ("Tel. +49 (0)89 / 1234-5678", r"Tel\. \+49 \(\d\)\d\d / \d{4}-\d{4}"),
+        ("Tel. +49\xa089\xa012345678", r"Tel\. \+49\xa0\d\d\xa0\d{8}"),
+        ("+49\u202f89\u202f1234\u201312", r"\+49\u202f\d\d\u202f\d{4}\u2013\d\d"),
+        ("415\xa0555\xa00123", r"[2-9]\d\d\xa0[2-9]\d\d\xa0\d{4}"),
+        ("to ann.lee@müller-shop.de", r"to [a-z]{3}\.[a-z]{3}@[a-z][à-ö][a-z]{7}\.test"),
+        ("to jörg.müller@firma.de", r"to [a-z][à-ö][a-z]{2}\.[a-z][à-ö][a-z]{4}@[a-z]{3}\.test"),
+        ("Łukasz@żabka.pl", r"[À-Ö][a-z]{5}@[à-ö][a-z]{2}\.test"),
+        ("иван@пример.com", r"[à-ö]{4}@[à-ö]{6}[a-z]\.zz"),
+        ("iban gb82west12345698765432", r"iban gb\d\d[a-z]{4}\d{14}"),
+        ("GB82\xa0WEST\xa01234\xa05698\xa07654\xa032", r"GB\d\d\xa0[A-Z]{4}(\xa0\d{4}){3}\xa0\d\d"),
+        ("card 6011\xa01111\xa01111\xa01117", r"card 60\d\d(\xa0\d{4}){3}"),
+        ("card 5105.1051.0510.5100.", r"card 51\d\d(\.\d{4}){3}\."),
     ],
 )
 def test_personal_data_is_replaced_in_its_form(text: str, kept: str) -> None:
@@ -59,6 +72,8 @@ def test_personal_data_is_replaced_in_its_form(text: str, kept: str) -> None:
     found = replaced(text)
     assert re.fullmatch(kept, found)
     assert found != text
+    if not text.startswith("{"):  # the same in a document of JSON that is written in ASCII
+        assert json.loads(replaced(json.dumps({"said": text}))) == {"said": found}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +93,15 @@ def test_personal_data_is_replaced_in_its_form(text: str, kept: str) -> None:
         "1e+1000000000",
         "000-12-3456",
         "v1.2.3-415-555-01234",
+        "+10 - 20 - 30 - 40 - 50",
+        "+12 / 34 / 56 / 78",
+        "1.5105.1051.0510.5100",
+        "5105.1051.0510.5100.7",
+        "5105.1051.0510.5101",
+        "gb83west12345698765432",
+        "Gb82WEST12345698765432",
+        "xgb82west12345698765432",
+        "Größe 12, übung@home",
     ],
 )
 def test_what_is_no_personal_data_stays(text: str) -> None:
@@ -92,6 +116,24 @@ def test_a_value_has_one_pseudonym_however_it_is_written() -> None:
     assert replaced("Bob@Mail.org").lower() == replaced("bob@mail.org")
     said = json.loads(replaced(json.dumps({"to": "bob@mail.org", "said": "ask bob@mail.org"})))
     assert said["said"] == f"ask {said['to']}"
+
+
+def test_the_pseudonym_of_an_address_comes_back_as_it_is() -> None:
+    """With letters beyond ASCII, too, as they are and as escapes: the agent sends what it was given."""
+    body = json.dumps({"to": "jörg@müller.de"}).encode()
+    given = json.loads(replaced(body.decode()))["to"]
+    for told in (json.dumps({"to": given}), json.dumps({"to": given}, ensure_ascii=False)):
+        redactor = Redactor(b"k", ALL)
+        answer = RawResponse(200, b"OK", "HTTP/1.1", (), body, 1)
+        redactor.learn(Redactor(b"k", ALL).response(answer)[0])
+        assert json.loads(redactor.text(told.encode())) == {"to": given}
+
+
+def test_what_follows_a_number_stays() -> None:
+    """It is the next thing."""
+    assert replaced("+49 89 12345678 - 123 Main St").endswith(" - 123 Main St")
+    assert replaced("ask bob@mail.orgまで").endswith("まで")
+    assert replaced("連絡先はbob@mail.org").startswith("連絡先は")
 
 
 def test_without_a_rule_it_stays() -> None:
