@@ -23,7 +23,10 @@ from ...store.paths import DATA, LOG
 from ...tape.policy.retention import Listed, Sentence, decide_retention
 from ...tape.records.events import Event, EventKind
 from ...tape.shell_words import shell_word
+from ...timeline.reading.placeholder_key import find_key
 from ..progress import ProgressBar
+from ..trust.secret_files import open_redaction_key
+from .find_tape import redactor_of
 from .notes import user_name
 from .open_store import open_store
 from .restore_archived import (
@@ -244,6 +247,8 @@ def mark(
 ) -> RunInfo:
     """Give a run labels, take some, pin it or let it go; give it as it now stands.
 
+    A label with a secret in it is stored, and taken away, with the placeholder.
+
     Raises: UnknownRun; StoreError for what is no label.
     """
     for label in add:
@@ -252,9 +257,11 @@ def mark(
     restore_runs(config, name)
     with open_store(config, readonly=True) as store:
         run = store.runs.get(name)
+        added = _redact_labels(config, store, run, add)
+        removed = {*remove, *_redact_labels(config, store, run, remove)}
 
     def make(now: RunInfo) -> Event | None:
-        labels = tuple(sorted({*now.labels, *add}.difference(remove)))
+        labels = tuple(sorted({*now.labels, *added}.difference(removed)))
         pinned = now.pinned if pin is None else pin
         if (labels, pinned) == (now.labels, now.pinned):
             return None
@@ -265,3 +272,14 @@ def mark(
         return run
     with open_store(config) as store:
         return store.runs.mark(store.runs.get(name), make)
+
+
+def _redact_labels(
+    config: Config, store: Store, run: RunInfo, labels: tuple[str, ...]
+) -> list[str]:
+    """Give labels without their secrets, with the placeholders that the run has."""
+    if not labels:
+        return []
+    redactor = redactor_of(config, open_redaction_key(config.store))
+    redactor.make_as(find_key(store, run))
+    return [redactor.redact_text(label) for label in labels]

@@ -155,6 +155,20 @@ def test_labels_and_pins_keep_a_run(tmp_path: Path) -> None:
     assert names(path) == []
 
 
+def test_a_secret_in_a_label_is_not_stored(tmp_path: Path) -> None:
+    """Its placeholder is; the label is taken away by either."""
+    path = tmp_path / "s"
+    _make(path, one=1)
+    secret = "ghp_" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
+    stored = run(path, "label", "one", f"l/{secret}", "incident").output.split()
+    assert stored[0] == "incident"
+    assert stored[1].startswith("l/ghp_")
+    assert secret not in stored[1]
+    for file in path.iterdir():
+        assert file.is_dir() or secret.encode() not in file.read_bytes()
+    assert run(path, "label", "one", "--remove", f"l/{secret}").output == "incident\n"
+
+
 def test_what_is_no_label_is_refused(tmp_path: Path) -> None:
     """It would have to be quoted everywhere."""
     _make(tmp_path / "s", one=1)
