@@ -64,6 +64,7 @@ from .finding.literals import Later
 from .learned import Learned, list_needles
 from .placeholders.alike import reads_as_made
 from .placeholders.body_digests import FittedHeaders, fit_digests, leave_out_digests
+from .placeholders.mend_checksums import mend_checksums
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
 from .placeholders.unloadable import has_unloadable_key
@@ -324,7 +325,10 @@ class Redactor:
         kind = see_framing(_kind(answer.headers)._replace(answer=True, final=final), body)
         if not kind.stream and _may_come_in_pieces(answer.headers):
             kind = kind._replace(lines=True)
-        return self._search.search(body, kind)
+        searched = self._search.search(body, kind)
+        if searched is None:
+            return None
+        return searched._replace(data=mend_checksums(body, searched.data))
 
     def stream(self, headers: Headers, *, answer: bool, originals: bool = False) -> Stream | None:
         """Give what takes the secrets out of a body that is too large to be held; None where it is coded.

@@ -1,8 +1,10 @@
-"""An answer with a placeholder inside states no digest of the bytes that came."""
+"""An answer with a placeholder inside states no digest of the bytes that came, in header fields or in its own format."""
 
 import base64
 import gzip
 import hashlib
+import io
+import zipfile
 import zlib
 from dataclasses import replace
 
@@ -86,3 +88,14 @@ def test_a_rewritten_answer_states_its_own_digests() -> None:
     assert answer.body != plain
     assert dict(answer.headers)[CRC] == _crc(answer.body)
     assert dict(answer.trailers)[MD5] == _md5(answer.body)
+
+
+def test_a_zip_with_a_placeholder_opens() -> None:
+    """Its files that are stored are replaced, and have the checksums of what is in them; so has the answer."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("deploy.txt", BODY)
+    kept, _, _ = Redactor(b"k" * 32).response(_answer(made.getvalue()))
+    with zipfile.ZipFile(io.BytesIO(kept.body)) as archive:
+        assert SECRET not in archive.read("deploy.txt")
+    assert dict(kept.headers)[MD5] == _md5(kept.body)

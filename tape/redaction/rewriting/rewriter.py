@@ -38,6 +38,7 @@ from ...records.content_coding import undo_coding, undo_what_came
 from ...records.events import Event, EventKind
 from ...records.rewritten import Rewritten
 from ..learned import MAX_VALUES, Learned
+from ..placeholders.mend_checksums import mend_checksums
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
 from ..redact_heads import find_apart, in_order
@@ -447,7 +448,8 @@ class Rewriter(Redactor):
         secrets = tuple(Secret(BODY, *span) for span in merged.spans)
         if warnings:  # its coding was undone, or is another one
             headers = fit_head(replace(response, headers=headers), coded, len(found.body))
-        new = replace(new, headers=headers, body=merged.data, chunks=found.chunks, secrets=secrets)
+        body = mend_checksums(response.body, merged.data)
+        new = replace(new, headers=headers, body=body, chunks=found.chunks, secrets=secrets)
         new, digests = with_digests(response, new)
         redactions += digests
         return new, warnings
