@@ -1,6 +1,6 @@
 """Search a store for text that looks like a secret, placeholders aside: a check of the redaction.
 
-Looked at are heads, bodies with their codings undone, messages of WebSockets, texts of events and the agent's
+Looked at are heads, bodies with their codings undone and the compressed files in them, messages of WebSockets, texts of events and the agent's
 command, of every run or of one: with the formats and names that redaction knows, under the rules of now, and with the
 detectors of detect-secrets. Those of high entropy are left out, since ids are random too. A value is never
 shown, only where it stands.
@@ -18,11 +18,14 @@ from ...tape.exchange import BODY, TARGET, Exchange, Headers, Request, Secret
 from ...tape.matching.values import answer_body
 from ...tape.redaction.places import is_credential
 from ...tape.redaction.redactor import Redactor
+from ..receipts.plain_text import plain
+from .packed_files import list_packed
 
 _BLANK = b"*"
 """In the place of each character of a placeholder; no detector takes a row of it for a value."""
 _LINE = 4096
 _OVERLAP = 512
+_NAME = 120
 _LEFT_OUT = frozenset(
     (
         *("Base64HighEntropyString", "HexHighEntropyString", "IPPublicDetector"),
@@ -105,7 +108,9 @@ def _exchange(
     for place, kind in places:
         if place not in told:
             yield place, kind
-    yield from (("request.body", kind) for kind in look.text(_body(request), request.headers))
+    asked = _body(request)
+    yield from (("request.body", kind) for kind in look.text(asked, request.headers))
+    yield from _packed(look, "request.body", asked)
     _, places = look.redactor.interim(exchange.interim)
     yield from ((one.place, one.kind) for one in places if one.place not in told)
     if response is not None:
@@ -116,6 +121,7 @@ def _exchange(
         # Where placeholders are is told of the body as it is kept, which may have a coding.
         body = answer_body(replace(response, body=_blanked(response.body, response.secrets)))
         yield from (("response.body", kind) for kind in look.text(body, response.headers))
+        yield from _packed(look, "response.body", body)
         if response.spilled is not None:
             pieces = (data for _, data in store.bodies.read(response.spilled))
             for kind in _spilled(look, pieces, response.secrets):
@@ -130,6 +136,15 @@ def _exchange(
 
 
 _SLICE = 256 * 1024
+
+
+def _packed(look: _Look, place: str, body: bytes) -> Iterator[tuple[str, str]]:
+    """Look into a compressed file that is a body."""
+    for file in list_packed(body):
+        name = plain(look.redactor.redact_text(file.name), _NAME)
+        for at in range(0, len(file.data), _SLICE):
+            for kind in look.text(file.data[max(0, at - _OVERLAP) : at + _SLICE]):
+                yield f"{place} {name}", kind
 
 
 def _spilled(look: _Look, pieces: Iterable[bytes], secrets: tuple[Secret, ...]) -> set[str]:
