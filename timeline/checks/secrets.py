@@ -16,6 +16,8 @@ from ...store import RunInfo, Store
 from ...tape.canonical.canonical_request import open_body
 from ...tape.exchange import BODY, TARGET, Exchange, Headers, Request, Secret
 from ...tape.matching.values import answer_body
+from ...tape.records.events import EventKind
+from ...tape.redaction.placeholders.alike import reads_as_made
 from ...tape.redaction.places import is_credential
 from ...tape.redaction.redactor import Redactor
 from ..receipts.plain_text import plain
@@ -77,6 +79,8 @@ def find_secrets(
             for name, text in _texts(event.data):
                 for placeholder in known:
                     text = text.replace(placeholder, "*" * len(placeholder))
+                if event.kind is EventKind.MARKED:
+                    text = _blank_label(text)
                 for kind in look.url(text) if "://" in text else look.text(text.encode()):
                     place = f"event {event.number} {event.kind.value} {name}"
                     yield Finding(run.id, event.data.get("seq", 0), place, kind)
@@ -190,6 +194,12 @@ def _placeholders(exchange: Exchange) -> set[str]:
         for one in request.secrets
         if one.part == TARGET and one.size
     }
+
+
+def _blank_label(label: str) -> str:
+    """Blank the words of a label that read as a placeholder: where those are is not told."""
+    words = label.split("/")
+    return "/".join("*" * len(one) if reads_as_made(one.encode()) else one for one in words)
 
 
 def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:

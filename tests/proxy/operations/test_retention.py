@@ -166,6 +166,7 @@ def test_a_secret_in_a_label_is_not_stored(tmp_path: Path) -> None:
     assert secret not in stored[1]
     for file in path.iterdir():
         assert file.is_dir() or secret.encode() not in file.read_bytes()
+    assert run(path, "verify", "--secrets").output == "no secrets in 1 run\n"
     assert run(path, "label", "one", "--remove", f"l/{secret}").output == "incident\n"
 
 
