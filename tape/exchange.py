@@ -159,6 +159,8 @@ class Secret(NamedTuple):
     """Characters of the target, or bytes of the body or of the field's values, before it."""
     size: int
     kind: str
+    coded: str = ""
+    """`base64` or `hex` if the value was written so, and in which alphabet or letters; empty where its placeholder shows how it was."""
 
 
 class MessageKind(StrEnum):

@@ -34,8 +34,9 @@ from ..headers.linked_values import Comparison, LinkedValues, Pair, find_pairs
 from ..headers.recorded_values import RecordedValues
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from ..records.credential_parts import list_tokens
+from ..redaction.replaced_places import InnerSecret
 from .idempotency_keys import KeyPairs
-from .inner_secrets import FindInner, Inner, InnerSecret, InnerSecrets, read_inner
+from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plaintext_of_credentials import PlainAnswers
 from .profile_use import read_linked, read_linked_message
 from .replaced_values import Changed, Replaced, ReplacedValues, RunIds
@@ -170,9 +171,10 @@ class Agreement:
                 return _WORST
             agrees = self._compare(beside.linked, present.linked).rank
             if beside.inner:
-                agrees = max(
-                    agrees, self._inner.rank(beside.inner, self._find_inner(request).linked)
-                )
+                inner = self._find_inner(request)
+                agrees = max(agrees, self._inner.rank(beside.inner, inner.linked))
+                if not self._replaced.are_spelled_alike(beside.replaced, inner.replaced):
+                    agrees = _DISAGREES
             return 2 * agrees + (_lowered(beside.reported) != _lowered(present.reported))
 
         return rank
@@ -432,7 +434,10 @@ class Agreement:
 
     def compare_value(self, recorded: InnerSecret, present: InnerSecret) -> "ComparedMessage":
         """Compare a replaced value of a body that is compared as it comes with the recorded one, and remember which stands for which."""
-        old, new = ((Replaced(*one[:3]),) for one in (recorded, present))
+        old, new = (
+            (Replaced(one.place, one.value, one.prefix, one.spelling),)
+            for one in (recorded, present)
+        )
         changed = self._replaced.find_changed(old, new)
         if changed:
             return ComparedMessage(tuple(changed))
@@ -639,6 +644,7 @@ class Agreement:
         return known[2]
 
 
+_DISAGREES = 2
 _WORST = 9
 _MOST_READS = 256
 

@@ -14,10 +14,9 @@ from ..exchange import Request
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space, link_tokens
 from ..headers.linked_values import LinkedValues, Pair, find_pairs
+from ..redaction.replaced_places import InnerSecret
 from .replaced_values import Replaced
 
-InnerSecret = tuple[str, bytes, bytes, bool]
-"""Place, value and known prefix of a secret outside of header fields, as stored, and whether it counts."""
 FindInner = Callable[[Request], Iterable[InnerSecret]]
 """Gives those of a request."""
 
@@ -35,11 +34,13 @@ def read_inner(request: Request, find: FindInner) -> Inner:
     """Read the secrets of a request outside of its header fields."""
     found = list(find(request))
     linked = list[Linked]()
-    for place, value, _, _ in found:
+    for place, value, *_ in found:
         if not is_empty(value):
             linked.append(Linked(Space.CREDENTIAL, place, value))
             linked += link_tokens(place, value)
-    counted = [Replaced(place, value, prefix) for place, value, prefix, counts in found if counts]
+    counted = [
+        Replaced(one.place, one.value, one.prefix, one.spelling) for one in found if one.counts
+    ]
     return Inner(tuple(linked), tuple(counted))
 
 

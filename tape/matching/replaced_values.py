@@ -1,4 +1,4 @@
-"""Compare the values that redaction replaced: outside of places for credentials they count.
+"""Compare the values that redaction replaced: outside of places for credentials they count, and so does how they are written.
 
 A tape of this store has the placeholder of each value, which is made with the store's key: equal values have equal ones. A tape of
 another store has placeholders of another key: there each recorded value stands for one present value and back, for the whole
@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from ..exchange import HEADER, Request
 from ..headers.counted_fields import Linked, Space
+from ..redaction.placeholders.spelling import Spelling, are_alike
 
 _MOST_IDS = 4096
 """Placeholders of ids of runs that are remembered."""
 
 _CHANGED = "has another secret than the recorded one, whose value was replaced in both"
+_RESPELLED = "has the recorded secret written in another way"
 _RENAMED = "has another secret than the one that represents the recorded one so far"
 
 
@@ -27,6 +29,7 @@ class Replaced(NamedTuple):
     """Its placeholder."""
     prefix: bytes = b""
     """What says whose it is."""
+    spelling: Spelling = Spelling()
 
 
 class Changed(NamedTuple):
@@ -108,6 +111,9 @@ class ReplacedValues:
         found, pairs = list[Changed](), list[tuple[bytes, bytes]]()
         for then, now in _pairs(recorded, present):
             place, old, new = now.place.partition("#")[0], then.value, now.value
+            if not are_alike(then.spelling, now.spelling, same=old == new):
+                found.append(Changed(place, _RESPELLED))
+                continue
             if old == new or (old, new) in rotated or self._stands_for(old, new):
                 continue
             if self._same_key or not _are_alike(then.prefix, now.prefix):
@@ -116,6 +122,14 @@ class ReplacedValues:
                 found.append(Changed(place, _RENAMED))
             pairs.append((old, new))
         return found
+
+    @staticmethod
+    def are_spelled_alike(recorded: Iterable[Replaced], present: Iterable[Replaced]) -> bool:
+        """Say whether the values of each place are written alike."""
+        return all(
+            are_alike(then.spelling, now.spelling, same=then.value == now.value)
+            for then, now in _pairs(recorded, present)
+        )
 
     def _fits(self, old: bytes, new: bytes, pairs: Iterable[tuple[bytes, bytes]]) -> bool:
         before = self._present.get(new, old) == old and self._recorded.get(old, new) == new

@@ -6,7 +6,7 @@ Reading trusts nothing: a value of another version or shape raises `BadRecord`, 
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, starmap
 from typing import Any, NamedTuple
@@ -163,7 +163,7 @@ def encode_exchange(exchange: Exchange) -> bytes:
         if response.ragged:
             meta["response"]["ragged"] = True
         if response.secrets:
-            meta["response"]["secrets"] = response.secrets
+            meta["response"]["secrets"] = _secret_rows(response.secrets)
     if exchange.fault is not None:
         fault = exchange.fault
         meta["fault"] = (
@@ -180,7 +180,7 @@ def encode_exchange(exchange: Exchange) -> bytes:
     if exchange.redactions:
         meta["redactions"] = exchange.redactions
     if exchange.request.secrets:
-        meta["secrets"] = exchange.request.secrets
+        meta["secrets"] = _secret_rows(exchange.request.secrets)
     if exchange.warnings:
         meta["warnings"] = exchange.warnings
     if exchange.alpn != NO_ALPN:
@@ -337,7 +337,7 @@ def encode_message(message: Message) -> bytes:
             message.frames,
             message.after,
             message.data,
-            *([message.secrets] if message.secrets else ()),
+            *([_secret_rows(message.secrets)] if message.secrets else ()),
         ]
     )
 
@@ -449,9 +449,15 @@ def _response(value: Any, body: bytes) -> Response:
     )
 
 
+def _secret_rows(secrets: Iterable[Secret]) -> list[tuple[str | int, ...]]:
+    """Give places of placeholders as they are stored: most values are written in a way that their placeholders show."""
+    return [tuple(one) if one.coded else one[:4] for one in secrets]
+
+
 def _secrets(value: Any) -> tuple[Secret, ...]:
     found = tuple(
-        Secret(_text(p), _int(at), _int(size), _text(kind)) for p, at, size, kind in value
+        Secret(_text(p), _int(at), _int(size), _text(kind), *map(_text, coded))
+        for p, at, size, kind, *coded in value
     )
     ends: dict[str, int] = {}
     for one in found:

@@ -35,7 +35,7 @@ def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:
     """Give a text with its placeholders replaced by their kinds; in JSON it stays JSON."""
     form = b"\\u0000(%s)" if json else b"\x00(%s)"
     secrets = list(secrets)
-    numbers = _find_numbers(data, secrets) if json else frozenset[int]()
+    numbers = find_numbers(data, secrets) if json else frozenset[int]()
     parts: list[bytes] = []
     at = 0
     for secret in secrets:
@@ -46,7 +46,7 @@ def mark_text(data: bytes, secrets: Iterable[Secret], *, json: bool) -> bytes:
     return b"".join(parts)
 
 
-def _find_numbers(data: bytes, secrets: Iterable[Secret]) -> frozenset[int]:
+def find_numbers(data: bytes, secrets: Iterable[Secret]) -> frozenset[int]:
     """Find the places that are numbers of JSON, as those of cards may be."""
     found = {
         one.at

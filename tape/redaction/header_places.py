@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 
 from ..exchange import HEADER, Headers, Request, Secret, find_header_part
 from .compare_placeholders import PAIRS, USERS, kind_of_pair
-from .placeholders.placeholder import unescape
 from .places import SIGNATURE
 
 _MARK = b"%00(secret)"
@@ -27,7 +26,7 @@ def find_values(request: Request) -> dict[str, bytes]:
 
 
 def find_in_urls(request: Request) -> Iterator[tuple[str, bytes, bool]]:
-    """Yield place and placeholder of each secret of a URL in a header field, and whether it is in a place of credentials.
+    """Yield place and placeholder, as it is written, of each secret of a URL in a header field, and whether it is in a place of credentials.
 
     User and password count; keys of a query do not. Signatures are made anew for each request, and are none.
     """
@@ -36,11 +35,11 @@ def find_in_urls(request: Request) -> Iterator[tuple[str, bytes, bool]]:
         if part is None:
             continue
         for user in USERS.finditer(value):
-            yield from ((part, unescape(one), False) for one in user[2].split(b":") if one)
+            yield from ((part, one, False) for one in user[2].split(b":") if one)
         for pair in PAIRS.finditer(value):
             if (kind_of_pair(pair) or SIGNATURE) != SIGNATURE:
                 query = pair[2].decode("latin-1").lower()
-                yield f"{part}?{query}", unescape(pair[3]), True
+                yield f"{part}?{query}", pair[3], True
 
 
 def mark_header_places(headers: Headers, secrets: Iterable[Secret]) -> Headers:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from .acceptance import is_loose
 from .finding.literals import Later, Literals, Match, Needle
+from .placeholders.spelling import in_base64, in_hex
 from .places import is_findable, is_given_findable
 
 __all__ = ["Learned", "Match", "Needle", "list_needles", "whole_span", "write_match"]
@@ -25,6 +26,7 @@ _SHORT = 16
 _MAX_VALUE = 8 * 1024
 _IN_JSON, _MOST_IN_JSON = -3, 3
 """What is below this is how often a value is a text of JSON."""
+_IN_HEX = (-2, -3)
 _MIN_PART = 6
 """Bytes of the beginning of a value that are hidden where a text ends in the middle of it."""
 
@@ -186,6 +188,16 @@ def whole_span(data: bytes, match: Match) -> tuple[int, int]:
     if 8 * (needle.offset + len(needle.value)) % 6 and data[end : end + 1] and data[end] in _SIX:
         end += 1
     return start, end
+
+
+def how_coded(raw: bytes, match: Match) -> str:
+    """Say how a match is coded, as `Secret.coded` has it.
+
+    raw: what it covers together with the characters that hold a part of the value.
+    """
+    if match.needle.offset >= 0:
+        return in_base64(raw)
+    return in_hex(raw) if match.needle.offset in _IN_HEX else ""
 
 
 def write_match(data: bytes, match: Match, placeholder: bytes) -> tuple[int, int, bytes]:

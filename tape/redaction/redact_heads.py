@@ -223,7 +223,9 @@ def _in_field(headers: Headers, at: int, searched: Searched) -> list[Secret]:
     if part is None:
         return []
     before = sum(len(value) for name, value in headers[:at] if find_header_part(name) == part)
-    return [Secret(part, before + span.at, span.size, span.kind) for span in searched.spans]
+    return [
+        Secret(part, before + span.at, span.size, span.kind, span.coded) for span in searched.spans
+    ]
 
 
 def _keep_clean(seen: _Seen, field: _Field, told: _Told, rest: bytes) -> None:

@@ -67,6 +67,7 @@ from .placeholders.body_digests import FittedHeaders, fit_digests, leave_out_dig
 from .placeholders.mend_checksums import mend_checksums
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
+from .placeholders.spelling import Spelling
 from .placeholders.unloadable import has_unloadable_key
 from .places import (
     GOOGLE,
@@ -76,13 +77,10 @@ from .places import (
     kind_of_header,
 )
 from .redact_heads import Fields, find_apart, in_order
-from .replaced_places import find_inner_secrets, find_own_fields
+from .replaced_places import InnerSecret, find_inner_secrets, find_own_fields
 from .search import Kind, Search, Searched, Span, see_framing
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream
-
-InnerSecret = tuple[str, bytes, bytes, bool]
-"""Place, placeholder and known prefix of a value, and whether it counts."""
 
 _NONE: frozenset[str] = frozenset()
 _FORM = b"application/x-www-form-urlencoded"
@@ -314,7 +312,7 @@ class Redactor:
         if written is None:
             return self._search.leave_out(body), None, ()
         spans = tuple(
-            Span(at, size, one.kind)
+            Span(at, size, one.kind, one.coded)
             for one in searched.spans
             for at, size in written.place(one.at, one.size)
         )
@@ -556,10 +554,7 @@ class Redactor:
         return frozenset(names)
 
     def inner_secrets(self, request: Request) -> Iterator[InnerSecret]:
-        """Yield place, placeholder and known prefix of each secret of a request, as stored, outside of header fields for credentials.
-
-        With each, whether it counts: all do but those in places of credentials.
-        """
+        """Yield each secret of a request, as stored, outside of header fields for credentials."""
         yield from find_inner_secrets(request, self.redacted_query(request))
         if self._own_fields:
             yield from find_own_fields(request, self._own_fields)
@@ -570,12 +565,10 @@ class Redactor:
         new = self._placeholders.in_text(came)
         if new != stored and self.text(came) == stored:
             new = stored
-        old, new = unescape(stored), unescape(new)
-        return (BODY, old, old[: prefix_size(old)], True), (
-            BODY,
-            new,
-            new[: prefix_size(new)],
-            True,
+        old, now = unescape(stored), unescape(new)
+        return (
+            InnerSecret(BODY, old, old[: prefix_size(old)], True, Spelling(stored)),
+            InnerSecret(BODY, now, now[: prefix_size(now)], True, Spelling(new)),
         )
 
 

@@ -6,14 +6,16 @@ sent than was recorded. Whatever else was replaced (a key in a prompt, the passw
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Container, Iterator
+from typing import Any, NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, HEADER, TARGET, UNSEARCHED, Request, Secret
+from .compare_placeholders import find_numbers
 from .header_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
+from .placeholders.spelling import Spelling
 from .places import QUERY, kind_of_header
 from .secrets_in_heads import bare_name
 
@@ -29,25 +31,50 @@ _FIELD = re.compile(rb"(?:\A|&)([^&=]{1,80})=\Z")
 _MARK = re.compile("\0([0-9]+)\0")
 _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
+_TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-def find_inner_secrets(
-    request: Request, names: frozenset[str]
-) -> Iterator[tuple[str, bytes, bytes, bool]]:
-    """Yield place, placeholder and known prefix of each value, as they come, and whether it counts; of a body that is not held, none.
+class InnerSecret(NamedTuple):
+    """A value outside of header fields for credentials that was replaced."""
+
+    place: str
+    value: bytes
+    """Its placeholder, without escapes."""
+    prefix: bytes
+    """Its known prefix, as that of a service's keys."""
+    counts: bool
+    """All do but those in places of credentials."""
+    spelling: Spelling
+
+
+class _Inside(NamedTuple):
+    """The same, before its places are counted."""
+
+    place: str
+    own: bool
+    """Whether the place is one of credentials."""
+    value: bytes
+    spelling: Spelling
+
+
+def find_inner_secrets(request: Request, names: frozenset[str]) -> Iterator[InnerSecret]:
+    """Yield each value, as they come; of a body that is not held, none has a place of its own.
 
     names: lower-case names of query keys that are places of credentials.
     """
-    for place, value, own in _find(request):
-        yield place, value, value[: prefix_size(value)], not own
+    for one in _find(request):
+        prefix = one.value[: prefix_size(one.value)]
+        yield InnerSecret(one.place, one.value, prefix, not one.own, one.spelling)
     for pair in request.target.partition("?")[2].split("&") if names else ():
         name, _, text = pair.partition("=")
         plain = unquote_to_bytes(name.encode("utf-8", "surrogatepass")).lower()
         if plain.decode("utf-8", "replace") in names:
             key = plain.decode("utf-8", "replace")
-            value = unescape(text.encode("utf-8", "surrogatepass"))
+            raw = text.encode("utf-8", "surrogatepass")
             own = key in QUERY or bare_name(key) in QUERY or _is_own(key) or _is_named_like_one(key)
-            yield f"query {key}", value, b"", not own
+            spelling = Spelling(_in_url(raw))
+            yield InnerSecret(f"query {key}", unescape(raw), b"", not own, spelling)
 
 
 def _is_named_like_one(key: str) -> bool:
@@ -55,9 +82,7 @@ def _is_named_like_one(key: str) -> bool:
     return kind_of_header(key.replace("_", "-")) is not None
 
 
-def find_own_fields(
-    request: Request, names: frozenset[str]
-) -> Iterator[tuple[str, bytes, bytes, bool]]:
+def find_own_fields(request: Request, names: frozenset[str]) -> Iterator[InnerSecret]:
     """Yield the same of each header field that was replaced for a rule of one's own: it is in no place of credentials.
 
     names: lower-case names of such fields.
@@ -69,58 +94,95 @@ def find_own_fields(
             number = counts[lower] = counts.get(lower, 0) + 1
             stripped = value.strip()
             place = f"{HEADER}{lower}" + (f"#{number}" if number > 1 else "")
-            yield place, stripped, stripped[: prefix_size(stripped)], True
+            prefix = stripped[: prefix_size(stripped)]
+            yield InnerSecret(place, stripped, prefix, True, Spelling(stripped))
 
 
-def _find(request: Request) -> Iterator[tuple[str, bytes, bool]]:
-    """Yield place, placeholder, and whether the place is one of credentials.
-
-    A place is as differences name it, with `#` and a number from the second value there on.
-    """
+def _find(request: Request) -> Iterator[_Inside]:
+    """Yield each value with its place as differences name it, with `#` and a number from the second value there on."""
     counts: dict[str, int] = {}
-    for place, value, own in _find_all(request):
-        number = counts[place] = counts.get(place, 0) + 1
-        yield f"{place}#{number}" if number > 1 else place, value, own
+    for one in _find_all(request):
+        number = counts[one.place] = counts.get(one.place, 0) + 1
+        yield one._replace(place=f"{one.place}#{number}") if number > 1 else one
 
 
-def _find_all(request: Request) -> Iterator[tuple[str, bytes, bool]]:
-    body = [one for one in request.secrets if one.part == BODY]
-    if body and request.body:
-        for one, (place, own) in zip(body, _in_body(request, body), strict=True):
-            yield place, _value_of(one, request.body), own
+def _find_all(request: Request) -> Iterator[_Inside]:
+    if request.body:
+        yield from _in_body(request, [one for one in request.secrets if one.part == BODY])
     if request.spilled is not None:
-        yield from (("body", value, own) for value, own in request.spilled.replaced)
+        for raw, own in request.spilled.replaced:
+            yield _Inside("body", own, unescape(raw), Spelling(raw))
     values = find_values(request)
     for one in request.secrets:
         if one.part in values:
-            yield one.part, values[one.part][one.at : one.at + one.size], False
+            raw = values[one.part][one.at : one.at + one.size]
+            yield _Inside(one.part, False, raw, Spelling(raw, one.coded))
         elif one.part == TARGET:
             place, own = _in_target(request.target, one.at)
             text = request.target[one.at : one.at + one.size]
-            yield place, unescape(text.encode("utf-8", "surrogatepass")), own
-    yield from find_in_urls(request)
-
-
-def _value_of(secret: Secret, body: bytes) -> bytes:
-    """Give what stands for a value: of what was not searched it is the keyed hash, which the kind has."""
-    if secret.kind.startswith(UNSEARCHED):
-        return secret.kind.encode()
-    return unescape(body[secret.at : secret.at + secret.size])
+            raw = text.encode("utf-8", "surrogatepass")
+            yield _Inside(place, own, unescape(raw), Spelling(_in_url(raw), one.coded))
+    for place, raw, own in find_in_urls(request):
+        yield _Inside(place, own, unescape(raw), Spelling(raw))
 
 
 _Place = tuple[str, bool]
 """A place, and whether it is one of credentials."""
 
 
-def _in_body(request: Request, secrets: list[Secret]) -> list[_Place]:
+def _in_body(request: Request, secrets: list[Secret]) -> Iterator[_Inside]:
+    if not secrets:
+        return
     body = request.body
     kind = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    numbers = frozenset[int]()
+    read: Callable[[bytes], bytes] = bytes
     if kind == _FORM:
         # A form for a token is all credentials: codes, assertions, passwords.
-        token = _GRANT in body
-        return [_in_form(body, one.at, token) for one in secrets]
-    places = _in_json(body, secrets) if len(body) <= _MOST_BYTES else {}
-    return [places.get(at, ("body", False)) for at in range(len(secrets))]
+        token, read = _GRANT in body, _read_form
+        places = [_in_form(body, one.at, token) for one in secrets]
+    else:
+        found = dict[int, _Place]()
+        if len(body) <= _MOST_BYTES:
+            numbers = find_numbers(body, secrets)
+            found = _in_json(body, secrets, numbers)
+        if found and (not kind or b"json" in kind):
+            read = _read_json
+        places = [found.get(at, ("body", False)) for at in range(len(secrets))]
+    for one, (place, own) in zip(secrets, places, strict=True):
+        if one.kind.startswith(UNSEARCHED):
+            # Its keyed hash stands for it.
+            yield _Inside(place, own, one.kind.encode(), Spelling())
+            continue
+        raw = body[one.at : one.at + one.size]
+        spelling = Spelling(read(raw), one.coded, one.at in numbers)
+        yield _Inside(place, own, unescape(raw), spelling)
+
+
+def _read_form(raw: bytes) -> bytes:
+    """Give what a part of a field of a form says."""
+    return unquote_to_bytes(raw.replace(b"+", b" "))
+
+
+def _read_json(raw: bytes) -> bytes:
+    """Give what a part of a string of JSON says."""
+    if b"\\" not in raw:
+        return raw
+    try:
+        text: str = json.loads(b'"%b"' % raw, strict=False)
+    except ValueError:
+        return raw
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _in_url(raw: bytes) -> bytes:
+    """Write the percent-encodings of a target one way, as they are compared."""
+    return _TRIPLET.sub(_normal_triplet, raw) if b"%" in raw else raw
+
+
+def _normal_triplet(triplet: re.Match[bytes]) -> bytes:
+    code = unquote_to_bytes(triplet[0])
+    return code if code[0] in _UNRESERVED else triplet[0].upper()
 
 
 def _in_form(body: bytes, at: int, token: bool) -> _Place:
@@ -129,12 +191,13 @@ def _in_form(body: bytes, at: int, token: bool) -> _Place:
     return f"form {name}", token or _is_own(name)
 
 
-def _in_json(body: bytes, secrets: list[Secret]) -> dict[int, _Place]:
+def _in_json(body: bytes, secrets: list[Secret], numbers: Container[int]) -> dict[int, _Place]:
     """Give the places of secrets in JSON, by their number; none where a body is not JSON."""
     parts: list[bytes] = []
     at = 0
     for number, one in enumerate(secrets):
-        parts += (body[at : one.at], b"\\u0000%d\\u0000" % number)
+        mark = b'"\\u0000%d\\u0000"' if one.at in numbers else b"\\u0000%d\\u0000"
+        parts += (body[at : one.at], mark % number)
         at = one.at + one.size
     parts.append(body[at:])
     try:

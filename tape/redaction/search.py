@@ -34,8 +34,9 @@ from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .finding.personal import PersonalData
 from .finding.spelled import Spelled, find_spelled, has_events, has_lines
-from .learned import Learned, Match, write_match
+from .learned import Learned, Match, how_coded, write_match
 from .placeholders.placeholder import Placeholders, rewrite, unescape
+from .placeholders.spelling import in_base64
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 from .resumed import LEAST, Resumed
 
@@ -107,6 +108,8 @@ class Span(NamedTuple):
     at: int
     size: int
     kind: str
+    coded: str = ""
+    """See `Secret.coded`."""
 
 
 class Searched(NamedTuple):
@@ -122,6 +125,7 @@ class _Edit(NamedTuple):
     new: bytes
     kind: str
     declared: bool
+    coded: str = ""
 
 
 class Search:
@@ -348,7 +352,8 @@ class Search:
                     self._learned.add(unescape(value))
                 new = self._placeholders.in_text(value)
                 start, end, text = encode(data, run.coded, found.start, found.end, new)
-                edits.append(_Edit(start, end, text, SECRET, declared=False))
+                how = in_base64(data[start:end])
+                edits.append(_Edit(start, end, text, SECRET, declared=False, coded=how))
 
     def _form(self, data: bytes) -> list[Found]:
         """Find the fields of a form that hold a secret."""
@@ -414,6 +419,7 @@ class Search:
         new: bytes,
         edits: list[_Edit],
         kind: str = SECRET,
+        coded: str = "",
     ) -> None:
         at = 0
         for first, last, size in view.spread(start, end):
@@ -421,7 +427,7 @@ class Search:
             written = _rewrite(raw, told, view.depth)
             if written == raw and told != view.data[start + at : start + at + size]:
                 written = self._placeholders.in_text(raw)  # written in a way of its own
-            edits.append(_Edit(first, last, written, kind, False))
+            edits.append(_Edit(first, last, written, kind, False, coded))
             at += size
 
     def _find_learned(
@@ -441,12 +447,14 @@ class Search:
         for match in matches:
             start, end, new = self._written(data, match)
             # Padding says how long it was, and nothing else.
-            edits.append(_Edit(start, end, new, SECRET, False))
+            how = how_coded(data[start:end], match)
+            edits.append(_Edit(start, end, new, SECRET, False, how))
         some = bool(views) and not self._learned.is_clean(_together(views))
         for view in views if some else ():
             for match in self._learned.find(view.data)[0]:
                 start, end, new = self._written(view.data, match)
-                self._write(view, data, start, end, new, edits)
+                how = how_coded(view.data[start:end], match)
+                self._write(view, data, start, end, new, edits, coded=how)
         if final:
             return searched
         at = self._learned.find_part(data)
@@ -478,7 +486,9 @@ class Search:
             parts += (data[at : edit.start], edit.new)
             at = edit.end
         parts.append(data[at:])
-        spans = tuple(Span(edit.start, edit.end - edit.start, edit.kind) for edit in merged)
+        spans = tuple(
+            Span(edit.start, edit.end - edit.start, edit.kind, edit.coded) for edit in merged
+        )
         return Searched(b"".join(parts), spans)
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 
 from ..exchange import BODY, UNSEARCHED, Secret
 from .compare_placeholders import mark_text
-from .placeholders.placeholder import unescape
 from .replaced_places import is_own_behind
 from .search import Kind, Searched, see_framing
 
@@ -109,7 +108,11 @@ class Stream:
             data = searched.data
             found = [
                 Secret(
-                    BODY, max(span.at, begin), span.at + span.size - max(span.at, begin), span.kind
+                    BODY,
+                    max(span.at, begin),
+                    span.at + span.size - max(span.at, begin),
+                    span.kind,
+                    span.coded,
                 )
                 for span in searched.spans
                 if span.at + span.size > begin and span.at < end
@@ -140,7 +143,7 @@ class Stream:
         if one.kind.startswith(UNSEARCHED):
             value, own = one.kind.encode(), False
         else:
-            value = unescape(data[at : at + one.size])
+            value = data[at : at + one.size]
             own = is_own_behind(data[max(0, at - _NAME_BYTES) : at], form=self._kind.form)
         if len(self._replaced) < MAX_PLACES:
             self._replaced.append((value, own))

@@ -83,6 +83,7 @@ class _Secret(msgspec.Struct, forbid_unknown_fields=True):
     at: _Number
     size: _Number
     kind: str
+    coded: str = ""
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -367,7 +368,7 @@ def _secrets(told: list[_Secret], sizes: dict[str, int], where: str) -> tuple[Se
                 f" - at `{where}.secrets[{at}]`"
             )
         ends[one.part] = end
-    return tuple(Secret(one.part, one.at, one.size, one.kind) for one in told)
+    return tuple(Secret(one.part, one.at, one.size, one.kind, one.coded) for one in told)
 
 
 def _interim(told: _Interim, where: str) -> RawInterim:

@@ -168,7 +168,10 @@ def _websocket(websocket: WebSocketSummary, messages: Iterable[Message]) -> dict
 
 def secrets_json(secrets: Sequence[Secret]) -> list[dict[str, str | int]]:
     """Give the places of placeholders as JSON types."""
-    return [one._asdict() for one in secrets]
+    return [
+        {name: value for name, value in one._asdict().items() if name != "coded" or value}
+        for one in secrets
+    ]
 
 
 def _headers(headers: Headers) -> list[list[str]]:

@@ -44,6 +44,7 @@ _UNIT = re.compile(
 )
 """One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _CHARACTER = re.compile(rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|.", re.DOTALL)
+_NESTED_UNIT = re.compile(rb"%(?:25)*[0-9A-Fa-f]{2}|" + _UNIT.pattern, re.DOTALL)
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _MADE = b"placeholders 5"
 """Changes where a value would have another placeholder than before."""
@@ -257,11 +258,17 @@ def rewrite(raw: bytes, plain: bytes) -> bytes:
     return write_units(units, plain) if len(units) == len(plain) else raw
 
 
+def find_units(value: bytes) -> list[bytes]:
+    """Give the characters of a value as they are written, each with its escape, however often it was percent-encoded."""
+    return _NESTED_UNIT.findall(value)
+
+
 def _plain_of(units: list[bytes]) -> bytes:
-    return bytes([_code(unit) for unit in units])
+    return bytes([meaning_of(unit) for unit in units])
 
 
-def _code(unit: bytes) -> int:
+def meaning_of(unit: bytes) -> int:
+    """Give the byte that a character means, as it may be written with an escape."""
     if len(unit) == 1:
         return unit[0]
     if unit[:1] == b"%":
@@ -276,7 +283,7 @@ def write_units(units: list[bytes], plain: bytes) -> bytes:
     """Write characters as those in `units` are written; what stays the same stays as it is."""
     parts = []
     for unit, new in zip(units, plain, strict=True):
-        if _code(unit) == new:
+        if meaning_of(unit) == new:
             parts.append(unit)
         elif len(unit) == 1:
             parts.append(bytes([new]))

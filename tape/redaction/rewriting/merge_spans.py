@@ -52,6 +52,7 @@ def merge(before: bytes, old: Iterable[Span], after: bytes, found: Sequence[Span
             touched.append(fresh.pop())
         first = min([start, *(span.at for span in touched)])
         last = max([end, *(span.at + span.size for span in touched)])
-        fresh.append(Span(first, last - first, one.kind))
+        coded = "" if touched else one.coded
+        fresh.append(Span(first, last - first, one.kind, coded))
     spans = sorted([*stay, *old[at:], *fresh])
     return Merged(bytes(parts), tuple(spans), tuple(fresh))

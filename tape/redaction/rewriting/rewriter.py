@@ -564,7 +564,7 @@ class BodyRewriter:
         for one in self._old:
             first, last = max(one.at, start), min(one.at + one.size, end)
             if first < last:
-                old.append(Span(first - start, last - first, one.kind))
+                old.append(Span(first - start, last - first, one.kind, one.coded))
                 self._rewriter._keep(data[first - start : last - start])
         found = self._search.search(data, kind)
         after, spans = (found.data, found.spans) if found is not None else (data, ())
@@ -583,7 +583,7 @@ def _place(prefix: str, name: bytes) -> str:
 
 
 def _spans(secrets: Iterable[Secret], part: str = BODY) -> list[Span]:
-    return [Span(one.at, one.size, one.kind) for one in secrets if one.part == part]
+    return [Span(*one[1:]) for one in secrets if one.part == part]
 
 
 def _hash(data: bytes) -> bytes:

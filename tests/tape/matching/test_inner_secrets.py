@@ -1,11 +1,13 @@
 """Secrets in paths, queries and bodies: whose they are chooses, and decides whether an answer is exact."""
 
 import base64
+import json
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 
-from playhead.config import IgnoreRule, parse_match
+from playhead.config import IgnoreRule, RedactRule, parse_match
 from playhead.config.profiles.shipped import find_profiles
 from playhead.tape.canonical.canonical_request import (
     Rules,
@@ -57,9 +59,11 @@ class _Play:
         answers: tuple[Response, ...] = (),
         rules: Rules = RULES,
         same_key: bool = False,
+        redact: tuple[RedactRule, ...] = (),
+        tape_key: bytes = b"key",
     ) -> None:
         self.rules = rules
-        self.redactor = Redactor(b"key")
+        self.redactor = Redactor(tape_key, redact)
         self.tape = {
             Seq(at): replace(make_exchange(at), request=self.redactor.request(request)[0])
             for at, request in enumerate(recorded, 1)
@@ -67,7 +71,7 @@ class _Play:
         for at, answer in enumerate(answers, 1):
             clean = self.redactor.response(answer)[0]
             self.tape[Seq(at)] = replace(self.tape[Seq(at)], response=clean)
-        self.redactor = Redactor(b"key")
+        self.redactor = Redactor(b"key", redact)
         self.agreement = Agreement(
             rules,
             self.tape.get,
@@ -383,3 +387,112 @@ def test_a_large_body_of_an_earlier_version_rests_on_kinds(
         RULES, {Seq(1): recorded}.get, redactor.inner_secrets, redactor.stands_for, same_key=True
     )
     assert agreement.note(make(now), recorded, tuple[Seq, ...]).kind_alone is alone
+
+
+MAIL, TOKEN = "a.b@shop.com", "kT5dR8wN~+/1Hj6VuEs4=="
+TEXT = (b"Content-Type", b"text/plain")
+HEX, CODED = (f(TOKEN.encode()) for f in (bytes.hex, base64.b64encode))
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text)[1:-1].replace("/", "\\/")
+
+
+def _respelled(head: tuple[bytes, bytes], body: str | bytes) -> Request:
+    body = body if isinstance(body, bytes) else body.encode()
+    return replace(make_request("POST https://api.test/v1", body), headers=(head,))
+
+
+def _aimed(target: str) -> Request:
+    return make_request(f"GET https://api.test{target}")
+
+
+RESPELLED = [
+    ("JSON", *(_respelled(JSON, f'{{"to": "{one}"}}') for one in (MAIL, _quoted(MAIL)))),
+    ("a text in JSON", *(_respelled(JSON, f'{{"a": "to {t}"}}') for t in (TOKEN, _quoted(TOKEN)))),
+    (
+        "JSON in JSON",
+        *(_respelled(JSON, json.dumps({"a": f"to {t}"})) for t in (TOKEN, _escaped(TOKEN))),
+    ),
+    ("a form", *(_respelled(FORM, f"to={_quoted(one)}") for one in (MAIL, _quoted(MAIL)))),
+    ("a text", *(_respelled(TEXT, f"to {one}") for one in (MAIL, _quoted(MAIL)))),
+    ("a path", *(_aimed(f"/to/{_quoted(one)}") for one in (MAIL, _quoted(MAIL)))),
+    ("a query", *(_aimed(f"/to?a={_quoted(one)}") for one in (MAIL, _quoted(MAIL)))),
+    ("hex", *(_respelled(JSON, f'{{"a": "{one}"}}') for one in (HEX, HEX.upper()))),
+    (
+        "base64",
+        *(
+            _respelled(JSON, b'{"a": "%b"}' % one)
+            for one in (CODED, CODED.translate(bytes.maketrans(b"+/", b"-_")))
+        ),
+    ),
+    (
+        "a number",
+        *(_respelled(JSON, b'{"a": %b}' % a) for a in (b"4111111111111111", b'"4111111111111111"')),
+    ),
+]
+ALIKE = [
+    (
+        "a string of JSON",
+        *(_respelled(JSON, f'{{"a": "to {t}"}}') for t in (TOKEN, _escaped(TOKEN))),
+    ),
+    (
+        "a field of a form",
+        *(_respelled(FORM, f"to={t}") for t in (MAIL, _quoted(MAIL), _quoted(MAIL).lower())),
+    ),
+    ("a path", *(_aimed(f"/to/{one}") for one in ("a%2Eb%40shop.com", "a.b%40shop.com"))),
+]
+MAILS = RedactRule(pii=("email", "card"))
+
+
+def _play_respelled(recorded: Request, *, same_key: bool) -> _Play:
+    play = _Play(
+        _headed(TOKEN.encode()),
+        recorded,
+        same_key=same_key,
+        redact=(MAILS,),
+        tape_key=b"key" if same_key else b"another",
+    )
+    assert not play.ask(_headed(TOKEN.encode()), 1)[0]
+    return play
+
+
+@pytest.mark.parametrize("same_key", [True, False], ids=["this store", "another store"])
+@pytest.mark.parametrize(
+    ("then", "now"), [row[1:] for row in RESPELLED], ids=[row[0] for row in RESPELLED]
+)
+def test_a_replaced_value_counts_as_it_is_written(
+    then: Request, now: Request, same_key: bool
+) -> None:
+    """To whoever reads the request, another spelling is another value."""
+    assert canonical(then, RequestClass.EFFECT, RULES) != canonical(now, RequestClass.EFFECT, RULES)
+    for one, other in ((then, now), (now, then)):
+        play = _play_respelled(one, same_key=same_key)
+        assert play.ask(other, 2)[0]
+        assert not play.ask(one, 2)[0]
+
+
+@pytest.mark.parametrize(("requests"), [row[1:] for row in ALIKE], ids=[row[0] for row in ALIKE])
+def test_a_replaced_value_is_the_same_in_an_escape_of_its_container(
+    requests: tuple[Request, ...],
+) -> None:
+    """As any value there is."""
+    assert len({canonical(one, RequestClass.EFFECT, RULES) for one in requests}) == 1
+    for one in requests:
+        for other in requests:
+            assert not _play_respelled(one, same_key=True).ask(other, 2)[0]
+
+
+def test_of_requests_alike_the_one_whose_values_are_written_alike_answers() -> None:
+    """Else the first one would."""
+    _, plain, quoted = RESPELLED[1]
+    play = _Play(_headed(TOKEN.encode()), plain, quoted, same_key=True)
+    play.ask(_headed(TOKEN.encode()), 1)
+    for request, best in ((plain, 1), (quoted, 2)):
+        ranks = play.rank(request)[1:]
+        assert ranks.index(min(ranks)) + 1 == best
+        assert min(ranks) < max(ranks)

@@ -37,7 +37,7 @@ def places(target: str, body: str = "", kind: bytes = b"application/json") -> li
     target, body = (text.replace("KEY", KEY).replace("OTHER", OTHER) for text in (target, body))
     made = make_request(f"POST https://api.test{target}", body.encode())
     kept, _ = Redactor(b"key").request(replace(made, headers=((b"content-type", kind),)))
-    return [place for place, _, _, counts in find_inner_secrets(kept, frozenset()) if counts]
+    return [one.place for one in find_inner_secrets(kept, frozenset()) if one.counts]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+r"""How a replaced value was written: it counts beside the value.
+
+`a.b@shop.com` and `a.b%40shop.com` have one placeholder, each written as its value was. To whoever reads the request they are two
+values. So two places agree only if they are written alike, too, once what their container undoes (a string of JSON, a form) is undone.
+
+Base64 and hexadecimal of a placeholder do not show in which alphabet the value was written: `Secret.coded` says it.
+"""
+
+import re
+from typing import NamedTuple
+
+from .placeholder import find_units, meaning_of
+
+_STANDARD, _URL = re.compile(rb"[+/]"), re.compile(rb"[-_]")
+_LOWER, _UPPER = re.compile(rb"[a-f]"), re.compile(rb"[A-F]")
+
+
+class Spelling(NamedTuple):
+    """How a value is written."""
+
+    text: bytes = b""
+    """Its placeholder, as its container says it; empty where nobody knows."""
+    coded: str = ""
+    """See `Secret.coded`."""
+    number: bool = False
+    """Whether it is a number of JSON, and no string."""
+
+
+def in_base64(raw: bytes) -> str:
+    """Say in which alphabet of base64 a text is written, as far as it shows it."""
+    return _name("base64", raw, standard=_STANDARD, url=_URL)
+
+
+def in_hex(raw: bytes) -> str:
+    """Say in which letters hexadecimal is written, as far as it shows it."""
+    return _name("hex", raw, lower=_LOWER, upper=_UPPER)
+
+
+def _name(coding: str, raw: bytes, **signs: re.Pattern[bytes]) -> str:
+    return " ".join([coding, *(name for name, sign in signs.items() if sign.search(raw))])
+
+
+def are_alike(one: Spelling, other: Spelling, *, same: bool) -> bool:
+    """Say whether two values are written alike.
+
+    same: whether they are the same value. Of two others each sign that both have has to be written alike, and all letters and digits.
+    """
+    if one == other or not (one.text and other.text):
+        return True
+    if one.number != other.number:
+        return False
+    if one.coded and other.coded and not _are_coded_alike(one.coded, other.coded, same=same):
+        return False
+    if same:
+        return one.text == other.text
+    ways, others = _list_ways(one.text), _list_ways(other.text)
+    return all(ways[sign] & others[sign] for sign in ways.keys() & others.keys())
+
+
+def _are_coded_alike(one: str, other: str, *, same: bool) -> bool:
+    if same:
+        return one == other
+    (coding, *marks), (other_coding, *other_marks) = one.split(), other.split()
+    return coding == other_coding and (marks == other_marks or not (marks and other_marks))
+
+
+def _list_ways(text: bytes) -> dict[int, set[bytes]]:
+    """List the ways in which each sign of a value is written; all letters and digits are one."""
+    found: dict[int, set[bytes]] = {}
+    for unit in find_units(text):
+        code = meaning_of(unit if unit[:1] != b"%" else b"%" + unit[-2:])
+        if code < 0x80 and chr(code).isalnum():
+            code, unit = 0, unit[:-2] if len(unit) > 1 else b""
+        found.setdefault(code, set()).add(unit)
+    return found
