@@ -122,8 +122,9 @@ def _read_texts(text: bytes) -> Iterator[bytes]:
 
 
 def _undo(escape: re.Match[bytes]) -> bytes:
-    digits = escape[1] or escape[2]
-    return bytes([int(digits, 16)]) if digits else b"/"
+    if escape[2]:
+        return chr(int(escape[2], 16)).encode()
+    return bytes([int(escape[1], 16)]) if escape[1] else b"/"
 
 
 def _body(message: Request | Response) -> bytes:

@@ -3,6 +3,7 @@
 Whatever was in a declared place (a credential of a header, a token in an answer) may come back anywhere: an
 upstream echoes it, an agent logs it. The values are held in memory for as long as the run is open, never
 written. Of base64 all three alignments are looked for, in both alphabets; escapes are undone by whoever asks.
+Letters outside of ASCII are looked for in each coding, and with escapes.
 
 Bounded: the values learned last are kept.
 """
@@ -13,8 +14,9 @@ from collections.abc import Iterable
 
 from .acceptance import is_loose
 from .finding.literals import Later, Literals, Match, Needle
+from .placeholders.codings import list_codings, list_escaped, narrow
 from .placeholders.spelling import in_base64, in_hex
-from .places import is_findable, is_given_findable
+from .places import is_findable, is_given_findable, is_one
 
 __all__ = ["Learned", "Match", "Needle", "list_needles", "whole_span", "write_match"]
 
@@ -26,6 +28,8 @@ _SHORT = 16
 _MAX_VALUE = 8 * 1024
 _IN_JSON, _MOST_IN_JSON = -3, 3
 """What is below this is how often a value is a text of JSON."""
+_ESCAPED = -9
+"""From this on down are needles with escapes for what is no ASCII, as `list_escaped` lists them."""
 _IN_HEX = (-2, -3)
 _MIN_PART = 6
 """Bytes of the beginning of a value that are hidden where a text ends in the middle of it."""
@@ -71,7 +75,9 @@ class Learned:
         self._all: tuple[bytes, ...] | None = ()
         self.longest = 0
         """Bytes of the longest way in which one of them may be written, or more."""
-        self._given = frozenset(value for value in given if is_given_findable(value))
+        self._given = frozenset(
+            one for value in given if is_given_findable(value) for one in list_codings(value)
+        )
         for value in sorted(self._given):
             self._take(value)
 
@@ -88,14 +94,16 @@ class Learned:
 
     def add(self, value: bytes) -> None:
         """Take a secret, unless it is too common a word to be looked for."""
-        if (
-            value in self._values
-            or len(value) > _MAX_VALUE
-            or not is_findable(value)
-            or _TO_BE_FILLED.search(value)
-        ):
+        if value in self._values or len(value) > _MAX_VALUE or _TO_BE_FILLED.search(value):
             return
-        self._take(value)
+        if value.isascii():
+            if not is_findable(value):
+                return
+            self._take(value)
+        elif is_one(value) and is_findable(narrow(value)):
+            for one in list_codings(value):
+                if one not in self._values:
+                    self._take(one)
         plain = _decode(value)
         if (
             plain is not None
@@ -113,7 +121,8 @@ class Learned:
 
     def _take(self, value: bytes) -> None:
         in_json = len(_in_json(value, _MOST_IN_JSON))
-        self.longest = max(self.longest, 2 * len(value), in_json)  # the former in hex
+        escaped = [] if value.isascii() else map(len, list_escaped(value))
+        self.longest = max(self.longest, 2 * len(value), in_json, *escaped)  # twice in hex
         self._values[value] = None
         self._literals.add(value)
         self._all = None
@@ -144,7 +153,10 @@ class Learned:
 
 def _is_part(data: bytes, match: Match) -> bool:
     """Say whether a short value is a part of a longer word."""
-    if match.needle.offset != -1 or len(match.needle.value) >= _SHORT:
+    if (
+        not (match.needle.offset == -1 or match.needle.offset <= _ESCAPED)
+        or len(match.needle.value) >= _SHORT
+    ):
         return False
     around = data[max(0, match.start - 1) : match.start], data[match.end : match.end + 1]
     return any(char.isalnum() for char in around)
@@ -158,6 +170,9 @@ def list_needles(value: bytes) -> list[Needle]:
             Needle(_in_json(value, times), value, _IN_JSON - times)
             for times in range(1, _MOST_IN_JSON + 1)
         ]
+    if not value.isascii():
+        escaped = enumerate(list_escaped(value))
+        found += [Needle(one, value, _ESCAPED - way) for way, one in escaped]
     digits = value.hex().encode()
     found += [Needle(digits, value, -2), Needle(digits.upper(), value, -3)]
     for offset in range(3):
@@ -205,6 +220,8 @@ def write_match(data: bytes, match: Match, placeholder: bytes) -> tuple[int, int
     start, end, needle = match
     if needle.offset == -1:
         return start, end, placeholder
+    if needle.offset <= _ESCAPED:
+        return start, end, list_escaped(placeholder)[_ESCAPED - needle.offset]
     if needle.offset < _IN_JSON:
         return start, end, _in_json(placeholder, _IN_JSON - needle.offset)
     if needle.offset < 0:

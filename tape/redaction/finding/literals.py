@@ -38,7 +38,7 @@ class Needle(NamedTuple):
     text: bytes
     value: bytes
     offset: int
-    """Of base64 the bytes, modulo 3, before the value; -1 as it is; -2 hex; -3 hex in capitals; below -3 a text of JSON, once for each."""
+    """Of base64 the bytes, modulo 3, before the value; -1 as it is; -2 hex; -3 hex in capitals; below -3 a text of JSON, once for each; from -9 on with escapes."""
 
 
 class Match(NamedTuple):

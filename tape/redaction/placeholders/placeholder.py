@@ -36,18 +36,22 @@ from .alike import (
     make_uuid_alike,
     reads_as_made,
 )
+from .codings import normal_text, write_as, write_letters
 from .pseudonyms import make_pseudonym, normal_form, read_address
 from .short_values import LONGEST, permute_short
 
 _UNIT = re.compile(
-    rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u00[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.", re.DOTALL
+    rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u[dD][89abAB][0-9A-Fa-f]{2}\\+u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.",
+    re.DOTALL,
 )
-"""One character as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
+"""One character, or one byte of UTF-8, as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _CHARACTER = re.compile(rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|.", re.DOTALL)
 _NESTED_UNIT = re.compile(rb"%(?:25)*[0-9A-Fa-f]{2}|" + _UNIT.pattern, re.DOTALL)
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
-_MADE = b"placeholders 5"
+_MADE = b"placeholders 6"
 """Changes where a value would have another placeholder than before."""
+_MADE_ASCII = b"placeholders 5"
+"""Of tapes on which letters outside of ASCII stay in placeholders."""
 _MADE_SHORT = b"placeholders 4"
 """Of tapes on which two short values may have one placeholder."""
 _MADE_WHOLE = b"placeholders 3"
@@ -58,7 +62,7 @@ _is_shaped = not_remembered(is_shaped)
 _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
-_CONTROLS = {b"n": 10, b"r": 13, b"t": 9, b"b": 8, b"f": 12}
+_CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 
 
 _Make = Callable[[bytes, bytes, bytes], bytes]
@@ -91,7 +95,7 @@ class Placeholders:
 
     def make_as(self, key_id: str) -> bool:
         """Make placeholders as those that a key id tells of, if they are made with this key; say whether they are."""
-        for way in (_MADE, _MADE_SHORT, _MADE_WHOLE):
+        for way in (_MADE, _MADE_ASCII, _MADE_SHORT, _MADE_WHOLE):
             if key_id == self._key_id(way):
                 if way != self._way:
                     self._way = way
@@ -101,7 +105,12 @@ class Placeholders:
 
     def of(self, value: bytes) -> bytes:
         """Give what stands for a value; a placeholder that was kept stands for itself."""
-        return value if value in self._kept else self._made(value)
+        if value in self._kept:
+            return value
+        if not value.isascii() and (normal := normal_text(value)) != value:
+            # In each coding of its letters it is the same value.
+            return write_as(value, self.of(normal))
+        return self._made(value)
 
     def hash(self, value: bytes) -> str:
         """Give the keyed hash of a value that is not kept, as 32 hexadecimal digits."""
@@ -173,8 +182,9 @@ class Placeholders:
             return write_words(value, self.of)
         if read_pair(value) is not None:
             return self.in_basic(value)
-        if self._way == _MADE and len(value) <= LONGEST and value[:1] not in _DOCUMENTS:
-            return permute_short(value, self._key)
+        newer = self._way in (_MADE, _MADE_ASCII)
+        if newer and len(value) <= LONGEST and value[:1] not in _DOCUMENTS:
+            return self._write_letters(value, permute_short(value, self._key))
         # Of a token that was given its placeholder comes back: with either the whole is the same.
         whole = write_tokens(value, self.of) if self._way != _MADE_WHOLE else value
         mac = self._mac.copy()  # faster than to begin with the key each time
@@ -193,7 +203,13 @@ class Placeholders:
             if _is_shaped(made) == shaped and (self._way == _MADE_WHOLE or form_of(made) == form):
                 break
             made = make(value, whole, hmac.digest(seed, b"%d" % turn, "sha256"))
-        return made
+        return self._write_letters(value, made)
+
+    def _write_letters(self, value: bytes, made: bytes) -> bytes:
+        """Replace the letters outside of ASCII, too."""
+        if made.isascii() or self._way != _MADE:
+            return made
+        return write_letters(made, hmac.digest(self._key, b"letters\0" + value, "sha256"))
 
     def _make_around(self, value: bytes, whole: bytes, seed: bytes) -> bytes:
         """Make a value alike that has the placeholders of its tokens in it.
@@ -255,7 +271,7 @@ def rewrite(raw: bytes, plain: bytes) -> bytes:
     if len(raw) == len(plain):
         return plain
     units = _UNIT.findall(raw)
-    return write_units(units, plain) if len(units) == len(plain) else raw
+    return write_units(units, plain) if len(_plain_of(units)) == len(plain) else raw
 
 
 def find_units(value: bytes) -> list[bytes]:
@@ -264,30 +280,49 @@ def find_units(value: bytes) -> list[bytes]:
 
 
 def _plain_of(units: list[bytes]) -> bytes:
-    return bytes([meaning_of(unit) for unit in units])
+    return b"".join([meaning_of(unit) for unit in units])
 
 
-def meaning_of(unit: bytes) -> int:
-    """Give the byte that a character means, as it may be written with an escape."""
+def meaning_of(unit: bytes) -> bytes:
+    """Give what a character means that may be written with an escape, as UTF-8."""
     if len(unit) == 1:
-        return unit[0]
+        return unit
     if unit[:1] == b"%":
-        return int(unit[1:], 16)
+        return bytes((int(unit[1:], 16),))
     escaped = unit.lstrip(b"\\")
-    if len(escaped) == 5:
-        return int(escaped[1:], 16) & 0xFF
-    return _CONTROLS.get(escaped, escaped[0])
+    if len(escaped) >= 5:
+        code = int(escaped[1:5], 16)
+        if len(escaped) > 5:  # two halves of UTF-16
+            code = 0x10000 + (code - 0xD800 << 10) + int(escaped[-4:], 16) - 0xDC00
+        return chr(code).encode("utf-8", "surrogatepass")
+    return _CONTROLS.get(escaped, escaped[:1])
+
+
+def _write_escape(unit: bytes, told: bytes) -> bytes:
+    """Write a character that is no ASCII as another one is written in JSON; it has as many bytes of UTF-8."""
+    text = told.decode("utf-8", "replace").encode("utf-16-be")
+    escape, digits = unit[: unit.index(b"u") + 1], text.hex().encode()
+    if unit[len(escape) : len(escape) + 4].isupper():
+        digits = digits.upper()
+    if len(digits) not in (4, 8):
+        return unit
+    return b"".join(escape + digits[at : at + 4] for at in range(0, len(digits), 4))
 
 
 def write_units(units: list[bytes], plain: bytes) -> bytes:
     """Write characters as those in `units` are written; what stays the same stays as it is."""
-    parts = []
-    for unit, new in zip(units, plain, strict=True):
-        if meaning_of(unit) == new:
+    parts, at = list[bytes](), 0
+    for unit in units:
+        old = meaning_of(unit)
+        told, at = plain[at : at + len(old)], at + len(old)
+        if told == old:
             parts.append(unit)
+        elif len(old) > 1:
+            parts.append(_write_escape(unit, told))
         elif len(unit) == 1:
-            parts.append(bytes([new]))
+            parts.append(told)
         else:
+            new = told[0]
             digits = b"%02x" if unit.islower() else b"%02X"
             if unit[:1] == b"%":
                 parts.append(b"%" + (b"%02x" if unit[1:].islower() else b"%02X") % new)

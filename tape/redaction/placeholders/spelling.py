@@ -64,12 +64,12 @@ def _are_coded_alike(one: str, other: str, *, same: bool) -> bool:
     return coding == other_coding and (marks == other_marks or not (marks and other_marks))
 
 
-def _list_ways(text: bytes) -> dict[int, set[bytes]]:
+def _list_ways(text: bytes) -> dict[bytes, set[bytes]]:
     """List the ways in which each sign of a value is written; all letters and digits are one."""
-    found: dict[int, set[bytes]] = {}
+    found: dict[bytes, set[bytes]] = {}
     for unit in find_units(text):
-        code = meaning_of(unit if unit[:1] != b"%" else b"%" + unit[-2:])
-        if code < 0x80 and chr(code).isalnum():
-            code, unit = 0, unit[:-2] if len(unit) > 1 else b""
-        found.setdefault(code, set()).add(unit)
+        sign = meaning_of(unit if unit[:1] != b"%" else b"%" + unit[-2:])
+        if sign.isalnum():
+            sign, unit = b"", unit[:-2] if len(unit) > 1 else b""
+        found.setdefault(sign, set()).add(unit)
     return found
