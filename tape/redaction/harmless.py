@@ -14,6 +14,7 @@ PAGING = frozenset(
     (
         *("page", "next", "prev", "previous", "continuation", "continue", "cursor", "sync", "skip"),
         *("starting", "resume", "position", "marker", "pagination", "delta"),
+        *("forward", "backward", "offset", "since"),
     )
 )
 """Before `token`: where a list, a stream or a transfer goes on. In the names of header fields, too."""
@@ -34,6 +35,7 @@ KEYS = frozenset(
         *("primary", "foreign", "partition", "sort", "hash", "range", "row"),  # of a table
         *("object", "storage", "content", "index", "lookup", "upload", "resume", "lock", "device"),
         *("position", "version", "change", "update", "request", "page", "next"),
+        *("cursor", "start", "evaluated"),  # where a list goes on
         *("encrypted", "client", "output", "action", "monkey"),
         *(
             "file",

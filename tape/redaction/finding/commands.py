@@ -11,6 +11,7 @@ Source: the manuals of the commands; how each reads its options was tried where 
 import re
 from collections.abc import Iterable
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..acceptance import is_loose
@@ -75,6 +76,8 @@ class Command(NamedTuple):
     """Short options with a value, where what is behind the options is another command."""
     last: bool = False
     """Whether the password is the last word."""
+    named: bool = False
+    """Whether options are names of settings, each before its value."""
 
 
 _MYSQL = ("dump", "admin", "import", "show", "check", "binlog", "slap", "pump", "sh", "")
@@ -117,6 +120,12 @@ COMMANDS = (
     Command(("7z", "7za", "7zz"), (_joined("-p"),)),
     Command(("unrar", "rar"), (_joined("-h?p"),)),
     Command(("keytool", "jarsigner"), (_apart("-storepass"), _apart("-keypass"))),
+    Command(
+        ("aws",),
+        (_apart(r"(?:profile\.[\w.-]{1,64}\.)?aws_(?:secret_access_key|session_token)"),),
+        under=("configure", "set"),
+        named=True,
+    ),
     Command(("htpasswd",), (Option("-[A-Za-z0-9]*b"),), last=True),
 )
 
@@ -150,7 +159,7 @@ _ENDS = r"""(?:\.exe)?(?: |\\{0,3}["'][ ,])"""
 _PLAIN_NAMES = _any_of(name for row in COMMANDS if not row.under for name in row.names)
 _UPPER_NAMES = _any_of(name for row in COMMANDS if row.under for name in row.names)
 # Of commands such as `docker` only one subcommand counts: it, a word before it, or an option follows.
-_BELOW_WORDS = (b"login", b"registry", b"auth", b"acr", b"-")
+_BELOW_WORDS = (b"login", b"registry", b"auth", b"acr", b"configure", b"-")
 _BELOW = rf"(?:\\{{0,3}}[\"'])?(?:{b'|'.join(_BELOW_WORDS).decode()})"
 COMMAND = Head(f"(?:{_PLAIN_NAMES}{_ENDS}|{_UPPER_NAMES}{_ENDS} ?{_BELOW})")
 _NAMED = re.compile(
@@ -185,7 +194,7 @@ def find_in_command(context: Context, end: int, strings: Strings) -> Found | Non
     if read is None:
         return None
     value = read[0]
-    if b"/" in value or _PORTS.fullmatch(value) or not is_loose(value):
+    if (b"/" in value and not row.named) or _PORTS.fullmatch(value) or not is_loose(value):
         return None
     return Found(*read.span(), KEY, learn=True)
 
@@ -201,6 +210,8 @@ def _find_place(line: Line, at: int, stop: int, row: Command) -> tuple[int, int]
         if not skipped:
             return None
         at += skipped
+    if row.named:
+        return _find_setting(line.take(at, stop, _MOST_OWN), row.options)
     return line.first(row.names[0], at, stop, _MOST_WORDS, partial(_find_value, row.options))
 
 
@@ -237,6 +248,14 @@ def _find_value(
         before = behind.match(holder.text, start)
         if before is not None:
             return holder.place(before.end())
+    return None
+
+
+def _find_setting(words: list[Word], options: tuple[Option, ...]) -> tuple[int, int] | None:
+    """Find where the value of a setting is, behind its name."""
+    for name, value in pairwise(words):
+        if any(_OPTIONS[option][0].fullmatch(name.text) for option in options):
+            return value.place(0)
     return None
 
 

@@ -8,6 +8,7 @@ from playhead.tape.redaction.finding.context import Context
 from playhead.tape.redaction.finding.finder import finder
 
 _P = "tr4vel-Gnome9"
+_AWS = "u8Kq2/Zr5+Tn1Vw7Xb4Yc9Ld3Mf6Gh0Js2Pa8Qe"
 COMMANDS: dict[str, str | None] = {
     # MySQL and MariaDB: joined alone; behind a blank is the database, and the password is asked for
     f"mysql -u root -p{_P} shop": _P,
@@ -65,6 +66,13 @@ COMMANDS: dict[str, str | None] = {
     f"htpasswd -bnBC 10 bob {_P}": _P,
     f"htpasswd -c -B -b users bob {_P}": _P,
     "htpasswd users bob-account9": None,
+    f"aws configure set aws_secret_access_key {_AWS} --profile dev": _AWS,
+    f"aws --profile dev configure set profile.dev.aws_secret_access_key '{_AWS}'": _AWS,
+    f"aws configure set aws_session_token {_AWS}": _AWS,
+    f'["aws", "configure", "set", "aws_secret_access_key", "{_AWS}"]': _AWS,
+    "aws configure set aws_secret_access_key $SECRET_ACCESS_KEY1": None,
+    "aws configure set region eu-central-1": None,
+    "aws configure get aws_secret_access_key --profile prod-account9": None,
     "htpasswd -n bob-account9": None,
     # short options in one word, as long as none of them takes a value
     f"mysql -vvp'{_P}' shop": _P,

@@ -1,5 +1,7 @@
 """Values behind telling names: what a key may look like, and what names say of it."""
 
+import json
+
 import pytest
 
 from playhead.tape.redaction.redactor import Redactor
@@ -73,6 +75,19 @@ OTHER_PARTS = [
     'form-data; name="password hint"',
     'form-data; name*="page_token"',
 ]
+
+
+CURSORS = [
+    *("nextForwardToken", "nextBackwardToken", "offset_token", "since_token", "cursor_key"),
+    *("startKey", "LastEvaluatedKey"),
+]
+
+
+@pytest.mark.parametrize("name", CURSORS)
+def test_a_cursor_is_no_secret(name: str) -> None:
+    """Its name says that a list goes on there."""
+    text = json.dumps({name: "f/xK9u7mQ2o4vB8naw3Zs1Tq8LmP2"})
+    assert Redactor(b"key").redact_text(text) == text
 
 
 @pytest.mark.parametrize("disposition", [*PARTS, *OTHER_PARTS])
