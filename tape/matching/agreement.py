@@ -34,7 +34,7 @@ from ..headers.linked_values import Comparison, LinkedValues, Pair, find_pairs
 from ..headers.recorded_values import RecordedValues
 from ..headers.shipped_lists import MCP_SESSION, NEW_CONDITIONS
 from ..records.credential_parts import list_tokens
-from ..redaction.replaced_places import InnerSecret
+from ..records.spelling import InnerSecret
 from .idempotency_keys import KeyPairs
 from .inner_secrets import FindInner, Inner, InnerSecrets, read_inner
 from .plaintext_of_credentials import PlainAnswers

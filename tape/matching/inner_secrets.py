@@ -14,7 +14,7 @@ from ..exchange import Request
 from ..headers.authorization import is_empty
 from ..headers.counted_fields import Linked, Space, link_tokens
 from ..headers.linked_values import LinkedValues, Pair, find_pairs
-from ..redaction.replaced_places import InnerSecret
+from ..records.spelling import InnerSecret
 from .replaced_values import Replaced
 
 FindInner = Callable[[Request], Iterable[InnerSecret]]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..exchange import HEADER, Request
 from ..headers.counted_fields import Linked, Space
-from ..redaction.placeholders.spelling import Spelling, are_alike
+from ..records.spelling import Spelling, are_alike
 
 _MOST_IDS = 4096
 """Placeholders of ids of runs that are remembered."""

@@ -12,10 +12,10 @@ import base64
 import re
 from collections.abc import Iterable
 
+from ..records.spelling import in_base64, in_hex
 from .acceptance import is_loose
 from .finding.literals import Later, Literals, Match, Needle
 from .placeholders.codings import list_codings, list_escaped, narrow
-from .placeholders.spelling import in_base64, in_hex
 from .places import is_findable, is_given_findable, is_one
 
 __all__ = ["Learned", "Match", "Needle", "list_needles", "whole_span", "write_match"]

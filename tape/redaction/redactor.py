@@ -58,6 +58,7 @@ from ..exchange import (
 from ..records.coding_without_end import write_without_end
 from ..records.content_coding import find_beside, is_broken, undo_coding, undo_what_came
 from ..records.credential_parts import list_tokens
+from ..records.spelling import InnerSecret, Spelling
 from .finding.finder import finder
 from .finding.heads import KeptSets
 from .finding.literals import Later
@@ -67,7 +68,6 @@ from .placeholders.body_digests import FittedHeaders, fit_digests, leave_out_dig
 from .placeholders.mend_checksums import mend_checksums
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
-from .placeholders.spelling import Spelling
 from .placeholders.unloadable import has_unloadable_key
 from .places import (
     GOOGLE,
@@ -77,7 +77,7 @@ from .places import (
     kind_of_header,
 )
 from .redact_heads import Fields, find_apart, in_order
-from .replaced_places import InnerSecret, find_inner_secrets, find_own_fields
+from .replaced_places import find_inner_secrets, find_own_fields
 from .search import Kind, Search, Searched, Span, see_framing
 from .secrets_in_heads import Heads, bare_name, blank, plain_name
 from .stream import Stream

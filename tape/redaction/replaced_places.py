@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, HEADER, TARGET, UNSEARCHED, Request, Secret
+from ..records.spelling import InnerSecret, Spelling
 from .compare_placeholders import find_numbers
 from .header_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
 from .placeholders.prefixes import prefix_size
-from .placeholders.spelling import Spelling
 from .places import QUERY, kind_of_header
 from .secrets_in_heads import bare_name
 
@@ -33,19 +33,6 @@ _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
 _TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-
-
-class InnerSecret(NamedTuple):
-    """A value outside of header fields for credentials that was replaced."""
-
-    place: str
-    value: bytes
-    """Its placeholder, without escapes."""
-    prefix: bytes
-    """Its known prefix, as that of a service's keys."""
-    counts: bool
-    """All do but those in places of credentials."""
-    spelling: Spelling
 
 
 class _Inside(NamedTuple):

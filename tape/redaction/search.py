@@ -25,6 +25,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
 from ..exchange import UNSEARCHED
+from ..records.spelling import in_base64
 from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
@@ -36,7 +37,6 @@ from .finding.personal import PersonalData
 from .finding.spelled import Spelled, find_spelled, has_events, has_lines
 from .learned import Learned, Match, how_coded, write_match
 from .placeholders.placeholder import Placeholders, rewrite, unescape
-from .placeholders.spelling import in_base64
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 from .resumed import LEAST, Resumed
 

@@ -28,6 +28,7 @@ from ...records.credential_parts import (
     write_tokens,
     write_words,
 )
+from ...records.spelling import UNIT, meaning_of
 from ..acceptance import is_shaped, not_remembered
 from .alike import (
     is_versioned_uuid,
@@ -40,13 +41,7 @@ from .codings import normal_text, write_as, write_letters
 from .pseudonyms import make_pseudonym, normal_form, read_address
 from .short_values import LONGEST, permute_short
 
-_UNIT = re.compile(
-    rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u[dD][89abAB][0-9A-Fa-f]{2}\\+u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.",
-    re.DOTALL,
-)
-"""One character, or one byte of UTF-8, as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
 _CHARACTER = re.compile(rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|.", re.DOTALL)
-_NESTED_UNIT = re.compile(rb"%(?:25)*[0-9A-Fa-f]{2}|" + _UNIT.pattern, re.DOTALL)
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _MADE = b"placeholders 6"
 """Changes where a value would have another placeholder than before."""
@@ -62,7 +57,6 @@ _is_shaped = not_remembered(is_shaped)
 _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
-_CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 
 
 _Make = Callable[[bytes, bytes, bytes], bytes]
@@ -149,7 +143,7 @@ class Placeholders:
             written = self._in_address(value)
             if written is not None:
                 return written
-        units = _UNIT.findall(value)
+        units = UNIT.findall(value)
         return write_units(units, self.of(_plain_of(units)))
 
     def _in_address(self, value: bytes) -> bytes | None:
@@ -263,39 +257,19 @@ def unescape(value: bytes) -> bytes:
     """Give what a value with escapes means."""
     if b"%" not in value and b"\\" not in value:
         return value
-    return _plain_of(_UNIT.findall(value))
+    return _plain_of(UNIT.findall(value))
 
 
 def rewrite(raw: bytes, plain: bytes) -> bytes:
     """Write other characters in the place of those that `raw` means, in its own escapes."""
     if len(raw) == len(plain):
         return plain
-    units = _UNIT.findall(raw)
+    units = UNIT.findall(raw)
     return write_units(units, plain) if len(_plain_of(units)) == len(plain) else raw
-
-
-def find_units(value: bytes) -> list[bytes]:
-    """Give the characters of a value as they are written, each with its escape, however often it was percent-encoded."""
-    return _NESTED_UNIT.findall(value)
 
 
 def _plain_of(units: list[bytes]) -> bytes:
     return b"".join([meaning_of(unit) for unit in units])
-
-
-def meaning_of(unit: bytes) -> bytes:
-    """Give what a character means that may be written with an escape, as UTF-8."""
-    if len(unit) == 1:
-        return unit
-    if unit[:1] == b"%":
-        return bytes((int(unit[1:], 16),))
-    escaped = unit.lstrip(b"\\")
-    if len(escaped) >= 5:
-        code = int(escaped[1:5], 16)
-        if len(escaped) > 5:  # two halves of UTF-16
-            code = 0x10000 + (code - 0xD800 << 10) + int(escaped[-4:], 16) - 0xDC00
-        return chr(code).encode("utf-8", "surrogatepass")
-    return _CONTROLS.get(escaped, escaped[:1])
 
 
 def _write_escape(unit: bytes, told: bytes) -> bytes:

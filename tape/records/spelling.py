@@ -9,8 +9,13 @@ Base64 and hexadecimal of a placeholder do not show in which alphabet the value 
 import re
 from typing import NamedTuple
 
-from .placeholder import find_units, meaning_of
-
+UNIT = re.compile(
+    rb"%[0-9A-Fa-f]{2}|\\(?<!\\\\)\\*+(?:u[dD][89abAB][0-9A-Fa-f]{2}\\+u[dD][c-fC-F][0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|[^u\\])|.",
+    re.DOTALL,
+)
+"""One character, or one byte of UTF-8, as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
+_NESTED = re.compile(rb"%(?:25)*[0-9A-Fa-f]{2}|" + UNIT.pattern, re.DOTALL)
+_CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _STANDARD, _URL = re.compile(rb"[+/]"), re.compile(rb"[-_]")
 _LOWER, _UPPER = re.compile(rb"[a-f]"), re.compile(rb"[A-F]")
 
@@ -24,6 +29,19 @@ class Spelling(NamedTuple):
     """See `Secret.coded`."""
     number: bool = False
     """Whether it is a number of JSON, and no string."""
+
+
+class InnerSecret(NamedTuple):
+    """A value outside of header fields for credentials that was replaced."""
+
+    place: str
+    value: bytes
+    """Its placeholder, without escapes."""
+    prefix: bytes
+    """Its known prefix, as that of a service's keys."""
+    counts: bool
+    """All do but those in places of credentials."""
+    spelling: Spelling
 
 
 def in_base64(raw: bytes) -> str:
@@ -67,9 +85,24 @@ def _are_coded_alike(one: str, other: str, *, same: bool) -> bool:
 def _list_ways(text: bytes) -> dict[bytes, set[bytes]]:
     """List the ways in which each sign of a value is written; all letters and digits are one."""
     found: dict[bytes, set[bytes]] = {}
-    for unit in find_units(text):
+    for unit in _NESTED.findall(text):
         sign = meaning_of(unit if unit[:1] != b"%" else b"%" + unit[-2:])
         if sign.isalnum():
             sign, unit = b"", unit[:-2] if len(unit) > 1 else b""
         found.setdefault(sign, set()).add(unit)
     return found
+
+
+def meaning_of(unit: bytes) -> bytes:
+    """Give what a character means that may be written with an escape, as UTF-8."""
+    if len(unit) == 1:
+        return unit
+    if unit[:1] == b"%":
+        return bytes((int(unit[1:], 16),))
+    escaped = unit.lstrip(b"\\")
+    if len(escaped) >= 5:
+        code = int(escaped[1:5], 16)
+        if len(escaped) > 5:  # two halves of UTF-16
+            code = 0x10000 + (code - 0xD800 << 10) + int(escaped[-4:], 16) - 0xDC00
+        return chr(code).encode("utf-8", "surrogatepass")
+    return _CONTROLS.get(escaped, escaped[:1])
