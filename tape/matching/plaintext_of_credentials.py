@@ -96,6 +96,8 @@ def _class_of(code: int) -> bytes:
     if code in _CODED:
         return b"[A-Za-z0-9+/_-]"
     one = bytes([code])
+    if code >= 0x80:  # of a letter, which becomes another one
+        return rb"[\x80-\xff]"
     return b"[A-Za-z0-9]" if one.isalnum() else re.escape(one)
 
 
