@@ -95,6 +95,19 @@ def test_a_value_that_is_declared_once_is_replaced_in_all_that_follows(value: st
             assert made.secrets, name
 
 
+@pytest.mark.parametrize(
+    "value", ["tR5ÿ2wL8pQ4zN6vX1cß", "xK9ü7mQ2ö4vB8näw3Zs", "pa55-wörd-ünik-42"]
+)
+def test_a_password_is_found_in_its_member(value: str) -> None:
+    """Without any rule, with escapes and without."""
+    for escaped in (True, False):
+        body = b'{"user": "bob", "password": %b}' % _dump(value, ascii=escaped)
+        redactor = Redactor(b"key")
+        assert redactor.request(_ask(body, JSON))[0].body != body
+        said = _dump(f"I say {value}")
+        assert redactor.request(_ask(said))[0].body != said
+
+
 @pytest.mark.parametrize("value", PLAIN)
 def test_its_placeholder_is_the_same_in_each_coding(value: str) -> None:
     """So that an agent that is given it and sends it in another coding sends the recorded value."""

@@ -75,8 +75,8 @@ _LAST_IN_OBJECT = "(?:" + _NAME + "|authorization)\\\\{0,7}[\"'](?:\\s|\\\\{1,7}
 _REVERSE = "(?:name|key)\\\\{0,7}[\"']\\s?:\\s?\\\\{0,7}[\"'][a-z0-9_.-]{0,40}" + _LAST_IN_OBJECT
 _SQL = "(?:password|identified by) ['\"]" + _V + "{8}"
 _SHORT = '(?:pass(?:word|wd|phrase)?|pwd|psk)(?:[12]|[_-]?confirm(?:ation)?)?\\\\{0,7}["\']\\s{0,2}[:=]\\s{0,2}\\\\{0,7}["\'][^"\\\\\\s]{6}'
-_ESCAPED = '(?:pass(?:word|wd|phrase)?|pwd|psk)"\\s{0,2}:\\s{0,2}"[^"\\\\\\s]{0,7}\\\\["\\\\]'
-"""A password of JSON that has a quote or a backslash among its first characters."""
+_ESCAPED = '(?:pass(?:word|wd|phrase)?|pwd|psk)"\\s{0,2}:\\s{0,2}"[^"\\\\\\s]{0,7}\\\\["\\\\u]'
+"""A password of JSON that has a quote, a backslash or a letter outside of ASCII among its first characters."""
 _PAIR = "(?:" + _NAME + "|authorization)s?\\\\{0,7}[\"']\\s{0,2},"
 _FLAG = "--[a-z0-9-]{0,30}" + _NAME + "[ ][\"']?" + _V + "{8}"
 _XML = (
