@@ -5,22 +5,23 @@ ever. While recording they are decided by their head and sent on as they come. I
 come are compared with those of recorded requests of the same endpoint: where the recorded answer began by
 then, it begins again. Where an earlier recorded request has begun alike and was answered later, the next message is
 waited for, or that the client is quiet. So it is where the server spoke first: nothing comes before its answer. One that
-says something else later ends there, as a divergence. One that its client gives up before any answer is the recorded one that
-was given up so.
+says something else later ends there, as a divergence, and so does one that is given up before all messages of the recorded one
+have come. One that its client gives up before any answer is the recorded one that was given up so.
 
     bidirectional_streaming.py      the hooks
     early_answers/find_begun.py     which recorded request one has been so far
+    early_answers/find_extent.py    how much of it there is, by where the recorded one ended or was given up
     early_answers/serve_early.py    its answer begins
     early_answers/compare_rest.py   what comes after that
 """
 
 from mitmproxy import http
 
-from ..tape.exchange import Request
+from ..tape.exchange import Request, RequestClass
 from ..tape.policy.revise import Cause, Refused, revise
 from .answer.cut_request import note_cut_request
-from .early_answers.compare_rest import compare
-from .early_answers.find_begun import find_begun, find_given_up
+from .early_answers.compare_rest import compare, diverge_given_up
+from .early_answers.find_begun import find_begun, find_given_up, find_given_up_otherwise
 from .early_answers.serve_early import begin_early, end_given_up
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .wire.http import read_request
@@ -59,6 +60,9 @@ class Bidirectional:
             end_given_up(pending, playback, request, recorded)
             return
         note_verdict(pending, request, revise(None, Refused(Cause.CUT, _GIVEN_UP)))
+        if pending.request_class is not RequestClass.TELEMETRY:
+            recorded = find_given_up_otherwise(pending, playback, request)
+            diverge_given_up(pending, request, recorded)
 
 
 def _read_head(pending: PendingExchange) -> Request:

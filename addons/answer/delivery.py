@@ -9,6 +9,7 @@ from ...tape.exchange import Gone, Headers, RequestClass
 from ...tape.playback.delivery import is_out_of_time, left_early, left_late
 from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
+from ..early_answers.compare_rest import compare_given_up
 from ..run.pending_exchange import PendingExchange, note_divergence, note_verdict
 from .refuse import refusal
 
@@ -25,6 +26,11 @@ def note_left(pending: PendingExchange) -> None:
     open_run.note(EventKind.OUTCOME, seq=pending.seq, gone_us=spent_us, **more)
     if steps is None or _is_not_compared(pending):
         return
+    early = pending.body.early
+    if early is not None and pending.request is not None:
+        compare_given_up(pending, pending.request, early)
+        if early.diverged:
+            return
     # Whether it left early is found by reading on.
     now = f"left after {steps.size:,} bytes" if steps.head else "left before it began"
     answer = pending.flow.response

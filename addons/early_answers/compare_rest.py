@@ -1,44 +1,64 @@
-"""Compare what comes of a request after its answer has begun with the recorded one."""
+"""Compare what comes of a request after its answer has begun, and where its client gives it up, with the recorded one."""
 
 from ...tape.diff.difference import common_prefix, show_difference
-from ...tape.diff.divergence_types import ABSENT, Divergence, DivergenceKind
-from ...tape.exchange import Request
+from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
+from ...tape.exchange import Exchange, Request
 from ...tape.records.events import EventKind
 from ..run.exchange_parts.request_body import Early
 from ..run.pending_exchange import PendingExchange, note_divergence
-from .find_begun import differs, said_all, was_open
+from .find_begun import differs
+from .find_extent import find_extent, has_ended, was_open
 
 _SHOWN_BYTES = 100
+_OTHERWISE = "the request went on otherwise after its answer had begun"
+_LONGER = "the request went on for {} bytes more than the recorded one, which ended there"
+_ENDED = "the request ended, and the recorded one had not when its client gave it up"
+_SHORTER = (
+    "the request ended {} bytes before the recorded one: it has fewer messages, or a shorter one"
+)
+_GAVE_UP = (
+    "its client gave up the request {} bytes before the recorded one did: it has fewer messages"
+)
+_OPEN = "its client gave up the request without having ended it, as the recorded one had"
+_NONE = "its client gave up the request; the tape has none that was given up"
+_ELSEWHERE = (
+    "its client gave up the request elsewhere, or after other messages, than the recorded one did"
+)
 
 
 def compare(pending: PendingExchange, request: Request, early: Early) -> None:
     """Compare what came after the answer had begun."""
-    asked = early.exchange.request
-    if asked.spilled is not None or early.diverged:
+    if early.diverged:
         return
+    recorded, size = early.exchange, early.exchange.request.body_bytes
+    most, ended = find_extent(recorded).most, pending.body.request_ended
     at, came = pending.body.compare(early)
-    if differs(asked, at, came):
-        _diverge(
-            pending,
-            request,
-            early,
-            at,
-            came,
-            "the request went on otherwise after its answer had begun",
-        )
-    elif early.compared > len(asked.body) and said_all(early.exchange):
-        more = early.compared - len(asked.body)
-        text = f"the request went on for {more} bytes more than the recorded one, which ended there"
-        _diverge(pending, request, early, len(asked.body), came[-more:], text)
-    elif pending.body.request_ended and was_open(early.exchange):
-        text = "the request ended, and the recorded one had not when its client gave it up"
-        _diverge(pending, request, early, early.compared, b"", text)
-    elif pending.body.request_ended and early.compared < len(asked.body):
-        less = len(asked.body) - early.compared
-        text = f"the request ended {less} bytes before the recorded one: it has fewer messages, or a shorter one"
+    if differs(recorded.request, at, came):
+        _diverge(pending, request, early, at, came, _OTHERWISE)
+    elif most is not None and early.compared > most:
+        more = early.compared - most
+        _diverge(pending, request, early, most, came[-more:], _LONGER.format(more))
+    elif ended and was_open(recorded):
+        _diverge(pending, request, early, early.compared, b"", _ENDED)
+    elif ended and early.compared < size:
+        text = _SHORTER.format(size - early.compared)
         _diverge(pending, request, early, early.compared, b"", text)
     else:
         compare_values(pending, request, early, at, came)
+
+
+def compare_given_up(pending: PendingExchange, request: Request, early: Early) -> None:
+    """Compare where a client gives up a request whose answer had begun; all that came was compared before."""
+    if early.diverged or pending.body.request_ended:
+        return
+    recorded, at = early.exchange, early.compared
+    least, most = find_extent(recorded)
+    if at < least:
+        _diverge(pending, request, early, at, b"", _GAVE_UP.format(least - at))
+    elif most is not None and at > most:
+        _diverge(pending, request, early, at, b"", _LONGER.format(at - most))
+    elif has_ended(recorded):
+        _diverge(pending, request, early, at, b"", _OPEN)
 
 
 def compare_values(
@@ -49,7 +69,7 @@ def compare_values(
     at: where what came begins.
     """
     open_run = pending.open_run
-    if open_run.playback is None:
+    if open_run.playback is None or early.exchange.request.spilled is not None:
         return
     for place, stored, value in early.find_values(at, came):
         pair = open_run.redactor.inner_secret(stored, value)
@@ -62,6 +82,20 @@ def compare_values(
             open_run.note(EventKind.NOTED, seq=pending.seq, kind_alone=True)
 
 
+def diverge_given_up(pending: PendingExchange, request: Request, recorded: Exchange | None) -> None:
+    """Note that a request was given up that the tape does not have so.
+
+    recorded: one with the same head that was given up, too, with another body or elsewhere.
+    """
+    kind, seq, text, found = DivergenceKind.UNEXPECTED, None, _NONE, tuple[Difference, ...]()
+    if recorded is not None:
+        kind, seq, text = DivergenceKind.CHANGED, recorded.seq, _ELSEWHERE
+        came = pending.body.came_so_far
+        found = (_show(pending, recorded.request, 0, came, pending.body.sent_bytes),)
+    diverged = Divergence(kind, pending.seq, request.method, request.url, seq, found, text)
+    note_divergence(pending, diverged)
+
+
 def _diverge(
     pending: PendingExchange, request: Request, early: Early, at: int, came: bytes, text: str
 ) -> None:
@@ -69,20 +103,32 @@ def _diverge(
     pending.body.diverge(early)
     if pending.open_run.playback is not None:
         pending.open_run.playback.resumption.diverge(text)
-    expected = early.exchange.request.body[at:]
-    shown = pending.open_run.redactor.text(came)
-    same = common_prefix(expected, shown)
-    place = f"body byte {at + same}"
+    if (pending.account.logged or {}).get("match") == "exact":
+        pending.open_run.note(EventKind.NOTED, seq=pending.seq, rematched=["exact", ""])
     divergence = Divergence(
         DivergenceKind.CHANGED,
         pending.seq,
         request.method,
         request.url,
         early.exchange.seq,
-        (show_difference(place, _readable(expected[same:]), _readable(shown[same:])),),
+        (_show(pending, early.exchange.request, at, came, at + len(came)),),
         text,
     )
     note_divergence(pending, divergence)
+
+
+def _show(pending: PendingExchange, asked: Request, at: int, came: bytes, size: int) -> Difference:
+    """Show the first difference between a recorded body and what came in its place from a byte on.
+
+    at: where what came begins.
+    size: bytes that have come by its end; not all of them are in memory where it is longer.
+    """
+    if asked.spilled is not None or size > at + len(came):
+        return Difference("body", f"{asked.body_bytes:,} bytes", f"{size:,} bytes")
+    expected, shown = asked.body[at:], pending.open_run.redactor.text(came)
+    same = common_prefix(expected, shown)
+    place = f"body byte {at + same}"
+    return show_difference(place, _readable(expected[same:]), _readable(shown[same:]))
 
 
 def _readable(data: bytes) -> str:

@@ -4,14 +4,11 @@ from collections.abc import Callable
 
 from ...tape.canonical.canonical_request import Canonical, canonical
 from ...tape.exchange import Exchange, Request, RequestClass
-from ...tape.policy.refusal import is_grpc
 from ...tape.redaction.compare_placeholders import blank
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
-
-_PREFIX_BYTES = 5
-"""Of a message of gRPC: a byte that says whether it is compressed, and its length."""
+from .find_extent import find_extent, has_ended, was_open
 
 
 def find_begun(
@@ -21,7 +18,7 @@ def find_begun(
 
     None too where more of it has to come before that is known.
     """
-    came = pending.body.sent[0]
+    came = pending.body.came_so_far
     recorded = _find_alike(pending, playback, request, _began_within)
     first = _find_alike(pending, playback, request, _awaits_more) if recorded is not None else None
     if recorded is not None and first is not None and first.seq < recorded.seq:
@@ -38,7 +35,19 @@ def find_given_up(
     pending: PendingExchange, playback: PlaybackState, request: Request
 ) -> Exchange | None:
     """Find the recorded request that was given up where this one was."""
-    return _find_alike(pending, playback, request, _given_up)
+    size, ended = pending.body.sent_bytes, pending.body.request_ended
+
+    def given_up(recorded: Exchange, came: bytes) -> bool:
+        return _given_up(recorded, came, size, ended=ended)
+
+    return _find_alike(pending, playback, request, given_up)
+
+
+def find_given_up_otherwise(
+    pending: PendingExchange, playback: PlaybackState, request: Request
+) -> Exchange | None:
+    """Find the recorded request with the same head that was given up with another body, or elsewhere."""
+    return _find_alike(pending, playback, request, lambda recorded, _: recorded.saw_nothing)
 
 
 def _find_alike(
@@ -50,7 +59,7 @@ def _find_alike(
     """Find the first recorded exchange with the same head that was not served and fits what has come of the body."""
     open_run = pending.open_run
     key = (request.method, request.url.partition("?")[0])
-    came = pending.body.sent[0] if pending.body.sent else b""
+    came = pending.body.came_so_far
     form = _head_form(open_run, request, pending.request_class)
     for seq in playback.find_endpoints().get(key, ()):
         if playback.cursor.served(seq):
@@ -64,14 +73,20 @@ def _find_alike(
     return None
 
 
-def _given_up(recorded: Exchange, came: bytes) -> bool:
-    """Say whether a recorded request was given up before its client saw an answer, and is what has come so far."""
-    if not recorded.saw_nothing:
+def _given_up(recorded: Exchange, came: bytes, size: int, *, ended: bool) -> bool:
+    """Say whether a recorded request was given up before its client saw an answer, and where this one was.
+
+    size: bytes that have come; fewer of them are in memory where they are too many to be held.
+    ended: whether the request had ended by then.
+    """
+    if not recorded.saw_nothing or (was_open(recorded) if ended else has_ended(recorded)):
         return False
-    asked = recorded.request
+    asked, extent = recorded.request, find_extent(recorded)
+    if size < extent.least or (extent.most is not None and size > extent.most):
+        return False
     if asked.spilled is not None:
         return True
-    return not differs(asked, 0, came) and not (len(came) > len(asked.body) and said_all(recorded))
+    return size == len(came) and not differs(asked, 0, came)
 
 
 def _began(recorded: Exchange, came: bytes) -> bool:
@@ -85,8 +100,8 @@ def _began(recorded: Exchange, came: bytes) -> bool:
 
 def _began_within(recorded: Exchange, came: bytes) -> bool:
     """Say the same of one whose request has all that has come."""
-    goes_on = not _ended_first(recorded) or recorded.request.spilled is not None
-    return _began(recorded, came) and (goes_on or len(came) <= len(recorded.request.body))
+    most = find_extent(recorded).most
+    return _began(recorded, came) and (most is None or len(came) <= most)
 
 
 def _awaits_more(recorded: Exchange, came: bytes) -> bool:
@@ -97,38 +112,6 @@ def _awaits_more(recorded: Exchange, came: bytes) -> bool:
     if asked.spilled is not None:
         return len(came) < asked.spilled.size
     return len(came) <= len(asked.body) and not differs(asked, 0, came)
-
-
-def said_all(recorded: Exchange) -> bool:
-    """Say whether a recorded request is all that its client had to say: it ended first, or its client gave it up between two messages."""
-    asked = recorded.request
-    left = recorded.gone is not None and recorded.fault is None and asked.spilled is None
-    return _ended_first(recorded) or (left and _has_whole_messages(asked))
-
-
-def was_open(recorded: Exchange) -> bool:
-    """Say whether a client gave up a recorded request that it had not ended."""
-    answer = recorded.response
-    left = recorded.gone is not None and recorded.fault is None
-    # How much had been sent by then is known of what had not ended; tapes of earlier versions do not tell.
-    return left and answer is not None and not answer.complete and answer.end_need is not None
-
-
-def _has_whole_messages(asked: Request) -> bool:
-    """Say whether a body of gRPC ends with a message. Source: the protocol's description of length-prefixed messages."""
-    if not is_grpc(asked):
-        return False
-    body, at = asked.body, 0
-    while at < len(body):
-        at += _PREFIX_BYTES + int.from_bytes(body[at + 1 : at + _PREFIX_BYTES])
-    return at == len(body)
-
-
-def _ended_first(recorded: Exchange) -> bool:
-    """Say whether a recorded request ended before its answer did: then it had no more to say."""
-    answer = recorded.response
-    whole = recorded.gone is None and recorded.fault is None
-    return whole and answer is not None and answer.complete and answer.end_need is None
 
 
 def differs(asked: Request, at: int, came: bytes) -> bool:

@@ -21,7 +21,7 @@ def begin_early(
     pending: PendingExchange, playback: PlaybackState, request: Request, recorded: Exchange
 ) -> None:
     """Begin the answer of a recorded exchange while its request still comes."""
-    came = pending.body.sent[0]
+    came = pending.body.came_so_far
     early = pending.body.begin_early(recorded)
     _take(pending, playback, request, recorded, "on tape: its request is the same so far", play)
     compare_values(pending, request, early, 0, came)

@@ -59,6 +59,11 @@ class Http2Client:
         self._flush()
         return stream
 
+    def say(self, stream: int, body: bytes) -> None:
+        """Send more of a request."""
+        self._connection.send_data(stream, body)
+        self._flush()
+
     def end(self, stream: int, body: bytes) -> None:
         """Send the rest of a request."""
         self._connection.send_data(stream, body, end_stream=True)

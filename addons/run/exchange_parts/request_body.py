@@ -63,6 +63,11 @@ class RequestBody:
     """Bytes of the request after which its client was quiet."""
     early: Early | None = None
 
+    @property
+    def came_so_far(self) -> bytes:
+        """What is in memory of what was sent on, or is to be compared next."""
+        return b"".join(self.sent)
+
     def open_both_ways(self) -> None:
         """Note that it is sent on before it has ended."""
         self.bidirectional = True
@@ -152,7 +157,7 @@ class RequestBody:
 
     def begin_early(self, exchange: Exchange) -> Early:
         """Note that the answer of a recorded exchange begins."""
-        early = self.early = Early(exchange, len(self.sent[0]))
+        early = self.early = Early(exchange, len(self.came_so_far))
         self.sent = []  # compared by now
         return early
 

@@ -11,6 +11,8 @@
 6. A request that was held by a gate is not sent once its client has left, however short the time between.
 """
 
+import logging
+
 import h2.errors
 from mitmproxy import flow as mflow
 from mitmproxy import http
@@ -21,6 +23,7 @@ from mitmproxy.proxy.layers.http import (
     ErrorCode,
     HttpErrorHook,
     HttpResponseHook,
+    RequestData,
     RequestEndOfMessage,
     RequestProtocolError,
     ResponseData,
@@ -55,6 +58,8 @@ from .base_stream import Commands, find_ending
 from .http1_messages import INTERIM_LEFT_OUT, PlayheadClient
 from .upload_stream import UploadingStream
 
+logger = logging.getLogger(__name__)
+
 _CONTINUE = 100
 _EXPECTED = b"100-continue"
 
@@ -80,7 +85,28 @@ class RecordingStream(UploadingStream):
         """End what is not to go on; a request that has come whole is decided on, though its client has left."""
         if self._goes_on_unawaited():
             return False
+        self._take_queued()
         return (yield from super().check_killed(emit_error_hook))
+
+    def _take_queued(self) -> None:
+        """Take what came of a request before its client gave it up, while something was waited for: it counts, and goes no further."""
+        pending = self._pending
+        if pending is None or not pending.body.bidirectional or self.flow.error is not None:
+            return
+        if pending.finished or not self._client_has_left():
+            return
+        for event in self._paused_event_queue:
+            if isinstance(event, RequestData):
+                try:
+                    pending.take_sent(event.data)
+                except StoreError as error:
+                    logger.error("%s", error)
+                    pending.progress.give_up()
+                    return
+            elif isinstance(event, RequestEndOfMessage):
+                pending.body.end()
+            elif isinstance(event, RequestProtocolError):
+                return
 
     def _goes_on_unawaited(self) -> bool:
         """Say whether a request that is not sent yet goes on without its client.
@@ -357,6 +383,7 @@ class RecordingStream(UploadingStream):
             return (yield from self._keep_unsaid(event))
         server = self.context.server
         if self._client_has_left():
+            self._take_queued()
             pending.client_left()  # while the upstream was connected
         ending, code = _ending_of(server, event.message)
         fault = None

@@ -103,7 +103,8 @@ class Matches:
         self._differs(data)
         if "rematched" in data:
             before, now = data["rematched"]
-            self.matched[now] += 1
+            if now:  # else it was another request after all
+                self.matched[now] += 1
             self.matched[before] -= 1
             self.matched += Counter()
 
