@@ -66,6 +66,7 @@ _GONE_AWAY = (
     "stream reset by peer (REFUSED_STREAM): it went away before it looked at the request (GOAWAY)"
 )
 """Who is told so may ask again (RFC 9113 section 8.7), as after a GOAWAY."""
+_BY_CLIENT, _BY_SERVER = "stream reset by client (", "stream reset by server ("
 
 Commands = Any
 """A generator of mitmproxy commands."""
@@ -165,12 +166,24 @@ class PlayheadHttp2Client(_Mixin, Http2Client):
         if isinstance(event, InformationalResponseReceived):
             yield from self._pass_interim(event)
             return False
-        over = yield from self._look_at(super().handle_h2_event(event))
+        over = yield from self._name_resetter(self._look_at(super().handle_h2_event(event)))
         if isinstance(event, (StreamEnded, StreamReset)):
             del self._interim_bytes[event.stream_id]
             if self._draining and not self.streams and not over:
                 yield commands.CloseConnection(self.conn)
         return over
+
+    def _name_resetter(self, generator: Commands) -> Commands:
+        """Pass commands on; mitmproxy says of either side that the client has reset a stream."""
+        try:
+            while True:
+                command = next(generator)
+                event = command.event if isinstance(command, ReceiveHttp) else None
+                if isinstance(event, ResponseProtocolError):
+                    event.message = event.message.replace(_BY_CLIENT, _BY_SERVER)
+                yield command
+        except StopIteration as stop:
+            return stop.value
 
     def _pass_interim(self, event: InformationalResponseReceived) -> Commands:
         """Hand on an interim answer."""
