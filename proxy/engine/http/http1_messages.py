@@ -23,7 +23,7 @@ from h11._readers import ChunkedReader, ContentLengthReader, Http10Reader
 from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import http
 from mitmproxy.connection import Connection
-from mitmproxy.net.http import http1, validate
+from mitmproxy.net.http import http1, status_codes, validate
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layer
@@ -212,7 +212,10 @@ class MessagesMixin(Http1Connection):
             note(self.response, _EXTENSIONS_LEFT_OUT.format(message="answer"))
 
     def _end_body(self) -> Commands:
-        """Hand on the trailers, and take note of what stands after the end of an answer."""
+        """Hand on the trailers, and take note of what stands after the end of an answer.
+
+        Behind one that switches protocols the other protocol begins.
+        """
         trailers = getattr(self.body_reader, "trailers", None)
         if trailers is not None:
             self.body_reader.trailers = None  # type: ignore[union-attr]  # it has one
@@ -221,7 +224,8 @@ class MessagesMixin(Http1Connection):
             yield ReceiveHttp(kind(self.stream_id, trailers))
         if len(self.buf) and not self._is_server:
             assert self.response is not None
-            note(self.response, _REST_LEFT_OUT)
+            if self.response.status_code != status_codes.SWITCHING:
+                note(self.response, _REST_LEFT_OUT)
 
     def log(self, text: str) -> None:
         """Say what is wrong with the peer, whose connection is closed for it."""

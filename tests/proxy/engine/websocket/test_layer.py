@@ -1275,3 +1275,25 @@ async def test_the_json_of_an_exchange_lists_the_messages(store_dir: Path) -> No
     assert "→        {" in shown
     assert "← " in shown
     assert "ff00" in shown
+
+
+async def test_what_a_server_says_with_its_handshake_is_not_called_left_out(tmp_path: Path) -> None:
+    """It is a message, which is kept and played; nothing warns of it."""
+
+    async def greet(server: RawServer) -> None:
+        await server.accept(said("hello"))
+        await server.left()
+
+    async def hear(peer: Peer) -> list[str]:
+        heard = str(await peer.read())
+        peer.send(closing(1000))
+        return [heard]
+
+    async with recording(tmp_path / "store") as running:
+        with origin_of(greet) as origin:
+            first, second, receipt = await twice(running, origin, hear)
+        tape = Tape(running)
+    assert first == second
+    assert tape.words == ["← hello"]
+    assert tape.exchange.warnings == ()
+    assert receipt.faithful is True
