@@ -6,7 +6,8 @@ Of two exchanges A and B of the tape, A is before B if
 2. B was asked for when A had been answered, and no other request of the lane overlapped A or B;
 3. in the default order one of them is an effect and the other an effect, a read or a model call; in the strict one any two
    are compared. Telemetry never counts, nor do WebSockets, streams of pushed events that the client left or during which it
-   asked for something else, and calls that are answered on one, which overlap everything;
+   asked for something else, and calls that are answered on one, which overlap everything. What an MCP client says over a pipe
+   without waiting for an answer counts if it overlaps nothing;
 4. in the default order not both were asked for between an answer of a model with several calls of tools and the next model
    call: tools that run side by side race, whether or not they overlapped;
 5. in the default order they are not of two sessions of MCP: each is an agent's own;
@@ -20,6 +21,7 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ..canonical.json_rpc import STDIO_HOST
 from ..exchange import IMPORTED, Exchange, Lane, RequestClass, Seq
 from ..headers.shipped_lists import MCP_SESSION
 
@@ -39,8 +41,9 @@ class Placed(NamedTuple):
     """False where it overlaps whatever comes: telemetry, a WebSocket, a stream of pushed events, a call that is answered on one."""
     session: bytes = b""
     """Of MCP; empty where it is of none."""
-    events: bool = False
-    """Whether it is a read that was answered with a stream of events, which counts unless something was asked meanwhile."""
+    if_alone: bool = False
+    """Whether it counts only if nothing was asked meanwhile, and is no overlap to others: a read that was answered with a stream of
+    events, and a message over a pipe to which nothing is answered."""
 
 
 def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
@@ -59,11 +62,16 @@ def place(exchange: Exchange, request_class: RequestClass) -> Placed | None:
     pushed = (events and not whole) or exchange.websocket is not None
     # What JSON-RPC says to a 202 comes on a stream: whether it had come by then is not known.
     elsewhere = response is not None and response.status == _ACCEPTED
-    pushed = pushed or (elsewhere and b'"jsonrpc"' in exchange.request.body)
+    elsewhere = elsewhere and b'"jsonrpc"' in exchange.request.body
+    # Over a pipe nothing is said to it at all.
+    piped = elsewhere and exchange.request.host == STDIO_HOST
+    pushed = pushed or (elsewhere and not piped)
     counts = request_class is not RequestClass.TELEMETRY and not pushed
     session = exchange.request.header(MCP_SESSION) or b""
     overlaps = frozenset(lane.overlaps)
-    return Placed(exchange.seq, lane.number, overlaps, request_class, counts, session, events)
+    return Placed(
+        exchange.seq, lane.number, overlaps, request_class, counts, session, events or piped
+    )
 
 
 class ServedLanes:
@@ -106,7 +114,7 @@ class LaneOrder:
             placed[:] = [
                 one
                 for one in placed
-                if not one.events or not (one.overlaps or one.seq in overlapped[lane])
+                if not one.if_alone or not (one.overlaps or one.seq in overlapped[lane])
             ]
         self._seqs = {lane: [one.seq for one in placed] for lane, placed in self._lanes.items()}
         self._shared: dict[int, Seq | None] = {}

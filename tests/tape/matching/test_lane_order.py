@@ -2,8 +2,10 @@
 
 import pytest
 
-from playhead.tape.exchange import Lane, RequestClass, Seq
-from playhead.tape.matching.lane_order import LaneOrder, Placed, ServedLanes
+from playhead.tape.canonical.json_rpc import STDIO_HOST
+from playhead.tape.exchange import Exchange, Lane, RequestClass, Seq
+from playhead.tape.matching.lane_order import LaneOrder, Placed, ServedLanes, place
+from playhead.tests.support.exchanges import make_exchange, make_response
 
 CLASSES = {
     "e": RequestClass.EFFECT,
@@ -107,9 +109,46 @@ def test_a_stream_of_events_counts_unless_something_was_asked_meanwhile(
     overlaps: frozenset[Seq], before: bool
 ) -> None:
     """A short one is an answer like any other; a long one is there beside all that is asked."""
-    read = Placed(Seq(1), 1, frozenset(), RequestClass.READ, True, events=True)
+    read = Placed(Seq(1), 1, frozenset(), RequestClass.READ, True, if_alone=True)
     paid = Placed(Seq(2), 1, overlaps, RequestClass.EFFECT, True)
     again = Placed(Seq(3), 1, frozenset(), RequestClass.EFFECT, True)
     order = LaneOrder([read, paid, again], lambda _: 0)
     assert order.is_before(Seq(1), Seq(2), 1, strict=False) is before
     assert order.is_before(Seq(2), Seq(3), 1, strict=False)
+
+
+def _said(seq: int, host: str, *overlaps: int) -> Exchange:
+    """A notification that was answered by 202."""
+    body = b'{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}'
+    return make_exchange(
+        seq,
+        f"POST http://{host}/mcp",
+        body=body,
+        response=make_response(b"", 202),
+        lane=Lane(1, tuple(Seq(one) for one in overlaps)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "overlaps", "orders", "calls"),
+    [
+        (STDIO_HOST, (), True, True),
+        (STDIO_HOST, (1,), False, True),
+        ("api.test", (), False, True),
+    ],
+    ids=["in turn", "during a call", "over HTTP, where the answer comes elsewhere"],
+)
+def test_a_message_over_a_pipe_that_nobody_answers_has_its_place_between_effects(
+    host: str, overlaps: tuple[int, ...], orders: bool, calls: bool
+) -> None:
+    """Unless something was under way; the order of the calls around it counts either way."""
+    effect = RequestClass.EFFECT
+    said = place(_said(2, host, *overlaps), RequestClass.READ)
+    assert said is not None
+    none = frozenset[Seq]()
+    first, last = (Placed(Seq(seq), 1, none, effect, counts=True) for seq in (1, 3))
+    tape = LaneOrder([first, *([said] if said.counts else []), last], lambda _: 0)
+    found = [tape.is_before(Seq(1), Seq(2), 1, strict=False)]
+    found += [tape.is_before(Seq(2), Seq(3), 1, strict=False)]
+    assert found == [orders, orders]
+    assert tape.is_before(Seq(1), Seq(3), 1, strict=False) is calls
