@@ -11,6 +11,7 @@ from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
 from ..early_answers.compare_rest import compare_given_up
 from ..run.pending_exchange import PendingExchange, note_divergence, note_verdict
+from .cancelled_call import is_cancelled
 from .refuse import refusal
 
 _ADVICE = "`--late served` (`playback.late`) would have served it"
@@ -37,6 +38,8 @@ def note_left(pending: PendingExchange) -> None:
     trailers = answer is not None and bool(answer.trailers)
     late = left_late(steps, spent_us)  # before it is read on
     over = answer is not None and is_out_of_time(_read_fields(answer))
+    if is_cancelled(pending, steps):
+        return
     if left_early(steps, spent_us, trailers=trailers, out_of_time=over):
         how, then = _show(steps.gone)
         _note(pending, then, now, f"the client left its answer {how}")

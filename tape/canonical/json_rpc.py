@@ -179,6 +179,14 @@ def find_cancelled(recorded: bytes, asked: bytes) -> list[tuple[Key, Key]]:
     return [(then, now) for then, now in pairs if then is not None and now is not None]
 
 
+def cancels(notice: bytes, call: bytes) -> bool:
+    """Say whether one body cancels a request in another."""
+    if _CANCELLED not in notice:
+        return False
+    own = {parse_id(name) for name, _ in _own_names(call) or () if name is not None}
+    return any(key is not None and key in own for key in _cancelled_by(notice))
+
+
 def _cancelled_by(body: bytes) -> list[Key | None]:
     try:
         return [_cancels(one) for one in _read_messages(body)]
