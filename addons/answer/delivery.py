@@ -14,6 +14,11 @@ from ..run.pending_exchange import PendingExchange, note_divergence, note_verdic
 from .cancelled_call import is_cancelled
 from .refuse import refusal
 
+_FAR_US = 500_000
+_WAITED = (
+    "seq {}: its client gave up this effect after {:.1f} s, and after {:.1f} s while recording;"
+    " that is not compared"
+)
 _ADVICE = "`--late served` (`playback.late`) would have served it"
 
 
@@ -48,6 +53,19 @@ def note_left(pending: PendingExchange) -> None:
         text = f"the client left later than while recording, when it would have been answered; {_ADVICE}"
         after = f"left after {spent_us / 1e6:.1f} s"
         _note(pending, then, after if steps.head else f"{after}, before it began", text)
+    elif steps.gone is not None and not steps.gone.head and not steps.head:
+        _warn_of_wait(pending, steps.gone.at_us, spent_us)
+
+
+def _warn_of_wait(pending: PendingExchange, then_us: int, now_us: int) -> None:
+    """Warn where a client waits for an effect's answer far longer or shorter than its recorded self, and gives it up, too.
+
+    It is no divergence: both saw nothing, and a deadline for several calls leaves another time for this one.
+    """
+    differs_us = abs(then_us - now_us)
+    if pending.request_class is RequestClass.EFFECT and differs_us > max(_FAR_US, then_us // 2):
+        text = _WAITED.format(pending.seq, now_us / 1e6, then_us / 1e6)
+        pending.open_run.note(EventKind.NOTED, text=text)
 
 
 def _read_fields(answer: http.Response) -> Headers:
