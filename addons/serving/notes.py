@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from ...tape.canonical.canonical_request import same_bytes
+from ...tape.canonical.json_rpc import STDIO_HOST
 from ...tape.diff.difference import differences
 from ...tape.diff.divergence_types import (
     ABSENT,
@@ -112,7 +113,7 @@ def notes(
     if request.http_version != recorded.request.http_version:
         found["protocols"] = [recorded.request.http_version, request.http_version]
     # Said in the receipt: a client that gave up is kept waiting, whatever the pace.
-    if _gave_up(recorded) and pending.held.injection is None:
+    if is_kept_waiting(recorded) and pending.held.injection is None:
         found["waits"] = True
     return found
 
@@ -159,10 +160,13 @@ def _alike(pending: PendingExchange, playback: PlaybackState) -> Iterator[Seq]:
     return iter(()) if pending.fingerprint is None else playback.cursor.uses(pending.fingerprint)
 
 
-def _gave_up(exchange: Exchange) -> bool:
-    """Say whether its client left before it had been sent all; SDKs close a stream after its last event."""
-    gone, response = exchange.gone, exchange.response
-    if gone is None:
+def is_kept_waiting(exchange: Exchange) -> bool:
+    """Say whether its client left before it had been sent all; SDKs close a stream after its last event.
+
+    Over a pipe it is Playhead itself that listens to a server while nothing is asked, and leaves when the pipe ends.
+    """
+    gone, response, request = exchange.gone, exchange.response, exchange.request
+    if gone is None or (request.host == STDIO_HOST and request.method == "GET"):
         return False
     if response is None or not gone.head:
         return True
