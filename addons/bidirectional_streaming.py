@@ -21,7 +21,7 @@ from ..tape.exchange import Request, RequestClass
 from ..tape.policy.revise import Cause, Refused, revise
 from .answer.cut_request import note_cut_request
 from .early_answers.compare_rest import compare, diverge_given_up
-from .early_answers.find_begun import find_begun, find_given_up, find_given_up_otherwise
+from .early_answers.find_begun import find_begun, find_given_up, find_nearest
 from .early_answers.serve_early import begin_early, end_given_up
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .wire.http import read_request
@@ -61,7 +61,7 @@ class Bidirectional:
             return
         note_verdict(pending, request, revise(None, Refused(Cause.CUT, _GIVEN_UP)))
         if pending.request_class is not RequestClass.TELEMETRY:
-            recorded = find_given_up_otherwise(pending, playback, request)
+            recorded = find_nearest(pending, playback, request)
             diverge_given_up(pending, request, recorded)
 
 

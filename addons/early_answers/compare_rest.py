@@ -1,7 +1,13 @@
 """Compare what comes of a request after its answer has begun, and where its client gives it up, with the recorded one."""
 
 from ...tape.diff.difference import common_prefix, show_difference
-from ...tape.diff.divergence_types import ABSENT, Difference, Divergence, DivergenceKind
+from ...tape.diff.divergence_types import (
+    ABSENT,
+    SERVED_ALL_THE_SAME,
+    Difference,
+    Divergence,
+    DivergenceKind,
+)
 from ...tape.exchange import Exchange, Request
 from ...tape.records.events import EventKind
 from ..run.exchange_parts.request_body import Early
@@ -21,6 +27,7 @@ _GAVE_UP = (
 )
 _OPEN = "its client gave up the request without having ended it, as the recorded one had"
 _NONE = "its client gave up the request; the tape has none that was given up"
+_NOT_GIVEN_UP = "its client gave up the request, and waited for the answer while recording"
 _ELSEWHERE = (
     "its client gave up the request elsewhere, or after other messages, than the recorded one did"
 )
@@ -85,14 +92,32 @@ def compare_values(
 def diverge_given_up(pending: PendingExchange, request: Request, recorded: Exchange | None) -> None:
     """Note that a request was given up that the tape does not have so.
 
-    recorded: one with the same head that was given up, too, with another body or elsewhere.
+    recorded: one with the same head, if there is any.
     """
     kind, seq, text, found = DivergenceKind.UNEXPECTED, None, _NONE, tuple[Difference, ...]()
     if recorded is not None:
-        kind, seq, text = DivergenceKind.CHANGED, recorded.seq, _ELSEWHERE
-        came = pending.body.came_so_far
-        found = (_show(pending, recorded.request, 0, came, pending.body.sent_bytes),)
+        seq, came = recorded.seq, pending.body.came_so_far
+        if recorded.saw_nothing or differs(recorded.request, 0, came):
+            kind, text = DivergenceKind.CHANGED, _ELSEWHERE
+            found = (_show(pending, recorded.request, 0, came, pending.body.sent_bytes),)
+        else:
+            kind, text = DivergenceKind.LEFT, _NOT_GIVEN_UP
+            found = (Difference("delivery", "the answer", "left before the request had ended"),)
     diverged = Divergence(kind, pending.seq, request.method, request.url, seq, found, text)
+    note_divergence(pending, diverged)
+
+
+def compare_end(pending: PendingExchange, request: Request, recorded: Exchange) -> None:
+    """Compare that a request which has come whole had ended on the tape, too."""
+    if not pending.body.bidirectional or not was_open(recorded):
+        return
+    found = Difference("body", "never ended", "ended")
+    text = SERVED_ALL_THE_SAME.format(_ENDED)
+    diverged = Divergence(
+        *(DivergenceKind.CHANGED, pending.seq, request.method, request.url, recorded.seq),
+        (found,),
+        text,
+    )
     note_divergence(pending, diverged)
 
 

@@ -43,11 +43,12 @@ def find_given_up(
     return _find_alike(pending, playback, request, given_up)
 
 
-def find_given_up_otherwise(
+def find_nearest(
     pending: PendingExchange, playback: PlaybackState, request: Request
 ) -> Exchange | None:
-    """Find the recorded request with the same head that was given up with another body, or elsewhere."""
-    return _find_alike(pending, playback, request, lambda recorded, _: recorded.saw_nothing)
+    """Find a recorded request with the same head: one that was given up, too, or else any other."""
+    given_up = _find_alike(pending, playback, request, lambda recorded, _: recorded.saw_nothing)
+    return given_up or _find_alike(pending, playback, request, lambda _, __: True)
 
 
 def _find_alike(

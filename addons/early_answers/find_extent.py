@@ -9,8 +9,9 @@ streams (four bytes of length, which count themselves).
 
 from typing import NamedTuple
 
-from ...tape.exchange import Exchange, Request
+from ...tape.exchange import Exchange, Request, RequestClass
 from ..run.pending_exchange import HELD_BYTES
+from ..wire.upstream_failure import NOT_ENDED
 
 _PREFIXES = {
     "application/grpc": (1, 5),
@@ -51,11 +52,17 @@ def has_ended(recorded: Exchange) -> bool:
 
 
 def was_open(recorded: Exchange) -> bool:
-    """Say whether a client gave up a recorded request that it had not ended."""
-    answer = recorded.response
-    left = recorded.gone is not None and recorded.fault is None
+    """Say whether a client is known to have given up a recorded request that it had not ended."""
+    answer, fault, gone = recorded.response, recorded.fault, recorded.gone
+    if gone is None or gone.aborted:
+        return False
+    if fault is not None:
+        return fault.text == NOT_ENDED
+    if answer is None:
+        # An effect that had ended is read on until it is answered, unless its run ends; that is a warning.
+        return recorded.request_class is RequestClass.EFFECT and not recorded.warnings
     # How much had been sent by then is known of what had not ended; tapes of earlier versions do not tell.
-    return left and answer is not None and not answer.complete and answer.end_need is not None
+    return not answer.complete and answer.end_need is not None
 
 
 def _find_messages(asked: Request) -> Extent:

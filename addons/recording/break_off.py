@@ -14,7 +14,7 @@ from ..run.pending_exchange import LATE_ANSWER_S, PendingExchange, note_verdict
 from ..run.run_state import OpenRun
 from ..websockets.player import WebSocketPlayer
 from ..websockets.recorder import WebSocketRecorder
-from ..wire.upstream_failure import NOT_SENT
+from ..wire.upstream_failure import NOT_ENDED, NOT_SENT
 from .save import save
 
 _ENDED = "its run ended before the answer did"
@@ -26,7 +26,8 @@ async def save_failed(pending: PendingExchange) -> None:
     if progress.fault is None:
         pending.client_left()
         if pending.keep_reading and not progress.sent_on and pending.playing.steps is None:
-            pending.failed(NOT_SENT, phase=Phase.CONNECT, ending=Ending.RST, code=0)
+            said = NOT_SENT if pending.body.request_ended else NOT_ENDED
+            pending.failed(said, phase=Phase.CONNECT, ending=Ending.RST, code=0)
     answer = pending.begun_answer
     # An answer to HEAD is its head, and a client that has it may leave at once.
     asks_head = pending.flow.request.method == "HEAD"

@@ -7,6 +7,7 @@ from ...tape.policy.decide import Decision
 from ...tape.policy.revise import Cause, Refused
 from ..answer.refuse import refusal
 from ..contract import check_recorded, lay_refusal
+from ..early_answers.compare_rest import compare_end
 from ..faults.inject import note_injected
 from ..run.pending_exchange import PendingExchange, note_verdict
 from ..run.playback_state import PlaybackState
@@ -82,6 +83,7 @@ def serve(
     if not wrong:
         more |= notes(pending, playback, request, exchange, raw)
     note_verdict(pending, request, decision, exchange, tape_seq=decision.seq, **more)
+    compare_end(pending, request, exchange)
     if playback.resumption.resume is not None and not wrong:
         keep_served(pending, playback, exchange, raw)
 

@@ -8,6 +8,8 @@ DENIED = "egress denied"
 """The guard's words."""
 NOT_SENT = "not sent: the client had left"
 """For an effect that was logged, or let go by a gate, too late."""
+NOT_ENDED = f"{NOT_SENT} before it had ended its request"
+"""The same, where it would have been sent on as it came."""
 INTERNAL = "internal error"
 """Begins the words for an error of our own."""
 _BROKEN = "illegal chunk"
@@ -45,7 +47,7 @@ def find_stream_code(text: str) -> str | None:
 
 
 def _kind(text: str, phase: Phase) -> FaultKind:
-    if DENIED in text or text == NOT_SENT:
+    if DENIED in text or text in (NOT_SENT, NOT_ENDED):
         return FaultKind.DENIED
     if text.startswith(INTERNAL):
         return FaultKind.UNKNOWN
