@@ -10,17 +10,17 @@ have come. One that its client gives up before any answer is the recorded one th
 
     bidirectional_streaming.py      the hooks
     early_answers/find_begun.py     which recorded request one has been so far
-    early_answers/find_extent.py    how much of it there is, by where the recorded one ended or was given up
+    answer/find_extent.py           how much of it there is, by where the recorded one ended or was given up
     early_answers/serve_early.py    its answer begins
-    early_answers/compare_rest.py   what comes after that
+    answer/compare_rest.py          what comes after that
 """
 
 from mitmproxy import http
 
 from ..tape.exchange import Request, RequestClass
 from ..tape.policy.revise import Cause, Refused, revise
+from .answer.compare_rest import compare, diverge_given_up
 from .answer.cut_request import note_cut_request
-from .early_answers.compare_rest import compare, diverge_given_up
 from .early_answers.find_begun import find_begun, find_given_up, find_nearest
 from .early_answers.serve_early import begin_early, end_given_up
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict

@@ -4,6 +4,7 @@ Source: Model Context Protocol, "Cancellation".
 """
 
 from ...tape.canonical.json_rpc import cancels
+from ...tape.exchange import Seq
 from ...tape.headers.shipped_lists import MCP_SESSION
 from ...tape.playback.script import Steps
 from ..run.pending_exchange import PendingExchange
@@ -16,7 +17,8 @@ def is_cancelled(pending: PendingExchange, steps: Steps) -> bool:
     playback, decision, step = pending.open_run.playback, pending.decision, steps.next
     if playback is None or decision is None or decision.seq is None or step is None:
         return False
-    told = [seq for seq in step.causes[:_LOOKED_AT] if playback.cursor.served(seq)]
+    causes = map(Seq, step.causes[:_LOOKED_AT])
+    told = [seq for seq in causes if playback.cursor.served(seq)]
     call = playback.read_recorded(decision.seq) if told else None
     if call is None:
         return False

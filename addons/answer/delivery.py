@@ -9,9 +9,9 @@ from ...tape.exchange import Gone, Headers, RequestClass
 from ...tape.playback.delivery import is_out_of_time, left_early, left_late
 from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
-from ..early_answers.compare_rest import compare_given_up
 from ..run.pending_exchange import PendingExchange, note_divergence, note_verdict
 from .cancelled_call import is_cancelled
+from .compare_rest import compare_given_up
 from .refuse import refusal
 
 _FAR_US = 500_000

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from ...tape.canonical.canonical_request import Canonical, canonical
 from ...tape.exchange import Exchange, Request, RequestClass
-from ...tape.redaction.compare_placeholders import blank
+from ..answer.compare_rest import differs
+from ..answer.find_extent import find_extent, has_ended, was_open
 from ..run.pending_exchange import PendingExchange
 from ..run.playback_state import PlaybackState
 from ..run.run_state import OpenRun
-from .find_extent import find_extent, has_ended, was_open
 
 
 def find_begun(
@@ -113,16 +113,6 @@ def _awaits_more(recorded: Exchange, came: bytes) -> bool:
     if asked.spilled is not None:
         return len(came) < asked.spilled.size
     return len(came) <= len(asked.body) and not differs(asked, 0, came)
-
-
-def differs(asked: Request, at: int, came: bytes) -> bool:
-    """Say whether what came is something else than the tape has there, its placeholders aside."""
-    expected = asked.body[at : at + len(came)]
-    # What was recorded may have ended before its request had.
-    came = came[: len(expected)]
-    if came == expected:
-        return False
-    return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
 
 
 def _head_form(open_run: OpenRun, request: Request, request_class: RequestClass) -> Canonical:

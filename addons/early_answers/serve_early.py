@@ -6,6 +6,7 @@ from ...tape.canonical.canonical_request import same_head
 from ...tape.exchange import Exchange, RawAnswer, Request
 from ...tape.matching.cursor import Hit
 from ...tape.policy.revise import Recognised
+from ..answer.compare_rest import compare_values
 from ..branching.asked_anew import note_given
 from ..faults.inject import note_injected
 from ..run.exchange_parts.prepared_request import Lookup
@@ -14,7 +15,6 @@ from ..run.playback_state import PlaybackState
 from ..serving.keep_served import keep_served
 from ..serving.notes import notes
 from ..serving.play import find_raw, play
-from .compare_rest import compare_values
 
 
 def begin_early(

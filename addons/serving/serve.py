@@ -5,9 +5,9 @@ import asyncio
 from ...tape.exchange import Exchange, RawAnswer, Request
 from ...tape.policy.decide import Decision
 from ...tape.policy.revise import Cause, Refused
+from ..answer.compare_rest import compare_end
 from ..answer.refuse import refusal
 from ..contract import check_recorded, lay_refusal
-from ..early_answers.compare_rest import compare_end
 from ..faults.inject import note_injected
 from ..run.pending_exchange import PendingExchange, note_verdict
 from ..run.playback_state import PlaybackState

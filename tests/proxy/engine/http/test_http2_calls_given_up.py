@@ -1,7 +1,6 @@
 """Calls over HTTP/2 that their client gives up: all messages that it had sent by then count in a replay."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,7 @@ def _give_up(running: Running, url: str, messages: tuple[bytes, ...], answered: 
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["answered", "unanswered"])
-def answered(request: pytest.FixtureRequest) -> Iterator[bool]:
+def answered(request: pytest.FixtureRequest) -> bool:
     """Whether the answer begins after the first message."""
     return bool(request.param)
 

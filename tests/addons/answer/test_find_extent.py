@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from playhead.addons.early_answers.find_extent import find_extent, has_ended, was_open
+from playhead.addons.answer.find_extent import find_extent, has_ended, was_open
 from playhead.addons.run.pending_exchange import HELD_BYTES
 from playhead.tape.exchange import Exchange, Gone, Spilled
 from playhead.tests.support.exchanges import make_exchange, make_response

@@ -10,9 +10,9 @@ from ...tape.diff.divergence_types import (
 )
 from ...tape.exchange import Exchange, Request
 from ...tape.records.events import EventKind
+from ...tape.redaction.compare_placeholders import blank
 from ..run.exchange_parts.request_body import Early
 from ..run.pending_exchange import PendingExchange, note_divergence
-from .find_begun import differs
 from .find_extent import find_extent, has_ended, was_open
 
 _SHOWN_BYTES = 100
@@ -66,6 +66,16 @@ def compare_given_up(pending: PendingExchange, request: Request, early: Early) -
         _diverge(pending, request, early, at, b"", _LONGER.format(at - most))
     elif has_ended(recorded):
         _diverge(pending, request, early, at, b"", _OPEN)
+
+
+def differs(asked: Request, at: int, came: bytes) -> bool:
+    """Say whether what came is something else than the tape has there, its placeholders aside."""
+    expected = asked.body[at : at + len(came)]
+    # What was recorded may have ended before its request had.
+    came = came[: len(expected)]
+    if came == expected:
+        return False
+    return blank(came, asked.secrets, at) != blank(expected, asked.secrets, at)
 
 
 def compare_values(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.addons.early_answers.compare_rest import compare
+from playhead.addons.answer.compare_rest import compare
 from playhead.addons.run.exchange_parts.request_body import Early
 from playhead.config import Mode
 from playhead.tape.exchange import Exchange, Gone
