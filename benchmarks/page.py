@@ -152,7 +152,7 @@ def _looked_at(ui: Ui, run: str, folder: Path) -> Iterator[None]:
 def measure_live(seconds: float) -> int:
     """Print what the page adds to the CPU of a proxy; give 1 where that is above its bar."""
     found: dict[bool, list[float]] = {False: [], True: []}
-    with tempfile.TemporaryDirectory() as text, RawOrigin(_say_ok) as origin:
+    with tempfile.TemporaryDirectory() as text, RawOrigin(_say_ok, lasting=True) as origin:
         folder = Path(text)
         store = folder / "store"
         config = folder / "playhead.yaml"
