@@ -22,6 +22,7 @@ from .common.inference import (
     InferenceRequest,
     InferenceResponse,
     Message,
+    ModeTokens,
     Other,
     Part,
     Sampling,
@@ -236,9 +237,6 @@ def read_usage(usage: Json) -> Usage | None:
         return None
     # Results of the provider's own tools are input that is counted apart from the prompt.
     asked = [as_count(_get(body, name)) for name in ("promptTokenCount", "toolUsePromptTokenCount")]
-    asked_audio = [
-        _audio(body, name) for name in ("promptTokensDetails", "toolUsePromptTokensDetails")
-    ]
     return Usage(
         input_tokens=_sum(asked),
         output_tokens=as_count(_get(body, "candidatesTokenCount")),
@@ -246,18 +244,32 @@ def read_usage(usage: Json) -> Usage | None:
         reasoning_tokens=as_count(_get(body, "thoughtsTokenCount")),
         total_tokens=as_count(_get(body, "totalTokenCount")),
         reasoning_in_output=False,
-        audio_input_tokens=_sum(asked_audio),
-        cached_audio_tokens=_audio(body, "cacheTokensDetails"),
-        audio_output_tokens=_audio(body, "candidatesTokensDetails"),
+        modes=_modes(body),
+        is_dearer="priority" in f"{_get(body, 'trafficType')} {_get(body, 'serviceTier')}".lower(),
     )
 
 
-def _audio(body: JsonObject, name: str) -> int | None:
-    """Give the tokens of audio in a list of tokens by modality."""
+def _modes(body: JsonObject) -> tuple[ModeTokens, ...]:
+    """Read the tokens that are no text."""
+    found = (
+        ModeTokens(
+            kind,
+            _of_kind(body, kind, "promptTokensDetails", "toolUsePromptTokensDetails") or 0,
+            _of_kind(body, kind, "cacheTokensDetails"),
+            _of_kind(body, kind, "candidatesTokensDetails") or 0,
+        )
+        for kind in ("audio", "image", "video")
+    )
+    return tuple(one for one in found if one.given or one.made)
+
+
+def _of_kind(body: JsonObject, kind: str, *names: str) -> int | None:
+    """Give the tokens of a kind in lists of tokens by modality."""
     return _sum(
         as_count(_get(one, "tokenCount"))
+        for name in names
         for one in as_objects(_get(body, name))
-        if as_text(one.get("modality")) == "AUDIO"
+        if (as_text(one.get("modality")) or "").lower() == kind
     )
 
 

@@ -19,6 +19,7 @@ from .common.inference import (
     InferenceRequest,
     InferenceResponse,
     Message,
+    ModeTokens,
     Other,
     Part,
     Refusal,
@@ -243,7 +244,7 @@ def read_answer(
         model=as_text(body.get("model")),
         id=as_text(body.get("id")),
         choices=tuple(_choice(item, at) for at, item in enumerate(as_objects(body["choices"]))),
-        usage=read_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), as_text(body.get("service_tier"))),
     )
 
 
@@ -257,8 +258,11 @@ def _choice(item: JsonObject, at: int) -> Choice:
     )
 
 
-def read_usage(usage: Json) -> Usage | None:
-    """Read the figures of a chat or a text completion."""
+def read_usage(usage: Json, tier: str | None = None) -> Usage | None:
+    """Read the figures of a chat or a text completion.
+
+    tier: of the service, as the answer states it.
+    """
     body = as_object(usage)
     if not body:
         return None
@@ -289,15 +293,30 @@ def read_usage(usage: Json) -> Usage | None:
         ),
         reasoning_tokens=reasoning,
         total_tokens=as_count(body.get("total_tokens")),
-        audio_input_tokens=as_count(prompt.get("audio_tokens")) or None,
-        cached_audio_tokens=as_count(
-            as_object(prompt.get("cached_tokens_details")).get("audio_tokens")
-        )
-        or None,
-        audio_output_tokens=as_count(output.get("audio_tokens")) or None,
+        modes=read_modes(prompt, output),
+        is_dearer=tier == PRIORITY,
         audio_seconds=as_number(body.get("prompt_audio_seconds")) or None,  # Mistral
     )
     return replace(figures, reasoning_in_output=not _adds_reasoning(figures))
+
+
+PRIORITY = "priority"
+"""Tier of the service that costs more."""
+
+
+def read_modes(given: JsonObject, output: JsonObject) -> tuple[ModeTokens, ...]:
+    """Read the tokens that are no text from the details of the input and of the output."""
+    cached = as_object(given.get("cached_tokens_details"))
+    found = (
+        ModeTokens(
+            kind,
+            as_count(given.get(f"{kind}_tokens")) or 0,
+            as_count(cached.get(f"{kind}_tokens")),
+            as_count(output.get(f"{kind}_tokens")) or 0,
+        )
+        for kind in ("audio", "image", "video")
+    )
+    return tuple(one for one in found if one.given or one.made)
 
 
 def _adds_reasoning(usage: Usage) -> bool:

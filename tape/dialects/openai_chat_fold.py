@@ -18,6 +18,9 @@ from .common.untrusted_json import (
     first_set,
 )
 
+_WHOLE = ("id", "model", "service_tier")
+"""What each chunk says of the whole answer."""
+
 
 class _Call:
     """One tool call on its way."""
@@ -157,9 +160,7 @@ class ChatFold:
         usage = first_set([piece.get("usage"), as_object(piece.get("x_groq")).get("usage")])
         if not isinstance(choices, list) and usage is None:
             return Heard.UNKNOWN
-        self._body.update(
-            {key: piece[key] for key in ("id", "model") if piece.get(key) not in (None, "")}
-        )
+        self._body.update({key: piece[key] for key in _WHOLE if piece.get(key) not in (None, "")})
         if usage is not None:
             self._body["usage"] = usage
         said = False

@@ -174,12 +174,15 @@ def read_answer(
         model=as_text(body.get("model")),
         id=as_text(body.get("id")),
         choices=(choice,),
-        usage=read_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), as_text(body.get("service_tier"))),
     )
 
 
-def read_usage(usage: Json) -> Usage | None:
-    """Read the figures."""
+def read_usage(usage: Json, tier: str | None = None) -> Usage | None:
+    """Read the figures.
+
+    tier: of the service, as the answer states it.
+    """
     body = as_object(usage)
     if not body:
         return None
@@ -192,12 +195,8 @@ def read_usage(usage: Json) -> Usage | None:
         cached_write_tokens=as_count(given.get("cache_write_tokens")),
         reasoning_tokens=as_count(output.get("reasoning_tokens")),
         total_tokens=as_count(body.get("total_tokens")),
-        audio_input_tokens=as_count(given.get("audio_tokens")) or None,
-        cached_audio_tokens=as_count(
-            as_object(given.get("cached_tokens_details")).get("audio_tokens")
-        )
-        or None,
-        audio_output_tokens=as_count(output.get("audio_tokens")) or None,
+        modes=openai_chat.read_modes(given, output),
+        is_dearer=tier == openai_chat.PRIORITY,
     )
 
 

@@ -2,7 +2,8 @@
 
 1. Sent is what went to an upstream, answered or not: retries, failures and cut streams too. What the tape answered, what was refused
    here, and what no connection was made for was not.
-2. Tokens are as the answer states them. Of a stream that was cut, or that states none, more may have been billed: `at_least`. So it is
+2. Tokens are as the answer states them. Of a stream that was cut, or that states none or a part, more may have been billed: `at_least`.
+   So it is where the answer says that it cost more than usual, as in a fast mode. So it is
    with a model call that no dialect reads; only what is known to be free is free.
    So it is with a request that has no outcome, because the proxy died or still waits: it was let go, and may be billed.
 3. An answer of an error cost nothing. A model without a price is unknown, never free.
@@ -209,7 +210,10 @@ def read_entry(exchange: Exchange, part: int, fate: Fate, lane: int = 0) -> Entr
         usd = _price(exchange, answer, usage, entry.model) if answer is not None else None
     whole = response is not None and response.complete and exchange.fault is None
     cut = not whole or (answer is not None and not answer.complete)
-    return replace(entry, tokens=tokens, usd=usd, at_least=cut or not stated)
+    part = (
+        usage is not None and answer is not None and not usage.is_all(is_said=bool(answer.choices))
+    )
+    return replace(entry, tokens=tokens, usd=usd, at_least=cut or part or not stated)
 
 
 def _model(answer: InferenceResponse | None, asked: str | None) -> str | None:

@@ -51,7 +51,8 @@ def read_counted_usage(
         return _count(stated) if stated is not None else CountedUsage()
     if answer.usage is None:
         return CountedUsage()
-    counted = replace(_count(answer.usage), is_whole=answer.complete)
+    is_all = answer.usage.is_all(is_said=bool(answer.choices))
+    counted = replace(_count(answer.usage), is_whole=answer.complete and is_all)
     if not priced or not counted.stated:
         return counted
     found = find_price(request, answer.dialect, answer.model, answer.usage, started_ns)
@@ -93,53 +94,72 @@ def _find_price(
             provider = table.find_provider(None, None, url)
         except LookupError:
             provider = table.find_provider(None, find_prices(dialect), None)
-        priced = Priced(
-            input_tokens=counted.asked or 0,
-            output_tokens=counted.said or 0,
-            cache_read_tokens=usage.cached_read_tokens,
-            cache_write_tokens=usage.cached_write_tokens,
-            cache_write_1h_tokens=usage.cached_write_1h_tokens,
-            **_audio(usage),
-        )
+        whole = {
+            "input_tokens": counted.asked or 0,
+            "output_tokens": counted.said or 0,
+            "cache_read_tokens": usage.cached_read_tokens,
+            "cache_write_tokens": usage.cached_write_tokens,
+            "cache_write_1h_tokens": usage.cached_write_1h_tokens,
+        }
         asked = datetime.datetime.fromtimestamp(started_ns / 1e9, datetime.UTC)
-        found = table.calc(priced, model, provider.id, None, asked)
-        return _with_audio(found.total_price, found.model_price, usage, provider.id)
+        found = table.calc(Priced(**whole), model, provider.id, None, asked)
+        prices = found.model_price
+        if not _has_prices_of_all(prices, usage, found.model.id, provider.id):
+            return None
+        parts = _priced_parts(prices, usage)
+        if parts:
+            found = table.calc(Priced(**whole, **parts), model, provider.id, None, asked)
+        return _with_hours(found.total_price, prices, usage)
     except (LookupError, ValueError, ArithmeticError):
         return (
             None  # a model that it does not know, or an answer whose parts are more than the whole
         )
 
 
-def _with_audio(total: Decimal, prices: object, usage: Usage, provider: str) -> Decimal | None:
-    """Add audio that is billed by the hour; None where the table has no price for audio, which it then takes for text.
+def _has_prices_of_all(prices: object, usage: Usage, model: str, provider: str) -> bool:
+    """Say whether the table has a price for all that was used: what it has none for, it takes for text.
 
-    Google's table leaves out the price of audio where it is that of text.
+    Images and video that are given cost as text where no other price is stated. Google's table leaves out the price of sound that is
+    given where it is that of text, and of sound that is made where a model makes nothing else.
     """
-    told = (
-        (usage.audio_input_tokens, "input_audio_mtok"),
-        (usage.audio_output_tokens, "output_audio_mtok"),
-    )
-    for count, name in told:
-        if count and provider != "google" and getattr(prices, name, None) is None:
-            return None
+    google = provider == "google"
+    for one in usage.modes:
+        is_given_as_text = one.kind != "audio" or google
+        if one.given and not is_given_as_text and not _has(prices, f"input_{one.kind}_mtok"):
+            return False
+        is_all_made = one.kind == "audio" and google and "tts" in model
+        if one.made and not is_all_made and not _has(prices, f"output_{one.kind}_mtok"):
+            return False
+    return not _has(prices, "output_citation_mtok")  # how many those are is not read
+
+
+def _has(prices: object, name: str) -> bool:
+    return getattr(prices, name, None) is not None
+
+
+def _priced_parts(prices: object, usage: Usage) -> dict[str, int | None]:
+    """Give the counts that the table has a price of their own for; it wants to know how much of each was cached."""
+    parts: dict[str, int | None] = {}
+    for kind, given, cached, made in usage.modes:
+        read = f"cache_{kind}_read"
+        if given and (_has(prices, f"input_{kind}_mtok") or _has(prices, f"{read}_mtok")):
+            parts[f"input_{kind}_tokens"] = given
+            parts[f"{read}_tokens"] = cached if usage.cached_read_tokens else 0
+        if made and _has(prices, f"output_{kind}_mtok"):
+            parts[f"output_{kind}_tokens"] = made
+    if usage.reasoning_tokens and _has(prices, "output_reasoning_mtok"):
+        parts["output_reasoning_tokens"] = usage.reasoning_tokens
+    return parts
+
+
+def _with_hours(total: Decimal, prices: object, usage: Usage) -> Decimal | None:
+    """Add sound that is billed by the hour; None where the table has no price for that."""
     if not usage.audio_seconds:
         return total
     hour = getattr(prices, "input_audio_hours", None)
     if not isinstance(hour, Decimal):
         return None
     return total + hour * Decimal(str(usage.audio_seconds)) / 3600
-
-
-def _audio(usage: Usage) -> dict[str, int | None]:
-    """Give the counts of audio, if there is any; the table wants to know how much of it was cached."""
-    if not usage.audio_input_tokens and not usage.audio_output_tokens:
-        return {}
-    none_cached = not usage.cached_read_tokens or not usage.audio_input_tokens
-    return {
-        "input_audio_tokens": usage.audio_input_tokens,
-        "cache_audio_read_tokens": 0 if none_cached else usage.cached_audio_tokens,
-        "output_audio_tokens": usage.audio_output_tokens,
-    }
 
 
 def find_price(

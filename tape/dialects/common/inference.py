@@ -10,7 +10,7 @@ Rules:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -181,6 +181,19 @@ class Sampling:
     """As sent."""
 
 
+class ModeTokens(NamedTuple):
+    """Tokens of sound, images or video, which can have a price of their own."""
+
+    kind: str
+    """`audio`, `image` or `video`."""
+    given: int = 0
+    """Of the input."""
+    cached: int | None = None
+    """Of those read from a cache."""
+    made: int = 0
+    """Of the output."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens, as the payload states them."""
@@ -197,18 +210,31 @@ class Usage:
     """Whether `output_tokens` holds the reasoning tokens too; not so at Gemini and xAI."""
     cached_write_1h_tokens: int | None = None
     """Of those written, those that are kept for an hour, which cost more (Anthropic)."""
-    audio_input_tokens: int | None = None
-    """Of the input, those of audio, which have a price of their own (OpenAI, Gemini)."""
-    cached_audio_tokens: int | None = None
-    """Of those read from the cache, those of audio."""
-    audio_output_tokens: int | None = None
-    """Of the output, those of audio."""
+    modes: tuple[ModeTokens, ...] = ()
+    """Of all these, those that are no text (OpenAI, Gemini)."""
     audio_seconds: int | float | None = None
     """Of the input, seconds of audio, which are billed by the hour and not by the token (Mistral)."""
     beside: tuple["Usage", ...] = ()
     """What else the answer used that these figures leave out: a compaction, a second model (Anthropic)."""
     model: str | None = None
     """Of what is beside, its model where it is another than that of the answer."""
+    is_dearer: bool = False
+    """Whether it says that it costs more than usual: it was fast, had priority, or stayed in one country."""
+
+    def is_all(self, *, is_said: bool) -> bool:
+        """Say whether these figures are all that is billed, at the usual price.
+
+        is_said: whether the answer says something, so that it has output.
+        """
+        if self.is_dearer or not all(one.is_all(is_said=is_said) for one in self.beside):
+            return False
+        total = None if self.audio_seconds else self.total_tokens  # Mistral's has the sound, too
+        if (self.input_tokens, self.output_tokens) == (None, None):
+            return total is not None and not is_said
+        if total is not None:
+            counted = replace(self, beside=()).count()
+            return total <= (counted.asked or 0) + (counted.said or 0)
+        return self.input_tokens is not None and (self.output_tokens is not None or not is_said)
 
     def count(self) -> "Counted":
         """Count all that is billed: with what was cached, what was thought, and what is beside."""

@@ -22,6 +22,7 @@ from playhead.tape.dialects import (
     read_request,
     read_response,
 )
+from playhead.tape.dialects.common.inference import ModeTokens
 from playhead.tape.exchange import Response
 from playhead.tests.support.dialects import cut, make_request, make_response, make_stream
 
@@ -252,9 +253,7 @@ def test_audio_and_results_of_own_tools_are_counted() -> None:
         1500,
         20,
         reasoning_in_output=False,
-        audio_input_tokens=950,
-        cached_audio_tokens=7,
-        audio_output_tokens=3,
+        modes=(ModeTokens("audio", 950, 7, 3),),
     )
 
 

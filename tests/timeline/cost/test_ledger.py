@@ -116,3 +116,64 @@ def test_a_call_whose_body_is_a_file_is_a_call() -> None:
     (entry,) = read_ledger(InMemory([replace(exchange, request=request)]))
     (whole,) = read_ledger(InMemory([exchange]))
     assert (entry.model, entry.tokens, entry.usd) == (whole.model, whole.tokens, None)
+
+
+def _chat_says(usage: object, **beside: object) -> dict[str, object]:
+    choice = {"index": 0, "message": said("assistant", "one"), "finish_reason": "stop"}
+    return {"object": "chat.completion", "model": "gpt-4o", "choices": [choice], "usage": usage, **beside}  # fmt: skip
+
+
+def _gemini_says(usage: object) -> dict[str, object]:
+    content = {"role": "model", "parts": [{"text": "one"}]}
+    return {"candidates": [{"content": content}], "modelVersion": "gemini-2.5-flash", "usageMetadata": usage}  # fmt: skip
+
+
+def _claude_says(**usage: object) -> dict[str, object]:
+    whole = {"input_tokens": 10, "output_tokens": 2, **usage}
+    content = [{"type": "text", "text": "one"}]
+    return {"id": "m", "type": "message", "role": "assistant", "model": "claude-opus-4-6", "content": content, "usage": whole}  # fmt: skip
+
+
+CHAT = (f"{OPENAI}/chat/completions", {"model": "gpt-4o", "messages": []})
+EMBED = (f"{OPENAI}/embeddings", {"model": "text-embedding-3-small", "input": "x"})
+GEMINI = (
+    "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent",
+    {"contents": []},
+)
+CLAUDE = ("https://api.anthropic.com/v1/messages", {"model": "claude-opus-4-6", "messages": [], "max_tokens": 9})  # fmt: skip
+BOTH = {"prompt_tokens": 10, "completion_tokens": 2}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "at_least"),
+    [
+        (CHAT, _chat_says(BOTH), False),
+        (CHAT, _chat_says({**BOTH, "total_tokens": 12}), False),
+        (CHAT, _chat_says({"completion_tokens": 7}), True),
+        (CHAT, _chat_says({"prompt_tokens": 7}), True),
+        (CHAT, _chat_says({"total_tokens": 70}), True),
+        (CHAT, _chat_says({**BOTH, "completion_tokens": 2.5}), True),
+        (CHAT, _chat_says({**BOTH, "total_tokens": 90}), True),  # thinking that is not listed
+        (CHAT, _chat_says({**BOTH, "total_tokens": 15, "completion_tokens_details": {"reasoning_tokens": 3}}), False),
+        (CHAT, _chat_says(BOTH, service_tier="default"), False),
+        (CHAT, _chat_says(BOTH, service_tier="priority"), True),
+        (EMBED, {"object": "list", "data": [], "model": "text-embedding-3-small", "usage": {"prompt_tokens": 7, "total_tokens": 7}}, False),
+        # Zero is left out.
+        (GEMINI, _gemini_says({"promptTokenCount": 10, "totalTokenCount": 10}), False),
+        (GEMINI, _gemini_says({"promptTokenCount": 10}), True),
+        (GEMINI, _gemini_says({"promptTokenCount": 10, "candidatesTokenCount": 2, "trafficType": "ON_DEMAND_PRIORITY"}), True),
+        (CLAUDE, _claude_says(), False),
+        (CLAUDE, _claude_says(speed="standard", inference_geo="global", service_tier="standard"), False),
+        (CLAUDE, _claude_says(cache_read_input_tokens=90), False),
+        (CLAUDE, _claude_says(speed="fast"), True),
+        (CLAUDE, _claude_says(inference_geo="us"), True),
+    ],
+)  # fmt: skip
+def test_what_is_stated_in_part_or_costs_more_is_no_exact_sum(
+    asked: tuple[str, object], answer: object, at_least: bool
+) -> None:
+    """A figure that is missing may be any, and a fast answer costs more than the table says."""
+    tape = Tape("run")
+    tape.model(make_request(*asked), make_response(answer))
+    (entry,) = read_ledger(InMemory(tape.exchanges), lanes=False)
+    assert entry.at_least == at_least

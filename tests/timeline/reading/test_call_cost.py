@@ -196,3 +196,55 @@ def test_audio_without_a_price_in_the_table_has_none() -> None:
     hour = price("voxtral-small-24b-2507", url, prompt_audio_seconds=3600)
     assert hour == text + 240_000_000
     assert price("mistral-large-latest", url, prompt_audio_seconds=3600) is None
+
+
+def _gemini(model: str, usage: dict[str, Any]) -> CountedUsage:
+    url = f"POST https://generativelanguage.googleapis.com/v1beta/models/{model}:generateContent"
+    said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "index": 0}]}
+    asked = make_request(url, json.dumps({"contents": []}).encode())
+    answer = _json({**said, "modelVersion": model, "usageMetadata": usage})
+    found = read_counted_usage(asked, answer, NOW, priced=True)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "output", "expected"),
+    [
+        ("gemini-2.5-flash-image", "IMAGE", True, 30_000 + 30_000 * 1290),
+        ("gemini-2.5-flash", "IMAGE", True, None),
+        ("gemini-2.5-flash", "VIDEO", True, None),
+        ("gemini-2.5-flash", "AUDIO", True, None),
+        ("gemini-omni-flash-preview", "VIDEO", True, 150_000 + 17_500 * 1290),
+        ("gemini-2.5-flash-preview-tts", "AUDIO", True, 50_000 + 10_000 * 1290),
+        ("gemini-2.5-flash", "IMAGE", False, 300 * 1290 + 2_500 * 100),
+        ("gemini-2.5-flash", "VIDEO", False, 300 * 1290 + 2_500 * 100),
+        ("gemini-2.5-flash", "AUDIO", False, 1_000 * 1290 + 2_500 * 100),
+        ("gemini-live-2.5-flash", "IMAGE", False, 3_000 * 1290 + 2_000 * 100),
+        ("gemini-live-2.5-flash", "VIDEO", False, 3_000 * 1290 + 2_000 * 100),
+    ],
+)
+def test_each_kind_of_token_has_its_price(
+    model: str, kind: str, output: bool, expected: int | None
+) -> None:
+    """In billionths; what is made and has no price in the table is not counted as text."""
+    pytest.importorskip("genai_prices")
+    details = [{"modality": kind, "tokenCount": 1290}]
+    given, made = (100, 1290) if output else (1290, 100)
+    usage = {
+        "promptTokenCount": given,
+        "candidatesTokenCount": made,
+        "totalTokenCount": given + made,
+        "candidatesTokensDetails" if output else "promptTokensDetails": details,
+    }
+    assert _gemini(model, usage).nano_usd == expected
+
+
+def test_thinking_beside_an_image_costs_as_text() -> None:
+    """Its tokens are counted beside those of the image."""
+    pytest.importorskip("genai_prices")
+    image = [{"modality": "IMAGE", "tokenCount": 1290}]
+    usage = {"promptTokenCount": 0, "candidatesTokenCount": 1290, "candidatesTokensDetails": image}
+    plain = _gemini("gemini-3-pro-image-preview", usage).nano_usd
+    thought = _gemini("gemini-3-pro-image-preview", {**usage, "thoughtsTokenCount": 100}).nano_usd
+    assert (plain, thought) == (120_000 * 1290, 120_000 * 1290 + 12_000 * 100)
