@@ -9,10 +9,11 @@ import click
 
 from ...config import Config
 from ...store import RunInfo, Store, StoreError
+from ...tape.canonical.canonical_url import same_url
 from ...timeline.history.collect import Collector
 from ...timeline.history.find_history import find_history
 from ...timeline.history.render import history_json, render_history
-from ...timeline.history.resource import Use, same_url
+from ...timeline.history.resource import Use
 from ..operations.open_store import open_store
 from ..operations.restore_archived import choose_runs, open_place, restore_runs
 from ..progress import ProgressBar

@@ -316,7 +316,7 @@ def compile_rules(
         ]
         left_out = clients.of(client, (method, scheme, host, port, place))
         regex = tuple(dict.fromkeys(pattern for masks in found for pattern in masks.regex))
-        path = _normal(place.partition("?")[0])
+        path = normal_encodings(place.partition("?")[0])
         return Endpoint(
             f"[{host.lower()}]:{port}" if ":" in host else f"{host.lower()}:{port}",
             patterns.MASK.join(patterns.what_is_left(path, regex)) if regex else path,
@@ -857,7 +857,7 @@ def _form(body: bytes, masks: Masks) -> list[str]:
 
 
 def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
-    parts, masked = _normal(text).split("&"), masks.query
+    parts, masked = normal_encodings(text).split("&"), masks.query
     if not masked and not redacted and not masks.regex:
         return parts
     deadline = patterns.until(masks.regex)
@@ -884,7 +884,7 @@ _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-def _normal(text: str) -> str:
+def normal_encodings(text: str) -> str:
     """Write percent-encodings one way, and change no meaning: RFC 3986 section 6.2.2.
 
     Only what never needed encoding is decoded, so `%2B` (a plus) stays apart from `+` (a space to many).

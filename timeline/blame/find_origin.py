@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ...store import StoreError
+from ...tape.canonical.canonical_url import same_url
 from ...tape.exchange import Exchange, RequestClass, Seq
 from ...tape.matching.dependence import seen_answer
 from ..reading.exchange_json import is_without_times
@@ -446,7 +447,7 @@ class _Search:
             is_apart = one.side == "answer" and (one.seq, one.part) not in asked
             # A model that has been told it says it again.
             is_told = one.is_call and first_asked < (one.seq, one.part)
-            is_same = one.exchange == origin.exchange and one.exchange.startswith(("GET ", "HEAD "))
+            is_same = _same_read(one, origin)
             if is_told or is_same or _same_field(one, origin) or not (is_brought or is_apart):
                 continue
             told = f"{one.step} {one.side} {one.place} has it, too"
@@ -463,6 +464,15 @@ class _Search:
 
 def _say_unit(one: Sighting, unit: str) -> str:
     return f"{one.step} {one.side} {one.place} has {unit} of it"
+
+
+def _same_read(one: Sighting, other: Sighting) -> bool:
+    """Say whether two exchanges read one resource."""
+    (method, _, url), (as_well, _, also) = (
+        one.exchange.partition(" "),
+        other.exchange.partition(" "),
+    )
+    return method == as_well and method in ("GET", "HEAD") and same_url(url, also)
 
 
 def _same_field(one: Sighting, other: Sighting) -> bool:

@@ -1,6 +1,6 @@
 """What an exchange says of a resource: that it is so, that it was written, that it is gone; and in which fields two states differ.
 
-1. The resource is one URL, with its query. A POST to the collection above it makes it, where the answer's `Location` names the URL, or
+1. The resource is one URL in its canonical form, with its query. A POST to the collection above it makes it, where the answer's `Location` names the URL, or
    its `id` is the last segment.
 2. What a read answers is the state. So is what a write answers, where it looks like the state: at least half of the members
    of what was known or sent. Otherwise the state is what was sent: all of a PUT, a PATCH merged into what was known (RFC 7396).
@@ -11,9 +11,10 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from ...tape.canonical.canonical_request import open_body
+from ...tape.canonical.canonical_url import canonical_url, same_url
 from ...tape.dialects.common.untrusted_json import Json, find_json
 from ...tape.exchange import Exchange, VerdictKind
 from ...tape.matching.values import answer_body
@@ -125,8 +126,7 @@ def find_use(run: str, exchange: Exchange, url: str) -> Use | None:
     response = exchange.response
     if request.method != "POST" or response is None or not 200 <= response.status < 300:
         return None
-    above = request.url.partition("?")[0].rstrip("/") + "/"
-    if not url.startswith(above):
+    if not canonical_url(request.url).is_above(canonical_url(url)):
         return None
     location = response.header(b"location")
     if location is not None:
@@ -134,8 +134,11 @@ def find_use(run: str, exchange: Exchange, url: str) -> Use | None:
         return Use(run, exchange, makes=True) if same_url(named, url) else None
     told = find_json(answer_body(response))
     made = told.get("id") if isinstance(told, dict) else None
-    is_it = isinstance(made, str | int) and same_url(f"{above}{made}", url)
-    return Use(run, exchange, makes=True) if is_it else None
+    if not isinstance(made, str | int) or isinstance(made, bool):
+        return None
+    above = request.url.partition("?")[0].rstrip("/")
+    is_it = same_url(f"{above}/{quote(str(made), safe='')}", url)
+    return Use(run, exchange, makes=True) if is_it or same_url(f"{above}/{made}", url) else None
 
 
 def find_made(use: Use) -> str | None:
@@ -150,25 +153,8 @@ def find_made(use: Use) -> str | None:
 
 def may_be_use(method: str, asked: str, url: str) -> bool:
     """Say whether an exchange may have to do with a resource, by its method and URL alone."""
-    above = asked.partition("?")[0].rstrip("/") + "/"
-    return same_url(asked, url) or (method == "POST" and url.startswith(above))
-
-
-def same_url(one: str, other: str) -> bool:
-    """Compare two URLs: the case of a host, a port that is the scheme's own and a fragment do not count."""
-    return one == other or _normal(one) == _normal(other)
-
-
-def _normal(url: str) -> tuple[str, str, str, str]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return "", "", url, ""
-    own = {"http": 80, "https": 443}.get(parts.scheme.lower())
-    host = (parts.hostname or "").lower()
-    authority = host if port in (None, own) else f"{host}:{port}"
-    return parts.scheme.lower(), authority, parts.path or "/", parts.query
+    one, other = canonical_url(asked), canonical_url(url)
+    return one == other or (method == "POST" and one.is_above(other))
 
 
 def find_state(use: Use, known: State) -> State:

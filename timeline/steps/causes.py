@@ -20,6 +20,7 @@ from enum import IntEnum
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
+from ...tape.canonical.canonical_request import normal_encodings
 from ...tape.dialects.common.untrusted_json import Json, find_json
 from ...tape.exchange import Exchange, RequestClass
 from .call import argument_texts
@@ -242,16 +243,23 @@ def _is_tool_call_of(exchange: Exchange, one: PendingCall) -> bool:
 
 def _place_of(url: str, one: PendingCall) -> tuple[_Place, int]:
     """Say how a URL is in the arguments of a call, and how much of it where it begins with one there."""
+    url, whole = _encoded(url), _encoded(one.text)
     bare = url.rstrip("/")
-    if any(text.rstrip("/") == bare for text in one.values):
+    if any(_encoded(text).rstrip("/") == bare for text in one.values):
         return _Place.WHOLE, 0
-    at = one.text.find(bare)
+    at = whole.find(bare)
     while at >= 0:
-        if _URL_ENDS.match(one.text, at + len(bare)) and not _URL_BEFORE.search(one.text[:at]):
+        if _URL_ENDS.match(whole, at + len(bare)) and not _URL_BEFORE.search(whole[:at]):
             return _Place.TEXT, 0
-        at = one.text.find(bare, at + 1)
-    begun = [len(found) for found in _URL.findall(one.text) if _begins(url, found)]
+        at = whole.find(bare, at + 1)
+    begun = [len(found) for found in _URL.findall(whole) if _begins(url, found)]
     return (_Place.BEGINS, max(begun)) if begun else (_Place.NOWHERE, 0)
+
+
+@lru_cache(256)
+def _encoded(text: str) -> str:
+    """Write percent-encodings one way: a client may have written those of a URL anew."""
+    return normal_encodings(text)
 
 
 def _begins(url: str, found: str) -> bool:
