@@ -48,7 +48,7 @@ class Change:
     """When it was asked for; of somebody else when it was first seen."""
     fields: list[Field]
     maybe: Place | None = None
-    """Where nobody is known to have written it: a write of unknown outcome, which may have been it."""
+    """Where nobody is known to have written it: a write of unknown outcome or a POST that says nothing of the state, which may have been it."""
 
     @property
     def is_recorded(self) -> bool:
@@ -64,7 +64,7 @@ class OldRead:
     field: Field
     """The path, the old value that was read, and what it was by then."""
     change: Change
-    """The one that it did not have."""
+    """The one that made it so: of several that the read did not have the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Reader:
         self._answered_ns = 0
         """When the last write had been answered."""
         self._unanswered: list[tuple[Use, list[Field]]] = []
-        """Writes of unknown outcome, each with what it would have changed; until the state is known again."""
+        """Writes of unknown outcome, each with what it would have changed, as far as that is known; until the state is known again."""
 
     def take(self, use: Use) -> None:
         """Take the next exchange."""
@@ -214,9 +214,10 @@ class _Reader:
         self._known[use.run] = _Known(place, state, changes)
         if use.started_ns < self._answered_ns:
             return  # the write was under way
-        change = history.changes[min(changes, len(history.changes) - 1)]
+        since = history.changes[min(changes, len(history.changes) - 1) :]
         for one in find_fields(state, history.state):
-            history.old_reads.append(OldRead(place, one, change))
+            last = next((it for it in reversed(since) if _touches(it, one.path)), since[0])
+            history.old_reads.append(OldRead(place, one, last))
 
     def _write(self, use: Use) -> None:
         history, place = self.history, Place(use.run, use.seq)
@@ -224,6 +225,7 @@ class _Reader:
         state = find_state(use, known)
         if state is No.UNKNOWN and use.method == "POST":
             history.posts.append(Post(place, find_made(use)))
+            self._unanswered.append((use, []))
             return
         fields = find_fields(known, state)
         if use.makes:
@@ -256,3 +258,12 @@ class _Reader:
             if state is not No.MISSING and one.path not in before and one.path != "$"
         )
         self.history.stale.append(StaleWrite(place, seen.place, change, lost))
+
+
+def _touches(change: Change, path: str) -> bool:
+    """Say whether a change is of a field, of a part of it, or of what it is in."""
+    return any(_is_in(path, one.path) or _is_in(one.path, path) for one in change.fields)
+
+
+def _is_in(inner: str, outer: str) -> bool:
+    return inner.startswith(outer) and inner[len(outer) : len(outer) + 1] in ("", ".", "[")

@@ -59,7 +59,7 @@ def render_history(history: History) -> Iterator[str]:
 def _render_change(change: Change) -> Iterator[str]:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change.at_ns / 1e9))
     if change.by is None:
-        or_by = f" or by {_place(change.maybe)}, whose outcome is not known" if change.maybe else ""
+        or_by = f" or by {_place(change.maybe)}, which may have done so" if change.maybe else ""
         who = f"by somebody whom no run recorded{or_by}, first seen in {_place(change.seen)}"
     elif not change.is_recorded:
         seen = f"whose answer does not say so; first seen in {_place(change.seen)}"

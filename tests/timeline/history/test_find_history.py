@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from playhead.store import Store
+from playhead.tape.canonical.canonical_url import same_url
 from playhead.tape.exchange import Fault, FaultKind, Phase, RedactedText
 from playhead.tests.adversary.planted.history import history
 from playhead.tests.support.counts import FULL
@@ -24,8 +25,9 @@ from playhead.timeline.history.resource import (
     Use,
     find_fields,
     find_state,
+    find_use,
+    may_be_use,
     merge,
-    same_url,
 )
 
 CASES = history(60 if FULL else 20)
@@ -130,6 +132,12 @@ def test_what_an_exchange_says_of_a_resource(
         ("https://shop.test/orders/7", "https://shop.test/orders/70", False),
         ("http://shop.test/a", "https://shop.test/a", False),
         ("https://[broken/a", "https://shop.test/a", False),
+        ("https://shop.test/u/~ana", "https://shop.test/u/%7Eana", True),
+        ("https://shop.test/u/~ana", "https://shop.test/u/%7eana", True),
+        ("https://shop.test/a?q=%c3%a9&p=1", "https://shop.test/a?p=1&q=é", True),
+        ("https://shop.test/a?p=1&p=2", "https://shop.test/a?p=2&p=1", False),
+        ("https://shop.test/a%2Fb", "https://shop.test/a/b", False),
+        ("https://shop.test/a?q=a+b", "https://shop.test/a?q=a%20b", False),
     ],
 )
 def test_two_urls_of_one_resource(one: str, other: str, same: bool) -> None:
@@ -244,3 +252,80 @@ def test_a_body_that_is_no_json_is_not_said_to_be_the_same() -> None:
     found = find_history(URL, [Use("r", one) for one in exchanges])
     assert [one.fields for one in found.changes] == [[Field("$", No.UNKNOWN, No.UNKNOWN)]]
     assert "nothing is another" not in "\n".join(render_history(found))
+
+
+def _done(url: str, *asked: tuple[str, str, Any, Any]) -> list[Use]:
+    """Give exchanges one after the other, each by its run, method, what was sent and what was answered."""
+    found: list[Use] = []
+    for at, (run, method, sent, answered) in enumerate(asked, 1):
+        body = json.dumps(sent).encode() if sent is not None else b""
+        exchange = make_exchange(
+            at,
+            request=make_request(url, body, {}, method),
+            response=make_response(answered),
+            started_ns=at * 1_000_000_000,
+        )
+        found.append(Use(run, exchange))
+    return found
+
+
+@pytest.mark.parametrize("written", ["/u/%7Eana/plan", "/u/%7eana/plan", "/u/~ana/plan"])
+@pytest.mark.parametrize("asked", ["/u/%7Eana/plan", "/u/~ana/plan"])
+def test_a_write_by_another_spelling_of_the_url_is_one_of_the_resource(
+    written: str, asked: str
+) -> None:
+    """Nobody else is blamed for it; so it is with the collection that a POST made it in."""
+    url = f"https://shop.test{asked}"
+    put = make_exchange(
+        1,
+        request=make_request(f"https://shop.test{written}", b'{"a": 1}', {}, "PUT"),
+        response=make_response({"a": 1}),
+    )
+    use = find_use("r", put, url)
+    assert use is not None
+    assert not use.makes
+    assert may_be_use("PUT", put.request.url, url)
+    above, _, last = written.rpartition("/")
+    post = make_exchange(
+        1,
+        request=make_request(f"https://shop.test{above}", b'{"a": 1}', {}, "POST"),
+        response=make_response({"id": last, "a": 1}, 201),
+    )
+    made = find_use("r", post, url)
+    assert made is not None
+    assert made.makes
+    assert may_be_use("POST", post.request.url, url)
+
+
+def test_an_old_value_is_new_since_the_write_that_made_it_so() -> None:
+    """Of several writes since, each field has its own."""
+    states = [
+        {"status": "paid", "city": "Oslo"},
+        {"status": "open", "city": "Oslo"},
+        {"status": "open", "city": "Lima"},
+        {"status": "void", "city": "Lima"},
+    ]
+    writes = [(run, "PUT", one, one) for run, one in zip("pqrs", states, strict=True)]
+    found = find_history(URL, _done(URL, *writes, ("t", "GET", None, states[0])))
+    since = {one.field.path: one.change.by and one.change.by.run for one in found.old_reads}
+    assert since == {"$.status": "s", "$.city": "r"}
+    assert '"void" since s 4' in "\n".join(render_history(found))
+
+
+def test_a_post_to_the_resource_may_have_changed_it() -> None:
+    """Its answer does not say so; who has the new value then is not only somebody else."""
+    uses = _done(
+        URL,
+        ("r", "GET", None, {"status": "open"}),
+        ("r", "POST", {"pay": 1}, {"ok": True}),
+        ("r", "GET", None, {"status": "paid"}),
+        ("r", "GET", None, {"status": "void"}),
+    )
+    found = find_history(URL, uses)
+    assert [(one.by, one.maybe and one.maybe.seq) for one in found.changes] == [
+        (None, 2),
+        (None, None),
+    ]
+    told = "\n".join(render_history(found))
+    assert "posted to it" in told
+    assert "or by r 2" in told
