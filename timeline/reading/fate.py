@@ -40,7 +40,7 @@ def is_refusal(exchange: Exchange, answer: InferenceResponse | None) -> bool:
 
 
 def states_less(exchange: Exchange, answer: InferenceResponse | None) -> bool:
-    """Say whether a model call may have used more than its answer states: it states no tokens, or was cut."""
+    """Say whether a model call may have used more than its answer states: it states no tokens or a part, or was cut."""
     if exchange.verdict is VerdictKind.SANDBOXED or is_refusal(exchange, answer):
         return False
     if find_fate(exchange) in (Fate.REFUSED, Fate.UNREACHED):
@@ -48,4 +48,5 @@ def states_less(exchange: Exchange, answer: InferenceResponse | None) -> bool:
     usage = answer.usage if answer is not None else None
     if answer is None or usage is None or not usage.count().is_stated:
         return True
-    return not answer.complete or exchange.fault is not None
+    is_all = usage.is_all(is_said=bool(answer.choices))
+    return not is_all or not answer.complete or exchange.fault is not None

@@ -28,7 +28,7 @@ class BeforeEffect:
     evidence: str
     """On what it rests that the tool call made it: `recorded` or `inferred`, and by which rule."""
     said: str
-    """What the model wanted: the tool call, each of them where several may have made it, or the beginning of what it said."""
+    """What the model wanted: the tool call, each of them where several may have made it, or the beginning of what it said before."""
 
     def to_json(self) -> dict[str, Any]:
         """Give it as JSON types."""
@@ -41,10 +41,10 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
     last: int | None = None
     wanted: dict[tuple[int, int], str] = {}
     called = Counter[int]()
-    said = ""
+    said, ended_ns = "", 0
     for step in steps:
         if step.kind is StepKind.MODEL_CALL and not step.aside:
-            last, said = step.seq, ""
+            last, said, ended_ns = step.seq, "", _end_ns(step)
         elif step.kind in (StepKind.TOOL_CALL, StepKind.OUTPUT):
             told = f"{step.name} {step.text[:_TEXT]}".strip()
             said = said or told
@@ -54,8 +54,14 @@ def find_before_effects(steps: Iterable[Step]) -> list[BeforeEffect]:
             if len(wanted) > _REMEMBERED:
                 wanted.pop(next(iter(wanted)))
         elif step.effect:
-            found.append(_make(step, last, wanted, said))
+            had_come = step.timing is None or ended_ns <= step.timing.started_ns
+            found.append(_make(step, last, wanted, said if had_come else ""))
     return found
+
+
+def _end_ns(step: Step) -> int:
+    timing = step.timing
+    return timing.started_ns + timing.took_us * 1000 if timing is not None else 0
 
 
 def _make(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ...tape.dialects.common.untrusted_json import Json
 from ...tape.exchange import Seq
+from .arrival import Arrival
 from .call import (
     ModelCall,
     answer_in,
@@ -83,11 +84,19 @@ class PendingCall:
     processes: set[int] = field(default_factory=set)
     agents: int = 0
     """How many sub-agents it has asked for."""
+    arrival: Arrival | None = None
+    """When its answer came; None where that is not known."""
+    at: int = 0
+    """Among the tool calls of its answer, from 0."""
     values: list[str] = field(init=False)
     """The strings and numbers in the arguments, which every request that may be the call's is compared with."""
 
     def __post_init__(self) -> None:
         self.values = argument_texts(self.arguments)
+
+    def had_come(self, seq: Seq) -> bool:
+        """Say whether the agent had it when a request was sent."""
+        return self.arrival is None or self.arrival.had_come(self.at, seq)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKin
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
 from ..reading.fate import states_less
+from .arrival import Arrival
 from .bodies import read_texts
 from .call import ModelCall, find_calls, find_results, is_among, is_drawn, read_call, user_texts
 from .causes import find_cause
@@ -194,7 +195,7 @@ class Tracer:
     def _turn(
         self, exchange: Exchange, call: ModelCall, step: Step, answer: InferenceResponse | None
     ) -> list[Step]:
-        placed = self._lanes.place(call, self._pending)
+        placed = self._lanes.place(call, self._had_come(exchange))
         if placed.split is not None:
             self._move(placed.split)
         if self._observe is not None:
@@ -209,7 +210,7 @@ class Tracer:
         if not lane.client:
             agent = exchange.request.header(b"user-agent") or b""
             lane.client = agent.decode("utf-8", "backslashreplace")[:_CLIENT]
-        said = self._answer(call, state)
+        said = self._answer(call, state, Arrival(exchange))
         return [
             *(one[0] for one in results),
             step,
@@ -297,7 +298,11 @@ class Tracer:
         ]
         return found
 
-    def _answer(self, call: ModelCall, state: LaneState) -> list[Step]:
+    def _had_come(self, exchange: Exchange) -> list[PendingCall]:
+        """Give the tool calls that the agent had when it sent a request: it made the request for no other."""
+        return [one for one in self._pending if one.had_come(exchange.seq)]
+
+    def _answer(self, call: ModelCall, state: LaneState, arrival: Arrival) -> list[Step]:
         """Give what the model thought, said and wants called."""
         message = call.answer.message if call.answer is not None else None
         if message is None:
@@ -311,7 +316,7 @@ class Tracer:
             steps.append(Step(StepKind.OUTPUT, seq, "", said, lane=number))
         elif said:
             steps.append(Step(StepKind.THOUGHT, seq, "said", said, lane=number))
-        for one in message.tool_calls:
+        for at, one in enumerate(message.tool_calls):
             text = (
                 one.text if one.text is not None else json.dumps(one.arguments, ensure_ascii=False)
             )
@@ -324,7 +329,15 @@ class Tracer:
             steps.append(step)
             self._pending.append(
                 PendingCall(
-                    seq, number, one.name, one.id, one.arguments, text[:_ANSWER], self._called[1]
+                    seq,
+                    number,
+                    one.name,
+                    one.id,
+                    one.arguments,
+                    text[:_ANSWER],
+                    self._called[1],
+                    arrival=arrival,
+                    at=at,
                 )
             )
             if one.id:
@@ -370,7 +383,7 @@ class Tracer:
             step.beside = read_texts(exchange)
         left = frozenset(one.last.seq for state in self._lanes.warm for one in state.left)
         agents, hosts = frozenset(self._agents), frozenset(self._hosts)
-        found = find_cause(exchange, self._pending, agents, hosts, left)
+        found = find_cause(exchange, self._had_come(exchange), agents, hosts, left)
         if found is not None:
             calls = found.calls
             step.lane, step.cause = calls[0].lane, (calls[0].seq, found.name)

@@ -1,11 +1,12 @@
 """Which tool call made a request, and on what that rests."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from playhead.tape.exchange import Exchange, RequestClass, Seq
+from playhead.tape.exchange import Exchange, Gone, RequestClass, Response, Seq, VerdictKind
 from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, use, user
 from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import make_exchange
@@ -198,3 +199,58 @@ def test_an_effect_names_its_own_call_whatever_ids_calls_have(
     steps = [step for exchange in tape.exchanges for step in tracer.add(exchange)]
     effects = find_before_effects(steps)
     assert [one.said for one in effects] == [f'refund {{"id": "{order}"}}' for order in orders]
+
+
+def _paid_while_answered(answer: Response, verdict: VerdictKind = VerdictKind.RECORDED) -> Tape:
+    """A model is asked in 1, and a refund is sent in 2, at two seconds; the answer is of five."""
+    tape = Tape("run")
+    tape.model(anthropic([user("pay")], stream=False), answer, took_us=5_000_000, verdict=verdict)
+    tape.now_us -= 3_000_000
+    tape.post(REFUNDS, {"order": "ORD-88121"})
+    return tape
+
+
+def _asked_for(tape: Tape) -> tuple[bool, str]:
+    """Say whether the refund is of the tool call, and what the model said before it."""
+    tracer = Tracer()
+    steps = [step for exchange in tape.exchanges for step in tracer.add(exchange)]
+    (effect,) = find_before_effects(steps)
+    assert (steps[-1].cause is not None) == bool(steps[-1].edges) == bool(effect.tool)
+    return bool(effect.tool), effect.said
+
+
+REFUNDED = use("r", "refund", order="ORD-88121")
+
+
+@pytest.mark.parametrize(
+    ("afters", "verdict", "is_caused"),
+    [
+        ((1, 1), VerdictKind.RECORDED, True),
+        ((1, 2), VerdictKind.RECORDED, True),  # whole, but for what comes behind it
+        ((2, 2), VerdictKind.RECORDED, False),
+        ((3, 3), VerdictKind.RECORDED, False),
+        ((2, 2), VerdictKind.SERVED, True),  # the tape had it
+    ],
+)
+def test_an_answer_that_had_not_come_asked_for_nothing(
+    afters: tuple[int, int], verdict: VerdictKind, is_caused: bool
+) -> None:
+    """As blame has it: a piece of an answer that came when a request had arrived is not what caused that."""
+    stream = anthropic_stream(REFUNDED, use("n", "note", text="later"), stop="tool_use")
+    of_first = sum(
+        b'"index": 0' in piece or b"message_start" in piece for piece in stream.body.split(b"\n\n")
+    )
+    chunks = tuple(
+        one._replace(after=afters[at >= of_first]) for at, one in enumerate(stream.chunks)
+    )
+    found = _asked_for(_paid_while_answered(replace(stream, chunks=chunks), verdict))
+    assert found == (is_caused, 'refund {"order": "ORD-88121"}' if is_caused else "")
+
+
+@pytest.mark.parametrize(("chunks", "is_caused"), [(0, False), (3, False), (99, True)])
+def test_an_answer_that_the_client_left_asked_for_nothing(chunks: int, is_caused: bool) -> None:
+    """What was read on after that is not what the agent knows."""
+    stream = anthropic_stream(REFUNDED, stop="tool_use")
+    tape = _paid_while_answered(stream)
+    tape.exchanges[0] = replace(tape.exchanges[0], gone=Gone(1_000_000, chunks, chunks > 0))
+    assert _asked_for(tape)[0] is is_caused
