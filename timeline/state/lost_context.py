@@ -55,7 +55,7 @@ class Looked:
     system: list[str] = field(default_factory=list)
     """Lines that are gone from the system prompt."""
     conversation: str = ""
-    """Id of the conversation that the provider keeps: what is not in the request is not lost."""
+    """Id of the conversation or the answer with which the provider keeps what is not in the request: that is not lost."""
 
 
 class Watch:
@@ -80,6 +80,8 @@ class Watch:
         """Results as they were first sent, by the ids of their calls."""
         self._said: dict[str, Seq] = {}
         self._first: dict[str, Seq] = {}
+        self._turns: dict[str, tuple[str | None, list[Item]]] = {}
+        """What the provider keeps of a turn, by the id of its answer: the id of the turn before, and what is new in it."""
 
     def observe(self, call: ModelCall, placed: Placed) -> None:
         """Take the next model call."""
@@ -113,6 +115,10 @@ class Watch:
 
     def _note(self, call: ModelCall) -> None:
         message = call.answer.message if call.answer is not None else None
+        id = call.answer.id if call.answer is not None else None
+        if id and call.context.asked.dialect == "openai-responses":
+            said = [Item((message,), call.seq)] if message is not None else []
+            self._turns[id] = call.context.previous, [*call.context.items, *said]
         if message is None:
             return
         for part in split_items([Item((message,), call.seq)]):
@@ -127,16 +133,46 @@ class Watch:
         names = dict(self._names)
         now = split_items(call.context.items, names)
         same = 0
+        if before is not None and (call.context.previous or before.context.previous):
+            self._look_at_kept(call, before, looked)
         if before is not None:
             same = _count_same(before.context.items, call.context.items)
             earlier = split_items(before.context.items[same:], names)
             if not call.context.is_kept:  # else the provider keeps what is not repeated
-                looked.lost = self._lost(earlier, [one for one in now if one.item >= same])
+                looked.lost = looked.lost or self._lost(
+                    earlier, [one for one in now if one.item >= same]
+                )
                 looked.tools = sorted(before.tools - call.tools)
                 looked.system = _gone(before.context.system, call.context.system)
         looked.orphans = [one for one in now if self._is_orphan(one)]
         looked.orphans += self._inserted(call, before, now, same)
         looked.orphans.sort(key=now.index)
+
+    def _look_at_kept(self, call: ModelCall, before: ModelCall, looked: Looked) -> None:
+        """Find what the call before had, by the turns that it went on from, and the turns that this call goes on from have not."""
+        previous = call.context.previous
+        if previous and before.answer is not None and before.answer.id == previous:
+            return
+        kept, root = self._chain(previous)
+        had, its_root = self._chain(before.context.previous)
+        if root not in (None, its_root):
+            looked.conversation = root or ""  # what is in it is not known
+            return
+        gone = [item for id in reversed(had) if id not in kept for item in self._turns[id][1]]
+        if before.answer is None or before.answer.id not in kept:
+            gone += before.context.items
+        left = [item for id in reversed(kept) for item in self._turns[id][1]]
+        names = dict(self._names)
+        now = split_items([*left, *call.context.items], names)
+        looked.lost = self._lost(split_items(gone, names), now)
+
+    def _chain(self, id: str | None) -> tuple[list[str], str | None]:
+        """Give the turns that an answer ends, the last first, and the id of the first one that the run does not have."""
+        found: dict[str, None] = {}
+        while id in self._turns and id not in found:
+            found[id] = None
+            id = self._turns[id][0]
+        return list(found), id
 
     def _lost(self, earlier: list[ContextPart], now: list[ContextPart]) -> list[Lost]:
         keys = Counter(one.key for one in now)

@@ -176,6 +176,8 @@ class Lanes:
         """The most recent last."""
         self._ids: OrderedDict[str, LaneState] = OrderedDict()
         """Lanes by the ids of their answers."""
+        self._answered: OrderedDict[str, Seq] = OrderedDict()
+        """Calls by the ids of their answers."""
         self._asked: dict[int, Seq] = {}
         """By the number of a lane, the call that asked for it."""
 
@@ -217,8 +219,10 @@ class Lanes:
         if call.answer is not None and call.answer.id:
             state.branch.ids.append(call.answer.id)
             self._ids[call.answer.id] = state
+            self._answered[call.answer.id] = call.seq
             if len(self._ids) > _IDS:
                 self._ids.popitem(last=False)
+                self._answered.popitem(last=False)
         return placed
 
     def _advance(self, call: ModelCall, placed: Placed) -> LaneState:
@@ -288,7 +292,8 @@ class Lanes:
         if known is not None:
             named = (one for one in known.heads() if _answers(one.last, call.context.previous))
             branch = next(named, known.branch)
-            edge = Edge(branch.last.seq, call.seq, Evidence.RECORDED, "names the answer's id")
+            source = self._answered.get(call.context.previous or "", branch.last.seq)
+            edge = Edge(source, call.seq, Evidence.RECORDED, "names the answer's id")
             return Placed(known, [edge], branch=branch)
         kept = self._find_kept(call)
         if kept is not None:

@@ -24,6 +24,7 @@ from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.lost_context import Looked, look_at
 from playhead.timeline.state.parts import ContextPart
+from playhead.timeline.steps import Tracer
 
 _MADE = [make() for make in TAPES]
 
@@ -114,3 +115,43 @@ def test_an_id_alone_explains_nothing(history: list[dict[str, Any]], orphans: li
     tape.model(anthropic(later), anthropic_stream(text("Done."), id="msg_3"))
     (found,) = look_at(InMemory(tape.exchanges), 3)
     assert [one.what for one in found.orphans] == orphans
+
+
+def _respond(tape: Tape, asked: str, id: str, previous: str | None = None) -> None:
+    """Write a call of OpenAI's Responses that goes on from an answer which the provider keeps."""
+    body = {"model": "gpt-5", "input": asked, "previous_response_id": previous}
+    content = [{"type": "output_text", "text": f"answer {id}"}]
+    message = {"type": "message", "id": f"msg_{id}", "role": "assistant", "content": content}
+    answer = {"id": id, "object": "response", "status": "completed", "model": "gpt-5"}
+    tape.model(
+        make_request("https://api.openai.com/v1/responses", body),
+        make_response(answer | {"output": [message]}),
+    )
+
+
+def test_a_turn_that_the_provider_keeps_is_lost_where_a_call_goes_on_from_an_earlier_answer() -> (
+    None
+):
+    """The conversation is that of the answer whose id is named, and what was said behind that is not in it."""
+    tape = Tape("run")
+    _respond(tape, "Refund order ORD-77121 please", "r1")
+    _respond(tape, "do not refund more than 50", "r2", "r1")
+    _respond(tape, "go on then", "r3", "r1")
+    _respond(tape, "and now", "r4", "r3")
+    found = look_at(InMemory(tape.exchanges), None)
+    told = [[(one.origin, one.part.text) for one in looked.lost] for looked in found]
+    assert told == [[], [], [(2, "do not refund more than 50")], []]
+    tracer = Tracer()
+    steps = [step for exchange in tape.exchanges for step in tracer.add(exchange)]
+    edges = [(one.source, one.target) for step in steps for one in step.edges]
+    assert edges == [(1, 2), (1, 3), (3, 4)]
+
+
+def test_what_an_answer_outside_of_the_run_was_told_is_not_known() -> None:
+    """Nothing is said to be lost, nor that nothing is."""
+    tape = Tape("run")
+    _respond(tape, "Refund order ORD-77121 please", "r1")
+    _respond(tape, "do not refund more than 50", "r2", "r1")
+    _respond(tape, "go on then", "r3", "elsewhere")
+    *_, last = look_at(InMemory(tape.exchanges), None)
+    assert (last.lost, last.before == 0 or last.conversation) in (([], True), ([], "elsewhere"))
