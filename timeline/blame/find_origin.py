@@ -368,6 +368,8 @@ class _Search:
             if repeats and (leaf.place, str(leaf.value)) in self._known:
                 continue
             found = self._wanted.match(leaf.value)
+            if found is not None and self._is_by_chance(leaf, found):
+                continue
             if found is not None:
                 found = self._weigh(exchange, side, leaf, found)
                 whole.append((_sight(exchange, side, leaf, found, part), found.standing))
@@ -395,6 +397,11 @@ class _Search:
                 continue
             if self._weigh(exchange, side, leaf, told).rule != _COUNT:
                 self._in_units.append((_sight(exchange, side, leaf, told, part), unit.name))
+
+    def _is_by_chance(self, leaf: Leaf, found: Match) -> bool:
+        """Say whether a short number is but digits of a header field, of its version or its date."""
+        in_field = leaf.place.startswith("header ")
+        return self._is_short and in_field and found.standing is not Standing.ALONE
 
     def _weigh(self, exchange: Exchange, side: str, leaf: Leaf, found: Match) -> Match:
         """Count as a piece what has a short number for a reason of its own: a field of an answer, tokens."""

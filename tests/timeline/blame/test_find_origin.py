@@ -254,3 +254,14 @@ def test_a_field_that_is_not_there_says_nothing_of_the_body(store: Store) -> Non
     """The message names what was asked for."""
     with pytest.raises(StoreError, match="has no place 'header x-none': it has no such field"):
         ask(store, "odd", 3, "header x-none")
+
+
+async def test_digits_of_a_header_field_are_no_origin(tmp_path: Path) -> None:
+    """The 1 of a version or a date is not where a 1 comes from."""
+    tape = Tape("digits")
+    tape.model(anthropic([user("go")]), anthropic_stream(text("ok")))
+    tape.post("https://shop.test/x", {"n": 1})
+    with Store.open(tmp_path / "store") as opened:
+        info = await write_run(opened, "digits", tape.exchanges)
+        found = find_blame(Exchanges(opened, info), 2, "n")
+    assert not [one for one in found.sightings if one.place.startswith("header ")]
