@@ -454,7 +454,8 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
     if not rest and same == len(last.context.items):
         if apart and not last.failed:
             return None  # another agent with the same task
-        retry = last.seq if last.failed else None
+        same_way = last.context.asked.streamed == call.context.asked.streamed
+        retry = last.seq if last.failed and same_way else None
         # What was answered was not asked for again: another agent may have been given the same.
         evidence = Evidence.RECORDED if retry and not apart else Evidence.INFERRED
         return 2, same, Edge(last.seq, call.seq, evidence, ONCE_MORE), retry

@@ -254,3 +254,14 @@ def test_an_answer_that_the_client_left_asked_for_nothing(chunks: int, is_caused
     tape = _paid_while_answered(stream)
     tape.exchanges[0] = replace(tape.exchanges[0], gone=Gone(1_000_000, chunks, chunks > 0))
     assert _asked_for(tape)[0] is is_caused
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_retry_is_the_same_request(stream: bool) -> None:
+    """One that asks for no stream, after a stream that failed, is another."""
+    tape = Tape("run")
+    tape.model(anthropic([user("pay")]), None)
+    tape.model(anthropic([user("pay")], stream=stream), anthropic_stream(REFUNDED))
+    tracer = Tracer()
+    first, *_ = [tracer.add(exchange) for exchange in tape.exchanges][1]
+    assert first.marks == (("retry of 1",) if stream else ())
