@@ -27,9 +27,9 @@ def diff_runs(config: Config, first: str, second: str, *, as_json: bool, everyth
     with open_store(config, readonly=True) as store:
         runs = store.runs.get(first), store.runs.get(second)
         sides = Exchanges(store, runs[0]), Exchanges(store, runs[1])
-        compared = compare_acts(read_acts(sides[0]), read_acts(sides[1]))
-        names = Names(runs[0].id, runs[1].id)
         rules = rules_of(config, thread_time)
+        compared = compare_acts(*(read_acts(side, rules) for side in sides))
+        names = Names(runs[0].id, runs[1].id)
 
         def find(row: Row) -> Places:
             return find_places(row, *sides, rules)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
-from ...tape.dialects import InferenceResponse, Sampling, Tool
+from ...tape.canonical.canonical_request import Rules
+from ...tape.dialects import InferenceResponse
 from ...tape.diff.made_anew import Window
 from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
 from ...tape.records.content_coding import read_codings, undo_coding
@@ -23,6 +24,7 @@ from ..steps.context import Item
 from ..steps.lanes import Placed, count_same
 from ..steps.step import Edge, Step, StepKind
 from ..steps.tracer import Tracer
+from .beside import counted_parts, find_links, read_beside, read_unread
 from .made_anew import Anew, Told, find_anew, find_numbers
 
 _MOST = 8 * 1024 * 1024
@@ -77,8 +79,10 @@ class Settings:
 
     model: str | None
     system: str
-    tools: tuple[Tool, ...]
-    sampling: Sampling
+    beside: dict[str, str]
+    """Every other member of the request that counts, as JSON by its name."""
+    links: tuple[tuple[str, str, bool], ...] = ()
+    """Ids of what the provider keeps: name, id, and whether one may stand for another from here on."""
 
 
 @dataclass(slots=True)
@@ -98,6 +102,8 @@ class Act:
     """Of what a tool did: the answer that called it, and the id of the call."""
     effect: bool = False
     settings: Settings | None = None
+    answer_id: str = ""
+    """Of a model call, what later requests may call its answer by."""
     dropped: int = 0
     """Of a model call, how many messages it has no more that the call before had."""
     asked: list[Said] = field(default_factory=list)
@@ -133,16 +139,18 @@ class Act:
         return f"{self.seq}.{self.part}" if self.part else str(self.seq)
 
 
-def read_acts(exchanges: Exchanges) -> list[Act]:
+def read_acts(exchanges: Exchanges, rules: Rules | None = None) -> list[Act]:
     """Read what a run did, in order; telemetry and failed tunnels aside.
 
+    rules: say what of a request does not count.
     Raises: LogCorrupt.
     """
-    reader = _Reader()
+    reader = _Reader(rules)
     for seq in exchanges.seqs:
         exchange = exchanges.find(seq)
         if exchange is None:
             continue
+        reader.exchange = exchange
         messages = exchanges.messages(exchange) if exchange.websocket is not None else ()
         reader.take(exchange, reader.tracer.add(exchange, messages))
     reader.take(None, reader.tracer.end())
@@ -192,12 +200,16 @@ def _find_proven(acts: list[Act]) -> frozenset[str]:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, rules: Rules | None) -> None:
         self.acts: list[Act] = []
+        self.exchange: Exchange | None = None
+        """That is being read."""
+        self._rules = rules
         self.tracer = Tracer(observe=self._observe)
         self._calls: dict[tuple[int, int], Act] = {}
         self._system: dict[int, str] = {}
-        self._tools: dict[int, tuple[Tool, ...]] = {}
+        self._beside: dict[int, tuple[object, object, dict[str, str]]] = {}
+        """By lane, what is before and behind the messages, and what of it counts."""
         self._names: dict[str, str] = {}
         self._steps: list[tuple[Act, Step]] = []
 
@@ -219,10 +231,7 @@ class _Reader:
         context, before = call.context, placed.before
         same = count_same(before.context, context) if before is not None else 0
         lane, asked = placed.state.lane.number, context.asked
-        tools = asked.tools
-        if self._tools.get(lane) == tools:
-            tools = self._tools[lane]
-        self._tools[lane] = tools
+        beside, unread = self._read_rest(call, lane, same)
         system = context.system
         if self._system.get(lane) == system:
             system = self._system[lane]
@@ -235,7 +244,10 @@ class _Reader:
             Fingerprint(b""),
             lane,
             call.overlaps,
-            settings=Settings(asked.model, system, tools, asked.sampling),
+            settings=Settings(
+                asked.model, system, beside, find_links(context, begins=bool(call.part))
+            ),
+            answer_id=(call.answer.id or "") if call.answer is not None else "",
             first_item=same,
         )
         if before is not None and not context.is_kept:
@@ -244,10 +256,34 @@ class _Reader:
             _said(one, same)
             for one in split_items(context.items[same:], self._names)
             if one.what != "system"
-        ]
+        ] + unread
         act.answered = _answer_parts(call.answer, self._names)
         act.outcome = _outcome_of(call)
         self._calls[call.seq, call.part] = act
+
+    def _read_rest(
+        self, call: ModelCall, lane: int, same: int
+    ) -> tuple[dict[str, str], list[Said]]:
+        """Give what a request has beside its messages, and what of its new messages no dialect reads."""
+        context, split = call.context, call.context.split
+        elements = {at: split.element(at) for at in range(same, len(split.places))} if split else {}
+        around, exchange = context.tree, self.exchange
+        if exchange is not None and exchange.seq == call.seq and not call.part:
+            key = split.key if split else ""
+            around, elements = counted_parts(exchange, self._rules, around, key, elements)
+        known = self._beside.get(lane)
+        if split and known and known[0] is split.head and known[1] is split.tail:
+            beside = known[2]
+        else:
+            beside = read_beside(context, around)
+            if split:
+                self._beside[lane] = split.head, split.tail, beside
+        unread = []
+        for at, tree in elements.items():
+            text = read_unread(context.items[at], tree)
+            if text:
+                unread.append(_make("beside", text, item=at))
+        return beside, unread
 
     def take(self, exchange: Exchange | None, steps: list[Step]) -> None:
         """Make acts of the steps of an exchange."""

@@ -9,6 +9,7 @@
    root. Each says on what it rests.
 """
 
+import json
 import re
 from calendar import day_abbr, day_name, month_abbr, month_name
 from collections import Counter
@@ -323,12 +324,7 @@ def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
         return equal
     pairs = [*_zip(one.target.tokens, other.target.tokens, begins=False), *found]
     if one.settings is not None and other.settings is not None:
-        prompts = (_prompt_form(side.system)[1] for side in (one.settings, other.settings))
-        # What day it is does not count, and what the prompt says of it may be sent.
-        pairs += [
-            pair._replace(may_begin=pair.may_begin or pair.is_time)
-            for pair in _zip(*prompts, begins=False)
-        ]
+        pairs += _setting_pairs(one.settings, other.settings)
     return renaming.fits(pairs) or equal
 
 
@@ -349,11 +345,15 @@ def same_answer(one: Act, other: Act, renaming: Renaming) -> bool:
     pairs = _pairs(one.answered, other.answered)
     if ends[0][0] != ends[1][0] or pairs is None:
         return False
-    return renaming.fits([*_zip(ends[0][1], ends[1][1], begins=True), *pairs])
+    if not renaming.fits([*_zip(ends[0][1], ends[1][1], begins=True), *pairs]):
+        return False
+    _note_id(one, other, renaming)
+    return True
 
 
 def note_answer(one: Act, other: Act, renaming: Renaming) -> None:
     """Note which ids of two answers stand for each other, where something else in them differs."""
+    _note_id(one, other, renaming)
     for first, second in zip(one.answered, other.answered, strict=False):
         if first.what != second.what or not (first.begins and second.begins):
             continue
@@ -364,7 +364,7 @@ def note_answer(one: Act, other: Act, renaming: Renaming) -> None:
 
 
 def same_settings(one: Settings | None, other: Settings | None) -> bool:
-    """Say whether two model calls ask with the same model, system prompt, tools and sampling."""
+    """Say whether two model calls ask with the same beside their messages; whether ids fit is not asked here."""
     if one is None or other is None:
         return one is other
     return not _differing(one, other)
@@ -372,12 +372,62 @@ def same_settings(one: Settings | None, other: Settings | None) -> bool:
 
 def _differing(one: Settings, other: Settings) -> list[str]:
     """Name what differs between the settings of two model calls."""
-    names = [
-        name
-        for name in ("model", "sampling", "tools")
-        if getattr(one, name) != getattr(other, name)
-    ]
+    names = ["model"] if one.model != other.model else []
+    if one.beside != other.beside:
+        sides = one.beside, other.beside
+        names += [
+            name
+            for name in {**one.beside, **other.beside}
+            if _shown(sides[0], name)[0] != _shown(sides[1], name)[0]
+        ]
+    if {link[0] for link in one.links} != {link[0] for link in other.links}:
+        names += sorted({link[0] for link in one.links} ^ {link[0] for link in other.links})
     return names if same_prompt(one.system, other.system) else [*names, "system"]
+
+
+def _shown(beside: dict[str, str], name: str) -> tuple[str, tuple[Anew, ...]]:
+    """Give a member of a request with a constant for its ids and times, and these."""
+    return _beside_form(f"{json.dumps(name)}: {beside[name]}") if name in beside else ("", ())
+
+
+@lru_cache(256)
+def _beside_form(text: str) -> tuple[str, tuple[Anew, ...]]:
+    return find_anew(text)
+
+
+def _setting_pairs(one: Settings, other: Settings) -> list[Pair]:
+    """Give the ids and times in the settings of two model calls that are the same otherwise."""
+    prompts = (_prompt_form(side.system)[1] for side in (one, other))
+    # What day it is does not count, and what the prompt says of it may be sent.
+    pairs = [
+        pair._replace(may_begin=pair.may_begin or pair.is_time)
+        for pair in _zip(*prompts, begins=False)
+    ]
+    if one.beside != other.beside:
+        for name, text in one.beside.items():
+            if other.beside.get(name) != text:
+                tokens = (_shown(side.beside, name)[1] for side in (one, other))
+                pairs += _zip(*tokens, begins=False)
+    for link, there in zip(one.links, other.links, strict=False):
+        pairs += _id_pairs(link[1], there[1], begins=link[2])
+    return pairs
+
+
+def _id_pairs(one: str, other: str, *, begins: bool) -> list[Pair]:
+    """Give two ids as they are in texts, where a prefix as `resp_` is none of it."""
+    (form, tokens), (form_there, tokens_there) = find_anew(one), find_anew(other)
+    if form == form_there and tokens:
+        return [
+            pair._replace(may_begin=begins) for pair in _zip(tokens, tokens_there, begins=begins)
+        ]
+    return [Pair(one, other, begins)]
+
+
+def _note_id(one: Act, other: Act, renaming: Renaming) -> None:
+    """Note that the answer of one stands for that of the other, where later requests may name it."""
+    if one.answer_id and other.answer_id:
+        for pair in _id_pairs(one.answer_id, other.answer_id, begins=True):
+            renaming.fits([pair])
 
 
 def same_prompt(one: str, other: str) -> bool:
@@ -614,7 +664,7 @@ def _by_value(row: Row, sides: tuple[_Side, _Side]) -> Cause | None:
 
 
 def _new_settings(row: Row, settings: dict[object, Row]) -> tuple[Cause | None] | None:
-    """Say whether model, prompt, tools or sampling differ: the first time that is a root, then it follows from that."""
+    """Say whether what a model is asked with beside its messages differs: the first time that is a root, then it follows from that."""
     one, other = row.first, row.second
     if one is None or other is None or same_settings(one.settings, other.settings):
         return None
@@ -624,13 +674,19 @@ def _new_settings(row: Row, settings: dict[object, Row]) -> tuple[Cause | None] 
     differing = tuple(
         _told_apart(one.settings.system, other.settings.system)
         if name == "system"
-        else (name, repr(getattr(one.settings, name)), repr(getattr(other.settings, name)))
+        else (name, _setting(one.settings, name), _setting(other.settings, name))
         for name in names
     )
     before = settings.setdefault(differing, row)
     if before is row:
         return (None,)
     return (_cause(before, Evidence.RECORDED, f"the same {', '.join(names)} as there"),)
+
+
+def _setting(settings: Settings, name: str) -> str:
+    if name == "model":
+        return settings.model or ""
+    return settings.beside.get(name) or repr([link[1] for link in settings.links])
 
 
 def _cause(before: Row, evidence: Evidence, rule: str) -> Cause:

@@ -8,7 +8,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from ...tape.canonical.canonical_request import Rules
-from ...tape.dialects.common.untrusted_json import find_json
+from ...tape.dialects.common.untrusted_json import JsonObject, find_json
 from ...tape.diff.difference import differences, show_difference, tree_differences
 from ...tape.diff.divergence_types import ABSENT, Difference
 from ...tape.exchange import Exchange, Request
@@ -16,6 +16,7 @@ from ...tape.records.content_coding import read_codings, undo_coding
 from ..state.calls_before import Exchanges
 from ..steps.split_list import Split, split_body
 from .acts import Act, Said
+from .beside import MAY_VARY
 from .compare import Change, Row
 from .made_anew import find_anew
 
@@ -102,14 +103,18 @@ def _split(request: Request) -> Split | None:
 
 def _messages(one: Act, other: Act, old: Split, new: Split) -> Iterator[Difference]:
     """Compare what stands beside the messages, and the messages that are new in both."""
-    around = {**old.head, **old.tail}, {**new.head, **new.tail}
-    yield from tree_differences(*around)
+    yield from tree_differences(_around(old), _around(new))
     lists: list[list[Any]] = []
     for act, split in ((one, old), (other, new)):
         numbers = range(min(act.first_item, len(split.places)), len(split.places))
         # What was said before is as many nulls: it is not compared, and the places are those in the first request.
         lists.append([None] * one.first_item + [split.element(at) for at in numbers])
     yield from tree_differences(lists[0], lists[1], f"$.{old.key}")
+
+
+def _around(split: Split) -> JsonObject:
+    around = {**split.head, **split.tail}
+    return {name: value for name, value in around.items() if name not in MAY_VARY}
 
 
 def _answered(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Difference]:

@@ -80,7 +80,7 @@ def compare_runs(store: Store, runs: tuple[RunInfo, RunInfo], rules: Rules) -> D
     Raises: LogCorrupt.
     """
     one, other = (Exchanges(store, run) for run in runs)
-    compared = compare_acts(read_acts(one), read_acts(other))
+    compared = compare_acts(read_acts(one, rules), read_acts(other, rules))
     return DiffView(
         Names(runs[0].id, runs[1].id), compared, lambda row: find_places(row, one, other, rules)
     )
