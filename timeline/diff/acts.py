@@ -36,6 +36,7 @@ _LONG_NUMBER = re.compile(r"[0-9]{10}")
 _UNDER_WAY = {RequestClass.INFERENCE.value: StepKind.MODEL_CALL}
 _SPOKEN = frozenset(("user", "assistant", "system", "developer", "tool call", "thought", "image"))
 """What agents and models say: the ids in it are from elsewhere."""
+_UNREAD = "no answer"
 _SKETCHED = 4000
 """Characters of an act that its sketch is made of."""
 
@@ -111,7 +112,7 @@ class Act:
     """Place of the first message in `asked`."""
     answered: list[Said] = field(default_factory=list)
     outcome: str = ""
-    """How it ended: status, `cut`, a fault."""
+    """How it ended: status, `cut`, a fault; and whether the agent saw it."""
     target: Target = _NO_TARGET
     edges: tuple[Edge, ...] = ()
     """Why it followed from others."""
@@ -147,7 +148,7 @@ def read_acts(exchanges: Exchanges, rules: Rules | None = None) -> list[Act]:
     """
     reader = _Reader(rules)
     for seq in exchanges.seqs:
-        exchange = exchanges.find(seq)
+        exchange = exchanges.find_taken(seq)
         if exchange is None:
             continue
         reader.exchange = exchange
@@ -300,6 +301,8 @@ class _Reader:
                 )
                 if exchange is not None and exchange.seq == step.seq:
                     found.fingerprint = exchange.fingerprint
+                    if not step.part:
+                        _add_ending(found, exchange)
                 self.acts.append(found)
                 self._steps.append((found, step))
             elif exchange is not None and exchange.seq == step.seq and _counts(exchange):
@@ -337,9 +340,39 @@ def _other(exchange: Exchange, step: Step) -> Act:
         said = _text_of(response.body, response.headers, response.spilled)
         act.answered = [_make("body", said, begins=True)] if said else []
         act.outcome = str(response.status)
+        if not response.complete and exchange.fault is None and exchange.gone is None:
+            act.outcome = f"cut {response.status}"
     if exchange.fault is not None:
         act.outcome = f"{exchange.fault.kind.value} {act.outcome}".strip()
+    act.outcome = f"{act.outcome}{_delivery(exchange)}".removeprefix(", ")
     return act
+
+
+def _add_ending(act: Act, exchange: Exchange) -> None:
+    """Say of a model call how it failed, and what the agent saw of it; an answer that no dialect reads is kept as it came."""
+    response, fault = exchange.response, exchange.fault
+    if fault is not None:
+        act.outcome = f"{fault.kind.value} {act.outcome}"
+    if response is not None and act.outcome == _UNREAD:
+        act.outcome = f"{response.status}" if response.complete else f"cut {response.status}"
+        said = _text_of(response.body, response.headers, response.spilled)
+        act.answered = [_make("body", said, begins=True)] if said else []
+    act.outcome = f"{act.outcome}{_delivery(exchange)}".removeprefix(", ")
+
+
+def _delivery(exchange: Exchange) -> str:
+    """Say what the agent did not see of an answer; empty where it saw the whole, but perhaps for its end."""
+    response, gone = exchange.response, exchange.gone
+    if exchange.withheld:
+        return ", withheld"
+    if gone is None:
+        return ""
+    if response is None:
+        return ", client left"
+    if not gone.head:
+        return ", not seen"
+    whole = response.complete and response.spilled is None and len(response.chunks) <= gone.chunks
+    return "" if whole else ", seen in part"
 
 
 def _text_of(body: bytes, headers: tuple[tuple[bytes, bytes], ...], spilled: object) -> str:
@@ -362,7 +395,7 @@ def _answer_parts(answer: InferenceResponse | None, names: dict[str, str]) -> li
 def _outcome_of(call: ModelCall) -> str:
     answer = call.answer
     if answer is None:
-        return "no answer"
+        return _UNREAD
     if answer.error is not None:
         return f"error {answer.status}: {answer.error.message}"
     if not answer.complete:

@@ -118,9 +118,14 @@ def _around(split: Split) -> JsonObject:
 
 
 def _answered(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Difference]:
-    ends = show_difference("answer ends", one.outcome or ABSENT, other.outcome or ABSENT)
-    if not one.is_call and one.outcome != other.outcome:
-        yield Difference("answer status", ends.recorded, ends.asked)
+    found = list(islice(_answer_parts(one, other, old, new), _LOOKED_AT))
+    if one.outcome != other.outcome and not (one.is_call and found):
+        place = "answer ends" if one.is_call else "answer status"
+        yield show_difference(place, one.outcome or ABSENT, other.outcome or ABSENT)
+    yield from found
+
+
+def _answer_parts(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Difference]:
     trees = [_answer_tree(one, old), _answer_tree(other, new)]
     if all(isinstance(tree, dict | list) for tree in trees):
         for said in tree_differences(*trees):
@@ -128,8 +133,6 @@ def _answered(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Di
                 yield Difference(f"answer {said.place}", said.recorded, said.asked)
         return
     yield from _said(one.answered, other.answered, "answer")
-    if one.is_call and one.outcome != other.outcome:
-        yield ends
 
 
 def _answer_tree(act: Act, exchange: Exchange) -> Any:

@@ -5,13 +5,13 @@ Only as much of the run is read as the search needs: the answer is most often on
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 
 from ...store import LogCorrupt, RunInfo, Store
 from ...tape.dialects import InferenceResponse, read_response
-from ...tape.exchange import Exchange, Message, RequestClass
+from ...tape.exchange import Exchange, Gone, Message, RequestClass
 from ...tape.records.codec import BadRecord, decode_exchange
 from ...tape.records.events import Event, EventKind
 from ..lookup.nearest_seq import no_exchange, no_part
@@ -46,6 +46,7 @@ class Exchanges:
     info: RunInfo
     _served: dict[int, Event] = field(default_factory=dict)
     _changes: dict[int, list[Event]] = field(default_factory=dict)
+    _left: dict[int, Event] = field(default_factory=dict)
 
     @cached_property
     def seqs(self) -> list[int]:
@@ -57,6 +58,8 @@ class Exchanges:
                     self._served[event.seq] = event
                 elif event.kind in CHANGES:
                     self._changes.setdefault(event.seq, []).append(event)
+                elif event.kind is EventKind.OUTCOME and "gone_us" in event.data:
+                    self._left[event.seq] = event
         return sorted(held | self._served.keys())
 
     def find(self, seq: int) -> Exchange | None:
@@ -73,6 +76,20 @@ class Exchanges:
         if tape is None or served is None:
             return None
         return find_served(self.store, tape, served, self._changes.get(seq, ()))
+
+    def find_taken(self, seq: int) -> Exchange | None:
+        """Find an exchange by its seq; what a tape answered with what the client of this run took of it, not the recorded one."""
+        found = self.find(seq)
+        if found is None or seq not in self._served:
+            return found
+        left = self._left.get(seq)
+        if left is None:
+            return replace(found, gone=None)
+        head, size = left.data.get("taken", (1, 0))
+        chunks = found.response.chunks if found.response is not None else ()
+        ends = list(accumulate(chunk.size for chunk in chunks))
+        gone = Gone(left.data["gone_us"], bisect_right(ends, size), head=bool(head))
+        return replace(found, gone=gone)
 
     def find_some(self, seqs: list[int], marks: list[bytes] | None) -> Iterator[Exchange]:
         """Give those of some exchanges that have one of some bytes in the body of their request, and every WebSocket.

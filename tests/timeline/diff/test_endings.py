@@ -1,0 +1,110 @@
+"""How an answer ended, and what the agent saw of it, is a part of what two runs are compared by."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from playhead.tape.canonical.canonical_request import compile_rules
+from playhead.tape.exchange import Chunk, Exchange, Fault, FaultKind, Gone, Phase, RedactedText
+from playhead.tests.support.agent_tapes import Tape, anthropic, anthropic_stream, text, user
+from playhead.tests.support.dialects import make_response
+from playhead.tests.support.in_memory import InMemory
+from playhead.timeline.diff.acts import read_acts
+from playhead.timeline.diff.compare import Change, compare_acts
+from playhead.timeline.diff.places import find_places
+
+PAY = "https://pay.test/refunds"
+
+
+def pay(times: int = 1) -> list[Exchange]:
+    """Refunds, one after another."""
+    tape = Tape("pay")
+    for _ in range(times):
+        tape.post(PAY, {"charge": "ch_1"}, {"status": "ok"})
+    return tape.exchanges
+
+
+def call() -> list[Exchange]:
+    """One model call, whose answer is streamed."""
+    tape = Tape("call")
+    tape.model(anthropic([user("hi")]), anthropic_stream(text("x")))
+    return tape.exchanges
+
+
+def changed(run: list[Exchange], **changes: Any) -> list[Exchange]:
+    """Change the first exchange of a run; `response.NAME` its response."""
+    first, *rest = run
+    inner = {name[9:]: value for name, value in changes.items() if name.startswith("response_")}
+    outer = {name: value for name, value in changes.items() if not name.startswith("response_")}
+    if inner:
+        assert first.response is not None
+        outer["response"] = replace(first.response, **inner)
+    return [replace(first, **outer), *rest]
+
+
+def in_pieces(run: list[Exchange], gone: Gone | None) -> list[Exchange]:
+    """The same, its answer in two pieces of which a client may have left some."""
+    response = run[0].response
+    assert response is not None
+    size = len(response.body)
+    chunks = (Chunk(10, 4), Chunk(20, size - 4))
+    return changed(run, response_chunks=chunks, gone=gone)
+
+
+RESET = Fault(FaultKind.RESET, Phase.BODY, RedactedText("reset"), 5)
+REFUSED = Fault(FaultKind.REFUSED, Phase.CONNECT, RedactedText("refused"), 5)
+RUNS = {"an effect": pay(), "a model call": call()}
+ENDINGS: dict[str, Any] = {
+    "it broke off": lambda run: changed(run, response_complete=False),
+    "it failed": lambda run: changed(run, fault=RESET),
+    "its client left before any of it": lambda run: in_pieces(run, Gone(5, 0, head=False)),
+    "its client left in the midst": lambda run: in_pieces(run, Gone(15, 1, head=True)),
+    "it was withheld": lambda run: changed(run, withheld=RedactedText("a contract")),
+    "nothing was read": lambda run: changed(run, response=None, gone=Gone(5, 0, head=False)),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_answer_that_ended_otherwise_is_another_answer(kind: str, ending: str) -> None:
+    """Whether it came whole, and whether the agent saw it, is the cause of what comes next; and the place says so."""
+    run = RUNS[kind]
+    sides = [InMemory(one) for one in (run, ENDINGS[ending](run))]
+    compared = compare_acts(*map(read_acts, sides))
+    assert compared.divergence is not None
+    assert compared.divergence.row.change is Change.ANSWERED
+    places = find_places(compared.divergence.row, sides[0], sides[1], compile_rules()).listed
+    assert places[0].place in ("answer ends", "answer status") or kind == "a model call"
+    assert places
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_who_has_all_of_an_answer_may_leave(kind: str) -> None:
+    """SDKs leave a stream once they have read its last event."""
+    run = RUNS[kind]
+    whole = in_pieces(run, None), in_pieces(run, Gone(25, 2, head=True))
+    assert compare_acts(*(read_acts(InMemory(one)) for one in whole)).divergence is None
+
+
+def test_one_more_effect_follows_from_the_answer_that_was_not_seen() -> None:
+    """The refund that is paid twice is no root: the first one's answer was not seen."""
+    twice = in_pieces(pay(2), Gone(5, 0, head=False))
+    compared = compare_acts(*(read_acts(InMemory(one)) for one in (pay(), twice)))
+    changes = [(row.change, row.is_root) for row in compared.rows]
+    assert changes == [(Change.ANSWERED, True), (Change.ONLY_SECOND, False)]
+
+
+def test_two_failures_of_a_model_call_are_told_apart() -> None:
+    """A connection that was refused, and one that was reset."""
+    sides = [changed(call(), response=None, fault=fault) for fault in (RESET, REFUSED)]
+    compared = compare_acts(*(read_acts(InMemory(one)) for one in sides))
+    assert compared.divergence is not None
+
+
+def test_an_answer_that_no_dialect_reads_is_compared_as_it_came() -> None:
+    """A page in the place of an answer of a model."""
+    sides = [changed(call(), response=make_response(said)) for said in ("<p>a</p>", "<p>b</p>")]
+    compared = compare_acts(*(read_acts(InMemory(one)) for one in sides))
+    assert compared.divergence is not None
+    assert compared.divergence.row.change is Change.ANSWERED
