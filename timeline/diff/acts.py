@@ -25,7 +25,7 @@ from ..steps.lanes import Placed, count_same
 from ..steps.step import Edge, Step, StepKind
 from ..steps.tracer import Tracer
 from .beside import counted_parts, find_links, read_beside, read_unread
-from .made_anew import Anew, Told, find_anew, find_numbers
+from .made_anew import Anew, Told, find_anew, find_counted, find_numbers, find_steps
 
 _MOST = 8 * 1024 * 1024
 """Bytes of a body that are compared as text."""
@@ -58,6 +58,8 @@ class Said:
     """Its ids and times, in order."""
     begins: bool = False
     """Whether ids first appear here: in an answer, or in the result of a tool."""
+    makes: bool = False
+    """Whether the answer to an effect: what is counted is made there."""
 
 
 class Target(NamedTuple):
@@ -339,6 +341,8 @@ def _other(exchange: Exchange, step: Step) -> Act:
     if response is not None:
         said = _text_of(response.body, response.headers, response.spilled)
         act.answered = [_make("body", said, begins=True)] if said else []
+        for one in act.answered:
+            one.makes = step.effect
         act.outcome = str(response.status)
         if not response.complete and exchange.fault is None and exchange.gone is None:
             act.outcome = f"cut {response.status}"
@@ -416,17 +420,20 @@ class _Finisher:
         self._begun_s = min(asked_s.values(), default=0)
         self._times = set[str]()
         """That the run was given, or has sent, so far."""
+        self._counted = set[str]()
+        """Numbers of few digits that the run had as ids so far."""
         self._system = ""
 
     def finish(self, act: Act) -> None:
         """Take the next act."""
         at_s = self._asked_s.get(act.place)
         window = Window(self._begun_s, at_s) if at_s is not None else None
-        told = Told(self._numbers, window, self._times)
+        self._note_counted(act)
+        told = Told(self._numbers, self._counted, window, self._times)
         if act.settings is not None and act.settings.system != self._system:
             self._system = act.settings.system
             self._note(find_anew(self._system[:_SEARCHED])[1])
-        form, tokens = find_anew(act.target.path, told)
+        form, tokens = find_steps(act.target.path, told)
         act.target = act.target._replace(form=form, tokens=tokens)
         for side in (act.asked, act.answered):
             for one in side:
@@ -439,6 +446,13 @@ class _Finisher:
         kind = "call" if act.is_call else " ".join(act.target[:2])
         act.asked_key = _key(f"{kind} {form} {bool(act.dropped)}", act.asked)
         act.answered_key = _key(find_anew(act.outcome)[0], act.answered)
+
+    def _note_counted(self, act: Act) -> None:
+        steps = act.target.path.split("/")
+        self._counted.update(one for one in steps if 6 <= len(one) <= 9 and one.isdecimal())
+        for one in (*act.asked, *act.answered):
+            if len(one.text) <= _SEARCHED:
+                self._counted.update(find_counted(one.text))
 
     def _note(self, tokens: tuple[Anew, ...]) -> None:
         self._times.update(one.text for one in tokens if one.is_time)

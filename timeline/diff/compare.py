@@ -117,6 +117,10 @@ class Pair(NamedTuple):
     may_begin: bool
     """Whether one may stand for the other from here on: both appear in an answer, or each request has its own."""
     is_time: bool = False
+    is_counted: bool = False
+    """Whether they are numbers of few digits: such a pair says nothing of the same numbers elsewhere."""
+    label: str = ""
+    """Name of the place, of such numbers."""
 
 
 @dataclass(slots=True)
@@ -126,6 +130,10 @@ class Renaming:
     _there: dict[str, str] = field(default_factory=dict)
     _back: dict[str, str] = field(default_factory=dict)
     _times: set[tuple[str, str]] = field(default_factory=set)
+    _counted: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of numbers that answers made."""
+    _made: set[tuple[str, str]] = field(default_factory=set)
+    """Each of these numbers, on its side, with nothing and with the name of its place."""
 
     def fits(self, pairs: Iterable[Pair]) -> bool:
         """Say whether pairs agree with those before; they are noted if they do.
@@ -134,7 +142,21 @@ class Renaming:
         """
         there, back = dict[str, str](), dict[str, str]()
         times = set[tuple[str, str]]()
-        for one, other, may_begin, is_time in pairs:
+        pairs = list(pairs)
+        counted = {pair[:2] for pair in pairs if pair.is_counted and pair.may_begin}
+        made = {
+            (side, label)
+            for pair in pairs
+            if pair.is_counted and pair.may_begin
+            for side in (f"A {pair.first}", f"B {pair.second}")
+            for label in ("", pair.label)
+        }
+        for pair in pairs:
+            one, other, may_begin, is_time = pair[:4]
+            if pair.is_counted:
+                if not self._fits_counted(pair, self._counted | counted, self._made | made):
+                    return False
+                continue
             if one == other and (is_time or not one):
                 continue
             if is_time:
@@ -151,9 +173,26 @@ class Renaming:
                 return False
             there[one], back[other] = other, one
         self._times |= times
+        self._counted |= counted
+        self._made |= made
         self._there |= there
         self._back |= back
         return True
+
+    @staticmethod
+    def _fits_counted(
+        pair: Pair, counted: set[tuple[str, str]], made: set[tuple[str, str]]
+    ) -> bool:
+        """Say whether two numbers are a pair that an answer made, or one number that none did.
+
+        A few digits may be the same by chance: what was made at a place with another name says nothing of them.
+        """
+        if pair[:2] in counted:
+            return True
+        if pair.first != pair.second:
+            return False
+        label = "" if len(pair.first) > _FEW_DIGITS else pair.label or None
+        return label is None or not {(f"A {pair.first}", label), (f"B {pair.second}", label)} & made
 
 
 def compare_acts(first: list[Act], second: list[Act]) -> Compared:
@@ -359,7 +398,8 @@ def note_answer(one: Act, other: Act, renaming: Renaming) -> None:
             continue
         tokens = first.tokens, second.tokens
         if [token.label for token in tokens[0]] == [token.label for token in tokens[1]]:
-            for pair in _zip(*tokens, begins=True):
+            makes = first.makes and second.makes
+            for pair in _zip(*tokens, begins=True, makes=makes):
                 renaming.fits([pair])
 
 
@@ -418,7 +458,8 @@ def _id_pairs(one: str, other: str, *, begins: bool) -> list[Pair]:
     (form, tokens), (form_there, tokens_there) = find_anew(one), find_anew(other)
     if form == form_there and tokens:
         return [
-            pair._replace(may_begin=begins) for pair in _zip(tokens, tokens_there, begins=begins)
+            pair._replace(may_begin=begins, is_counted=False)
+            for pair in _zip(tokens, tokens_there, begins=begins)
         ]
     return [Pair(one, other, begins)]
 
@@ -463,17 +504,28 @@ def _pairs(one: list[Said], other: list[Said]) -> list[Pair] | None:
             return None
         if first.call and second.call:
             pairs.append(Pair(first.call, second.call, may_begin=True))
-        pairs += _zip(first.tokens, second.tokens, begins=first.begins and second.begins)
+        pairs += _zip(
+            first.tokens,
+            second.tokens,
+            begins=first.begins and second.begins,
+            makes=first.makes and second.makes,
+        )
     return pairs
 
 
-def _zip(one: tuple[Anew, ...], other: tuple[Anew, ...], *, begins: bool) -> list[Pair]:
+def _zip(
+    one: tuple[Anew, ...], other: tuple[Anew, ...], *, begins: bool, makes: bool = False
+) -> list[Pair]:
     return [
         Pair(
             first.text,
             second.text,
-            begins or (first.is_own and second.is_own),
+            makes and first.is_named and second.is_named
+            if first.is_counted or second.is_counted
+            else begins or (first.is_own and second.is_own),
             first.is_time or second.is_time,
+            first.is_counted and second.is_counted,
+            first.label,
         )
         for first, second in zip(one, other, strict=False)
     ]

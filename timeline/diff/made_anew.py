@@ -5,7 +5,9 @@
    phone number or the number of an account never are.
 3. A time is made anew only where that is proved: by the name of its place (`created_at`), or as it is, to the second, a time of its
    own run. One that the run was given before is none: it may have chosen it. Any other is content, as a departure is.
-4. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
+4. A number of up to nine digits, as servers count, is an id where the name of its place says so, as a whole step of a path, and, from
+   six digits on, wherever a run has it after it had it as an id. It stands for another only if the answer to an effect made both.
+5. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
    each request has its own.
 """
 
@@ -24,9 +26,16 @@ def _set(words: str) -> frozenset[str]:
 _TOKEN = re.compile(
     r"(?P<uuid>[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12})"
     r"|(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)"
+    r"|(?<=[iI][dD])(?P<lead>[\"']?\\{0,8}\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?)(?P<counted>[0-9]{1,9})(?!\.?[0-9a-zA-Z])"
+    r"|(?<![0-9a-zA-Z_-])(?<![0-9][.,])(?P<few>[0-9]{6,9})(?![.,]?[0-9a-zA-Z])"
     r"|(?<![0-9a-zA-Z])(?P<number>[0-9]{10,}(?:\.[0-9]+)?)(?![0-9a-zA-Z])"
     r"|(?<![0-9a-zA-Z])(?P<hex>[0-9a-fA-F]{16,})(?![0-9a-zA-Z])"
     r"|(?<=[_-])(?P<id>(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{8,})"
+)
+_STEP = re.compile(r"(?<=/)[0-9]{1,9}(?=/|$)")
+"""A whole step of a path."""
+_COUNTED = re.compile(
+    r"(?<=[iI][dD])[\"']?\\{0,8}\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([0-9]{6,9})(?!\.?[0-9a-zA-Z])"
 )
 _MAY_BE = re.compile(r"[0-9]|[0-9a-fA-F]{16}")
 _LABEL = re.compile(
@@ -85,6 +94,10 @@ class Anew(NamedTuple):
     """Whether each request, or each run, has its own: by the name of its place, or because a time is one of the run."""
     is_time: bool = False
     """Whether it is a time. Two of one run may be one of another."""
+    is_counted: bool = False
+    """Whether it is a number of few digits. One of another place may be the same by chance."""
+    is_named: bool = False
+    """Whether the name of its place says that it is an id."""
 
 
 class Told(NamedTuple):
@@ -92,6 +105,8 @@ class Told(NamedTuple):
 
     numbers: frozenset[str] = frozenset()
     """That the run has as ids."""
+    counted: Collection[str] = ()
+    """Numbers of six to nine digits that the run had as ids so far."""
     window: Window | None = None
     """When a time of the run's own can have been."""
     times: Collection[str] = ()
@@ -109,6 +124,19 @@ def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
     is_rpc = '"jsonrpc"' in text
 
     def take(match: re.Match[str]) -> str:
+        lead = match["lead"]
+        if lead is not None:
+            number, name = match["counted"], "_".join(_label_of(text, match.start("counted"))[0])
+            if name.rpartition("_")[2] not in _IDS:
+                return match[0]
+            found.append(Anew(number, name, is_counted=True, is_named=True))
+            return f"{lead}0"
+        few = match["few"]
+        if few is not None:
+            if few not in told.counted or _NUMBERS & {*_label_of(text, match.start())[0]}:
+                return match[0]
+            found.append(Anew(few, is_counted=True))
+            return "0"
         made = _read(text, match, told, is_rpc=is_rpc)
         if made is None:
             return match[0]
@@ -117,6 +145,18 @@ def find_anew(text: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
 
     shown = _TOKEN.sub(take, text)
     return shown, tuple(found)
+
+
+def find_steps(path: str, told: Told = _NOTHING) -> tuple[str, tuple[Anew, ...]]:
+    """Give a path with a constant for its ids, and these."""
+    shown, found = find_anew(path, told)
+    steps = tuple(Anew(one, is_counted=True) for one in _STEP.findall(shown))
+    return _STEP.sub("0", shown), (*found, *steps)
+
+
+def find_counted(text: str) -> list[str]:
+    """Give the numbers of six to nine digits in a text that are ids by the names of their places."""
+    return _COUNTED.findall(text)
 
 
 def find_numbers(text: str) -> Iterable[str]:

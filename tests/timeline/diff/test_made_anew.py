@@ -312,6 +312,69 @@ def test_the_name_of_a_place_makes_a_number_an_id(said: str, shown: str) -> None
     assert find_anew(said)[0] == shown
 
 
+def orders(
+    made: int,
+    *,
+    used: int | None = None,
+    steps: int | None = None,
+    told: str = "",
+    amount: int = 4900,
+    answer: dict[str, Any] | None = None,
+    first: str = "POST",
+) -> list[Exchange]:
+    """Write a run: a shop makes an order with a number, which the agent reads and pays."""
+    tape = Tape("orders")
+    said = answer if answer is not None else {"order_id": made, "item": "shoe", "amount": amount}
+    if first == "POST":
+        tape.post("https://shop.test/orders", {"item": "shoe"}, said)
+    else:
+        tape.get("https://shop.test/orders?item=shoe", said)
+    tape.get(f"https://shop.test/orders/{made if steps is None else steps}", {"ok": True})
+    tape.post(PAY, {"order_id": made if used is None else used, "note": told, "amount": amount})
+    return tape.exchanges
+
+
+@pytest.mark.parametrize(("one", "other"), [(771001, 881001), (41, 57), (999, 1000), (5, 5)])
+def test_a_counted_id_of_an_answer_stands_for_another(one: int, other: int) -> None:
+    """Servers count: what the answer to an effect made in each run is the same in what follows, also in a path and in a text."""
+    told = [f"Paid order {number}." if number > 99999 else "" for number in (one, other)]
+    sides = [orders(number, told=text) for number, text in zip((one, other), told, strict=True)]
+    assert first_change(*sides) is None
+
+
+KEYS = [f"request_id={one}" for one in UUIDS]
+COUNTED: dict[str, tuple[list[Exchange], list[Exchange], Change]] = {
+    "an order that no answer made": (orders(771001, used=12), orders(881001, used=13), Change.ASKED),
+    "the other run's order": (orders(771001, told=KEYS[0]), orders(881001, used=771001, told=KEYS[1]), Change.ASKED),
+    "the same of few digits": (orders(41, told=KEYS[0]), orders(57, used=41, told=KEYS[1]), Change.ASKED),
+    "another path": (orders(41, steps=7), orders(57, steps=8), Change.ASKED),
+    "an amount": (orders(771001, amount=771001), orders(881001, amount=881001), Change.ANSWERED),
+    "what was looked up": (orders(771001, first="GET"), orders(881001, first="GET"), Change.ANSWERED),
+    "a number without a name": (orders(7, answer={"points": 700123}), orders(7, answer={"points": 700456}), Change.ANSWERED),
+    "what an id's name ends like": (orders(7, answer={"paid": 4900}), orders(7, answer={"paid": 5900}), Change.ANSWERED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_counted_number_is_renamed_only_as_the_id_that_was_made(name: str) -> None:
+    """An amount never is, nor a number that was looked up, nor one that no answer gave."""
+    one, other, change = COUNTED[name]
+    assert first_change(one, other) is change
+    assert first_change(one, one) is None
+
+
+def test_small_numbers_of_two_kinds_may_be_the_same() -> None:
+    """Order 5 is order 6 in the other run; item 5 is item 5 in both."""
+    sides = []
+    for made in (5, 6):
+        tape = Tape("kinds")
+        tape.post("https://shop.test/orders", {"item_id": 5}, {"order_id": made})
+        tape.get("https://shop.test/items/5", {"ok": True})
+        tape.post(PAY, {"order_id": made, "item_id": 5})
+        sides.append(tape.exchanges)
+    assert first_change(*sides) is None
+
+
 def test_a_number_that_is_in_a_path_is_an_id() -> None:
     """A run that has a number in a path has it as an id everywhere."""
     assert find_anew('{"order": 1790000001}', Told(frozenset({"1790000001"})))[0] == '{"order": 0}'
