@@ -280,12 +280,12 @@ def tree_differences(old: Any, new: Any, path: str = "$") -> Iterator[Difference
 
 
 def _tree_differences(old: Any, new: Any, path: str, depth: int) -> Iterator[Difference]:
-    if old == new:
+    if _same(old, new):
         return
     if depth < MAX_DEPTH and isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             one, other = old.get(name, _NOTHING), new.get(name, _NOTHING)
-            if one == other:
+            if _same(one, other):
                 continue  # before its path is written, which may be long
             place = f"{path}{json_step(name)}"
             if other is _NOTHING:
@@ -312,15 +312,17 @@ def _list_differences(
     """Compare item by item; what was put in or left out is a difference, what it moved is not."""
     at, other = 0, 0
     while at < len(old) or other < len(new):
-        if old[at : at + 1] == new[other : other + 1]:
+        if at < len(old) and other < len(new) and _same(old[at], new[other]):
             at, other = at + 1, other + 1
             continue
         place = f"{path}[{at if at < len(old) else other}]"
         surplus = (len(new) - other) - (len(old) - at)
-        if at == len(old) or (surplus > 0 and old[at] in _ahead(new, other, surplus)):
+        if at == len(old) or (surplus > 0 and _is_among(old[at], _ahead(new, other, surplus))):
             yield show_difference(f"body {place}", ABSENT, show_json(new[other]))
             other += 1
-        elif other == len(new) or (surplus < 0 and new[other] in _ahead(old, at, -surplus)):
+        elif other == len(new) or (
+            surplus < 0 and _is_among(new[other], _ahead(old, at, -surplus))
+        ):
             yield show_difference(f"body {place}", show_json(old[at]), ABSENT)
             at += 1
         else:
@@ -330,6 +332,23 @@ def _list_differences(
 
 def _ahead(items: list[Any], at: int, surplus: int) -> list[Any]:
     return items[at + 1 : at + 1 + min(surplus, _SHIFT)]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether two values are one as they are written in JSON: `1` is neither `true` nor `1.0`."""
+    if one is other:
+        return True
+    if one != other:
+        return False
+    if isinstance(one, dict):
+        return all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list):
+        return all(map(_same, one, other))
+    return type(one) is type(other) or not isinstance(one, int | float)
+
+
+def _is_among(one: Any, others: list[Any]) -> bool:
+    return any(_same(one, other) for other in others)
 
 
 def json_step(name: str) -> str:

@@ -10,6 +10,7 @@ Rules:
 """
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -107,7 +108,7 @@ class _Response(_Part, kw_only=True):
     status: int
     reason: str = ""
     complete: bool = True
-    head_us: int = 0
+    head_us: int | None = None
     head_need: _Number | None = None
     end_need: _Number | None = None
     end_after: _Number = 0
@@ -225,6 +226,11 @@ def read_line(data: bytes) -> ParsedLine:
         ("end_us", line.end_us),
     ):
         _check_number(number, f"$.{name}")
+    stated = line.response is not None and line.response.head_us is not None
+    if response is not None and gone is not None and not gone.head and not stated:
+        # Its client left before the head: this was there with the first piece, or at the end.
+        came_us = response.chunks[0].at_us if response.chunks else line.end_us
+        response = replace(response, head_us=came_us)
     return ParsedLine(
         run=line.run,
         seq=line.seq,
@@ -329,7 +335,7 @@ def _response(told: _Response) -> RawResponse:
         raise BadLine(
             f"expected a status of three digits, found {told.status} - at `{where}.status`"
         )
-    _check_number(told.head_us, f"{where}.head_us")
+    _check_number(told.head_us or 0, f"{where}.head_us")
     reason = _reason(told.reason, where)
     return RawResponse(
         status=told.status,
@@ -337,7 +343,7 @@ def _response(told: _Response) -> RawResponse:
         http_version=told.http_version,
         headers=_headers(told.headers, f"{where}.headers"),
         body=body,
-        head_us=told.head_us,
+        head_us=told.head_us or 0,
         chunks=chunks,
         trailers=_headers(told.trailers, f"{where}.trailers"),
         complete=told.complete,

@@ -268,6 +268,8 @@ def describe_outcome(exchange: Exchange) -> str:
             return fault.text  # which says that its client left
         if fault is not None and fault.is_unreached:
             return f"{left}; {fault.kind.value} in {fault.phase.value}: {fault.text}"
+        if response is not None and not gone.head and not response.head_us:
+            return f"{left}; {response.status} came, when is not known"
         if response is not None and not gone.head:
             return f"{left}; {response.status} came at {response.head_us / 1e6:.1f} s"
         if response is None:

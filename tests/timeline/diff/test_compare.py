@@ -241,6 +241,21 @@ def test_places_are_json_paths() -> None:
     assert page[5].startswith("first divergence: answered otherwise, A 2, B 2")
 
 
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ([1], [True])])
+def test_a_value_of_another_kind_has_a_place(one: object, other: object) -> None:
+    """What is told apart is shown: `1` is not `true`."""
+    sides = []
+    for value in (one, other):
+        tape = Tape("kinds")
+        call = use("toolu_100000001", "pay", urgent=value)
+        tape.model(anthropic([user("Pay.")]), anthropic_stream(call, stop="tool_use"))
+        sides.append(InMemory(tape.exchanges))
+    compared = compare_acts(*map(read_acts, sides))
+    assert compared.divergence is not None
+    places = find_places(compared.divergence.row, sides[0], sides[1], compile_rules()).listed
+    assert places[0].place.startswith("answer tool call 1 pay $.urgent")
+
+
 @pytest.mark.parametrize("make", TAPES, ids=lambda make: make.__name__)
 def test_a_run_is_the_same_as_itself(make: Any) -> None:
     """Two recordings of one tape have no divergence, whatever agent made it."""

@@ -251,3 +251,22 @@ def test_a_mistake_is_named_with_its_place(data: bytes, told: str) -> None:
     """What was expected, what was found, where."""
     with pytest.raises(BadLine, match=told):
         read_line(data)
+
+
+@pytest.mark.parametrize(
+    ("response", "came_us"),
+    [({}, 5_000_000), ({"chunks": [[4_000_000, 2]]}, 4_000_000), ({"head_us": 900_000}, 900_000)],
+)
+def test_an_answer_that_its_client_left_before_came_later(
+    response: dict[str, Any], came_us: int
+) -> None:
+    """A client that had no head left before it came: with the first piece, or at the end, unless the line states when."""
+    row = {
+        "request": {"method": "POST", "url": "https://pay.test/x", "headers": []},
+        "response": {"status": 200, "headers": [], "body": "{}"} | response,
+        "gone": {"at_us": 1_000_000, "chunks": 0, "head": False},
+        "end_us": 5_000_000,
+    }
+    told = read_line(json.dumps(row).encode())
+    assert told.response is not None
+    assert told.response.head_us == came_us
