@@ -86,6 +86,8 @@ class Settings:
     """Every other member of the request that counts, as JSON by its name."""
     links: tuple[tuple[str, str, bool], ...] = ()
     """Ids of what the provider keeps: name, id, and whether one may stand for another from here on."""
+    dropped: int = 0
+    """How many messages it has no more that the call before had."""
 
 
 @dataclass(slots=True)
@@ -107,8 +109,6 @@ class Act:
     settings: Settings | None = None
     answer_id: str = ""
     """Of a model call, what later requests may call its answer by."""
-    dropped: int = 0
-    """Of a model call, how many messages it has no more that the call before had."""
     asked: list[Said] = field(default_factory=list)
     first_item: int = 0
     """Place of the first message in `asked`."""
@@ -135,6 +135,11 @@ class Act:
     def is_call(self) -> bool:
         """Whether a model was asked, in a conversation."""
         return self.settings is not None
+
+    @property
+    def drops(self) -> bool:
+        """Whether messages are gone that the call before had."""
+        return self.settings is not None and bool(self.settings.dropped)
 
     @property
     def place(self) -> str:
@@ -239,6 +244,13 @@ class _Reader:
         if self._system.get(lane) == system:
             system = self._system[lane]
         self._system[lane] = system
+        settings = Settings(
+            asked.model,
+            system,
+            beside,
+            find_links(context, begins=bool(call.part)),
+            0 if before is None or context.is_kept else len(before.context.items) - same,
+        )
         act = Act(
             call.seq,
             call.part,
@@ -247,14 +259,10 @@ class _Reader:
             Fingerprint(b""),
             lane,
             call.overlaps,
-            settings=Settings(
-                asked.model, system, beside, find_links(context, begins=bool(call.part))
-            ),
+            settings=settings,
             answer_id=(call.answer.id or "") if call.answer is not None else "",
             first_item=same,
         )
-        if before is not None and not context.is_kept:
-            act.dropped = len(before.context.items) - same
         act.asked = [
             _said(one, same)
             for one in split_items(context.items[same:], self._names)
@@ -444,7 +452,7 @@ class _Finisher:
             for one in side:
                 self._note(one.tokens)
         kind = "call" if act.is_call else " ".join(act.target[:2])
-        act.asked_key = _key(f"{kind} {form} {bool(act.dropped)}", act.asked)
+        act.asked_key = _key(f"{kind} {form} {act.drops}", act.asked)
         act.answered_key = _key(find_anew(act.outcome)[0], act.answered)
 
     def _note_counted(self, act: Act) -> None:

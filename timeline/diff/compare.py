@@ -352,7 +352,7 @@ def same_question(one: Act, other: Act, renaming: Renaming) -> bool:
         return equal or _may_be_same(one, other)
     if equal and [said.form for said in one.asked] != [said.form for said in other.asked]:
         return True  # a rule leaves out where they differ
-    if one.is_call != other.is_call or bool(one.dropped) != bool(other.dropped):
+    if one.is_call != other.is_call or one.drops != other.drops:
         return equal
     if not same_settings(one.settings, other.settings):
         return equal

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,7 @@ def _claude_says(**usage: object) -> dict[str, object]:
 
 CHAT = (f"{OPENAI}/chat/completions", {"model": "gpt-4o", "messages": []})
 EMBED = (f"{OPENAI}/embeddings", {"model": "text-embedding-3-small", "input": "x"})
-GEMINI = (
+GEMINI: tuple[str, dict[str, Any]] = (
     "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent",
     {"contents": []},
 )
