@@ -178,8 +178,10 @@ def _with_telemetry(
     telemetry = find_telemetry(
         store, runs, config.classes, config.effects, lesson, _find_hash(config)
     )
-    rules = tuple(rule for rule in lesson.rules if rule.match.text not in telemetry)
-    return replace(lesson, telemetry=telemetry, rules=rules)
+    rules = tuple(rule for rule in lesson.rules if rule.match.text not in telemetry.proposed)
+    return replace(
+        lesson, telemetry=telemetry.proposed, telemetry_unproved=telemetry.unproved, rules=rules
+    )
 
 
 def _with_proposals(config: Config, lesson: Lesson) -> Config:

@@ -156,6 +156,8 @@ class Lesson:
     """The aligned ones."""
     telemetry: tuple[str, ...] = ()
     """Patterns of endpoints that read like telemetry."""
+    telemetry_unproved: tuple[str, ...] = ()
+    """Those with values that may order something: for a person to look at."""
     words: Mapping[Seq, Mapping[str, str]] = field(default_factory=dict)
     """By request of the second: words that earlier answers brought, and those that the first's brought for them."""
 
@@ -187,6 +189,7 @@ class Lesson:
             ],
             "snippet": render_telemetry(self.telemetry) + render_rules(self.rules),
             "telemetry": list(self.telemetry),
+            "telemetry_unproved": list(self.telemetry_unproved),
         }
 
 

@@ -11,6 +11,8 @@ An endpoint is proposed if in both recordings
 5. the path says that it takes telemetry, and nothing else, and so does each member of a body: a list of what orders may be called would never
    end (`reboot`, `disarm`, `hire`), so both are known words. Beside, no word of a value is that of a party, a quantity or a deed, and no value is
    a sentence, an address or an amount. Text that is JSON, also in base64, is looked into like the rest;
+   Each value is of a kind that orders nothing, as its name says (`telemetry_words.py`): a time or a duration of the recording, an identifier that
+   is made anew, a version, a level, an outcome, the name of what happened. An endpoint that lacks only this is listed, and not proposed;
 6. it sends nothing that a model asked a tool for, or that the command line has: what an agent does on somebody's word is a deed, however much it
    differs.
 """
@@ -19,9 +21,9 @@ import base64
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...config import EffectRule, parse_match
 from ...config.schema import Classes
@@ -34,10 +36,10 @@ from ...tape.exchange import Exchange, Request, RequestClass
 from ...tape.matching.index import reclassify
 from ...tape.policy.decide import Facts
 from ..receipts.command.command_end import find_command
-from .freshness import find_given
+from .freshness import find_given, read_answers
 from .learn import FLOWS, Lesson
-from .telemetry_words import is_told, takes_reports
-from .words import HashWord, find_words
+from .telemetry_words import find_made_ids, is_harmless, is_told, takes_reports
+from .words import HashWord, find_parts, find_words
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
 """What telemetry is answered with."""
@@ -71,6 +73,18 @@ class _Sent:
     """Values by their places."""
     is_deed: bool = False
     """Whether one of them is no batch of events, is answered with more than nothing, or does what a model asked for."""
+    is_harmless: bool = True
+    """Whether each value is of a kind that orders nothing."""
+    ids: set[str] = field(default_factory=set)
+    """Identifiers that were sent there."""
+
+
+class Telemetry(NamedTuple):
+    """Patterns of endpoints."""
+
+    proposed: tuple[str, ...]
+    unproved: tuple[str, ...]
+    """Those that read like telemetry, but have values that may order something."""
 
 
 def find_telemetry(
@@ -80,8 +94,8 @@ def find_telemetry(
     effects: tuple[EffectRule, ...],
     lesson: Lesson,
     hashed: HashWord | None = None,
-) -> tuple[str, ...]:
-    """Give patterns of the endpoints. Blocking; reads the recordings once.
+) -> Telemetry:
+    """Give patterns of the endpoints. Blocking; reads the recordings once, and their answers again if there are any.
 
     effects: what they name is an effect.
     lesson: what `learn` says of the two.
@@ -91,7 +105,8 @@ def find_telemetry(
     first, second = (_read(store, run, classes, effects) for run in runs)
     for run, sent in zip(runs, (first, second), strict=True):
         _mark_given(store, run, sent, hashed)
-    found, unlike = [], set(_find_unlike(lesson))
+    unlike = set(_find_unlike(lesson))
+    found: dict[str, _Endpoint] = {}
     for endpoint, one in first.items():
         other = second.get(endpoint)
         if endpoint not in unlike or other is None or one.is_deed or other.is_deed:
@@ -99,8 +114,39 @@ def find_telemetry(
         if not takes_reports(endpoint[1]):
             continue
         if all(_differ_mostly(*pair) for pair in zip(one.bodies, other.bodies, strict=False)):
-            found.append(f"POST {endpoint[0]}{endpoint[1]}")
-    return tuple(sorted(text for text in found if _is_pattern(text)))
+            found[f"POST {endpoint[0]}{endpoint[1]}"] = endpoint
+    answered = {
+        run.number: _find_answered(
+            store, run, {word for one in found.values() for word in _find_all_words(sent[one].ids)}
+        )
+        for run, sent in zip(runs, (first, second), strict=True)
+        if found
+    }
+    proposed: list[str] = []
+    unproved: list[str] = []
+    for text in sorted(filter(_is_pattern, found)):
+        one, other = first[found[text]], second[found[text]]
+        is_own = one.ids.isdisjoint(other.ids) and all(
+            told is not None and told.isdisjoint(_find_all_words(sent.ids))
+            for told, sent in zip(answered.values(), (one, other), strict=True)
+        )
+        is_proved = is_own and one.is_harmless and other.is_harmless
+        (proposed if is_proved else unproved).append(text)
+    return Telemetry(tuple(proposed), tuple(unproved))
+
+
+def _find_answered(store: Store, run: RunInfo, wanted: set[bytes]) -> set[bytes] | None:
+    """Give the words that an answer had, also a later one; None where one cannot be searched."""
+    found = set[bytes]()
+    for told in read_answers(store, run):
+        if told.text is None:
+            return None
+        found |= wanted & find_parts(told.text)
+    return found
+
+
+def _find_all_words(values: Iterable[str]) -> set[bytes]:
+    return {word for value in values for word in find_words(value.encode("utf-8", "surrogatepass"))}
 
 
 def _find_unlike(lesson: Lesson) -> Iterator[_Endpoint]:
@@ -134,7 +180,15 @@ def _read(
         places = dict(_places(request))
         sent.bodies.append(places)
         window = Window(run.created_ns / 1e9, exchange.started_ns / 1e9)
-        is_batch = _is_answered_with_nothing(exchange) and _is_batch(request, window)
+        tree = _read_tree(request)
+        is_batch = False
+        # What is deeper may be anything.
+        with contextlib.suppress(RecursionError):
+            is_batch = _is_answered_with_nothing(exchange) and _is_batch(tree, window)
+            if is_batch:
+                is_plain = "?" not in request.target and is_harmless(tree, window)
+                sent.is_harmless = sent.is_harmless and is_plain
+                sent.ids.update(find_made_ids(tree))
         asked_for = any(
             len(one) >= _SHORT and one in call for one in places.values() for call in tools
         )
@@ -147,12 +201,7 @@ def _mark_given(
 ) -> None:
     """Mark the endpoints to which a word of the environment was sent."""
     words = {
-        endpoint: {
-            word
-            for body in sent.bodies
-            for value in body.values()
-            for word in find_words(value.encode("utf-8", "surrogatepass"))
-        }
+        endpoint: _find_all_words(value for body in sent.bodies for value in body.values())
         for endpoint, sent in found.items()
     }
     given = find_given(store, (run,), set().union(*words.values()), hashed).keys()
@@ -199,16 +248,27 @@ def _is_answered_with_nothing(exchange: Exchange) -> bool:
     return response.body.strip() in _NOTHING and _TELLING.isdisjoint(told)
 
 
-def _is_batch(request: Request, window: Window) -> bool:
-    """Say whether a body is a list of events, or has one: of JSON, or with a line for each."""
+def _read_tree(request: Request) -> Any | None:
+    """Read a body of JSON, or with a line of it for each event; None where it is neither."""
     text = open_body(request)[0].decode("utf-8", "replace")
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            tree = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except (ValueError, RecursionError):
-            return False
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(text, object_pairs_hook=_join)
+    with contextlib.suppress(ValueError, RecursionError):
+        lines = text.splitlines()
+        return [json.loads(line, object_pairs_hook=_join) for line in lines if line.strip()]
+    return None
+
+
+def _join(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object; one with two members of a name is none, since nobody knows which of them counts."""
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a member is there twice")
+    return found
+
+
+def _is_batch(tree: Any, window: Window) -> bool:
+    """Say whether a body is a list of events, or has one."""
     if _may_be_order(tree):
         return False
     lists = tree.items() if isinstance(tree, dict) else [("", tree)]

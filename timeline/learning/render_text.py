@@ -22,6 +22,8 @@ _VALUE = 44
 _CONTENT = "At places of the class content the two ask for something else. No rule is proposed there: it would give a request the answer to another one."
 _CHECK = "Where nothing proves that the client makes a value anew, check what it is the id or time of. If a replay may answer a request with another one there, write the rule yourself."
 
+_LOOKS_LIKE = "Looks like telemetry: check. Values there may order something, as the name of an event can, so no rule is proposed:"
+
 
 def render_lesson(lesson: Lesson) -> str:
     """Show a lesson: what differed, what has no partner, and the rules to be pasted."""
@@ -40,6 +42,8 @@ def render_lesson(lesson: Lesson) -> str:
             "",
             render_telemetry(lesson.telemetry).rstrip("\n"),
         ]
+    if lesson.telemetry_unproved:
+        lines += ["", _LOOKS_LIKE, *(f"  {plain(one)}" for one in lesson.telemetry_unproved)]
     if any(place.why in (CONTENT, PARTY, UNPROVED) for place in lesson.places):
         lines += ["", _CONTENT]
     if any(place.why in (UNPROVED, BROUGHT, NOT_EVERYWHERE) for place in lesson.places):

@@ -60,19 +60,24 @@ def test_learn_tries_its_rules_as_a_playback_would(store: Path) -> None:
 def test_learn_proposes_telemetry_and_tries_it(tmp_path: Path) -> None:
     """What it names is not counted as asked, and needs no rule."""
     with Store.open(tmp_path) as opened:
-        for name, own in (("one", "9f86d0818"), ("two", "3a7bd3e21")):
+        for name, own in (("one", "9f86d081884c7d65"), ("two", "3a7bd3e2360a3d29")):
             url = "https://stats.test/v2/telemetry"
-            body = {"event": "step", "steps": [f"went-{name}", f"saw-{name}"], "event_id": own}
-            batch = [body | {"at": time.time()}]
-            record_run(opened, name, [ask(batch, b"", url), ask({"n": 1})])
+            body = {"event": "step_completed", "event_id": own, "session_id": own[::-1]}
+            batch = [body | {"timestamp": time.time(), "sent_at": time.time()}]
+            order = [body | {"event": "reboot", "timestamp": time.time(), "sent_at": time.time()}]
+            other = f"{url}/events"
+            asked = [ask(batch, b"", url), ask(order, b"", other), ask({"n": 1})]
+            record_run(opened, name, asked)
     found = json.loads(run("learn", "one", "two", "--store", tmp_path, "--json"))
     assert found["telemetry"] == ["POST https://stats.test/v2/telemetry"]
-    assert found["snippet"] == (
-        'classes:\n  telemetry:\n    - "POST https://stats.test/v2/telemetry"\n'
-    )
-    assert (found["would_match"], found["tried"]["asked"], found["tried"]["served"]) == (2, 1, 1)
+    classes, _, rules = found["snippet"].partition("ignore:\n")
+    assert classes == 'classes:\n  telemetry:\n    - "POST https://stats.test/v2/telemetry"\n'
+    assert 'match: "POST https://stats.test/v2/telemetry"' not in rules
+    assert found["telemetry_unproved"] == ["POST https://stats.test/v2/telemetry/events"]
+    assert (found["would_match"], found["tried"]["asked"], found["tried"]["served"]) == (2, 2, 1)
     told = run("learn", "one", "two", "--store", tmp_path)
     assert "These look like telemetry" in told
+    assert "Looks like telemetry: check." in told
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.recordings import Asked, ask, record_run
 from playhead.timeline.learning.learn import learn
-from playhead.timeline.learning.propose_telemetry import find_telemetry
+from playhead.timeline.learning.propose_telemetry import Telemetry, find_telemetry
 from playhead.timeline.learning.words import hash_environment
 
 HOOK = "https://stats.test/v2/telemetry/batch"
@@ -30,10 +31,10 @@ NOTED = {
 Task = Callable[[Random], list[Asked]]
 
 
-def _report(chance: Random, answer: object = b"", url: str = HOOK, **more: object) -> Asked:
-    words = [chance.choice(("read", "write", "look")) + str(chance.random())[:5] for _ in range(3)]
-    told = {"event": "step", "steps": words, "event_id": chance.getrandbits(64), "at": time.time()}
-    return ask({"batch": [told | more]}, answer, url=url)
+def _report(chance: Random, answer: object = b"", url: str = HOOK, **more: Any) -> Asked:
+    told = {"event": "step_completed", "event_id": chance.getrandbits(64), "at": time.time()}
+    ids = {f"{name}_id": f"{chance.getrandbits(128):032x}" for name in ("session", "trace", "span")}
+    return ask({"batch": [told | ids | more]}, answer, url=url)
 
 
 def _payout(chance: Random, answer: object = b"", url: str = HOOK, **more: object) -> Asked:
@@ -59,6 +60,10 @@ def _model_asks(chance: Random, item: str) -> Asked:
 
 
 def _find(folder: Path, task: Task, config: Config | None = None) -> tuple[str, ...]:
+    return _find_both(folder, task, config).proposed
+
+
+def _find_both(folder: Path, task: Task, config: Config | None = None) -> Telemetry:
     made = config or Config()
     with Store.open(folder) as store:
         runs = (
@@ -144,6 +149,92 @@ def test_what_differs_mostly_and_is_answered_with_nothing_is_telemetry(tmp_path:
 def test_what_may_be_a_deed_is_none(tmp_path: Path, task: Task) -> None:
     """Telemetry is proposed only of batches of events that are answered with nothing: a payout differs each time, too."""
     assert _find(tmp_path, task) == ()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"name": one} for one in ("reboot", "wipe", "overwrite", "rollback", "assign")),
+        *({"name": one} for one in ("restore", "drain", "halt", "pump", "startProcess", "Öffne")),
+        *({"event": one} for one in ("step", "session.end", "process.start", "started.reboot")),
+        *({"status": one} for one in ("up", "down", "open")),
+        *({"level": one} for one in ("high", 3)),
+        *({"duration_ms": one} for one in (3_600_000, -1)),
+        *({"duration": 5}, {"steps": 5}, {"tokens": 500}, {"code": 4711}, {"is_session": True}),
+        *({"end_session": True}, {"end_process_id": "0" * 31 + "1"}, {"end_session": [{}]}),
+        *({"session_id": "gate-7-now-open-it"}, {"session_id": 7}, {"version": "reboot"}),
+        *({"timestamp": 4102444800}, {"created_at": "2031-01-01T00:00:00Z"}),
+        *({"platform": "pump"}, {"library": {"name": "reboot"}}, {"properties": ["reboot"]}),
+        {"session_id": "8c6976e5b5410415bde908bd4dee15df"},
+    ],
+    ids=str,
+)
+def test_a_value_that_may_order_something_makes_it_one_to_check(
+    more: dict[str, Any], tmp_path: Path
+) -> None:
+    """No list of deeds is whole: what is of no known kind may be one, and so may an identifier that is always the same."""
+    found = _find_both(tmp_path, lambda chance: [_report(chance, **more)])
+    assert found.proposed == ()
+
+
+def test_an_event_called_as_a_deed_is_listed(tmp_path: Path) -> None:
+    """A person may know better."""
+    found = _find_both(tmp_path, lambda chance: [_report(chance, name="reboot")])
+    assert found == ((), (f"POST {HOOK}",))
+
+
+def test_a_query_makes_it_one_to_check(tmp_path: Path) -> None:
+    """It may say what is to be done."""
+    url = f"{HOOK}?do=reboot"
+    assert _find(tmp_path, lambda chance: [_report(chance, url=url)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("plain", "odd"),
+    [
+        (b'"event":', b'"event":"reboot","event":'),
+        (b'"event":', b'"properties":' + b'{"context":' * 900 + b"{}" + b"}" * 900 + b',"event":'),
+    ],
+    ids=["a member twice", "deep"],
+)
+def test_a_body_that_may_be_read_otherwise_is_none(
+    plain: bytes, odd: bytes, tmp_path: Path
+) -> None:
+    """Nobody knows what counts."""
+
+    def run(chance: Random) -> list[Asked]:
+        request, _ = _report(chance)
+        return [ask(request.body.replace(b" ", b"").replace(plain, odd), b"", url=HOOK)]
+
+    assert _find(tmp_path, run) == ()
+
+
+def test_an_identifier_from_an_answer_makes_it_one_to_check(tmp_path: Path) -> None:
+    """The client did not make it."""
+
+    def run(chance: Random) -> list[Asked]:
+        made = f"{chance.getrandbits(128):032x}"
+        return [ask({"a": 1}, {"door": made}), _report(chance, session_id=made)]
+
+    assert _find_both(tmp_path, run) == ((), (f"POST {HOOK}",))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"name": "tengu_api_success", "status": "ok", "level": "info", "sdk_version": "1.4.0"},
+        {"duration_ms": 0.5, "seq": 4, "is_ci": False, "os": "linux", "platform": None},
+        {"properties": {"event_type": "session.started", "status_code": 200}, "arch": "arm64"},
+    ],
+)
+def test_values_of_known_kinds_are_telemetry(more: dict[str, Any], tmp_path: Path) -> None:
+    """As agents report."""
+
+    def run(chance: Random) -> list[Asked]:
+        ids = {f"{name}_id": f"{chance.getrandbits(128):032x}" for name in ("turn", "request")}
+        return [_report(chance, **ids, **more, anonymous_id=f"{chance.getrandbits(128):032x}")]
+
+    assert _find(tmp_path, run) == (f"POST {HOOK}",)
 
 
 def test_what_no_path_calls_telemetry_is_none(tmp_path: Path) -> None:
