@@ -268,6 +268,17 @@ class Repeat:
     unseen: bool
     """Whether the client had seen no completed answer to the earlier one."""
 
+    def without_first(self, first: "Repeat | None") -> "Repeat | None":
+        """Give what is repeated if the earlier one was never sent: what that one repeats itself.
+
+        first: what the earlier one repeats; None for nothing.
+        """
+        if first is None:
+            return None
+        same_key = RepeatKind.POSSIBLE_DUPLICATE not in (self.kind, first.kind)
+        kind = RepeatKind.SAFE_RETRY if same_key else RepeatKind.POSSIBLE_DUPLICATE
+        return Repeat(first.of, kind, first.unseen)
+
 
 class Tunnel(NamedTuple):
     """The tunnel that a request came through."""
@@ -491,7 +502,12 @@ class Fault:
     @property
     def is_unreached(self) -> bool:
         """Whether no connection was made, so that nothing was sent."""
-        return self.kind is FaultKind.DENIED or self.phase in (Phase.CONNECT, Phase.TLS)
+        return is_unreached(self.kind, self.phase)
+
+
+def is_unreached(kind: FaultKind, phase: Phase) -> bool:
+    """Say of a fault whether no connection was made, so that nothing was sent."""
+    return kind is FaultKind.DENIED or phase in (Phase.CONNECT, Phase.TLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +538,10 @@ class Redaction(NamedTuple):
     """As `request.header.authorization`, `request.query.key`, `response.header.set-cookie`."""
     kind: str
     """What sort of secret: `authorization`, `cookie`, `key`, `token`, `signature`, `configured`, `secret`."""
+
+
+NOT_ASKED = "the upstream was not asked"
+"""Warning beside that which names a fault on purpose that stands for the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,6 +600,11 @@ class Exchange:
             # A contract may withhold an answer that came all the same.
             return not (self.withheld and self.response is not None)
         return self.fault is not None and self.fault.is_unreached
+
+    @property
+    def is_injected(self) -> bool:
+        """Whether a fault on purpose answered it, so that its upstream was not asked."""
+        return NOT_ASKED in self.warnings
 
     @property
     def has_unloadable_key(self) -> bool:

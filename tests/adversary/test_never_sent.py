@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from playhead.addons.recording import save
 from playhead.config import (
     Config,
     EffectRule,
@@ -27,6 +28,9 @@ from playhead.config import (
 from playhead.tests.support.engine import Running, running_engine
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.timeline import Receipt, build
+from playhead.timeline.state.calls_before import Exchanges
+from playhead.timeline.steps.read_run import RunReader
+from playhead.web.views.run_index import RunIndex, first_effects
 
 _LONG_S, _SHORT_S = 20.0, 0.3
 _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
@@ -155,3 +159,35 @@ async def test_what_a_fault_answers_is_no_call(inject: Inject, tmp_path: Path) -
             receipt = _receipt(running, "tape")
     assert (seen["200"], seen["424"], seen.total()) == (1, 1, 3)
     assert said.count == receipt.to_json()["limits"]["used"]["calls"] == 1
+
+
+async def test_what_repeats_a_dropped_request_is_told_so_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retry is logged before anybody knows that the first one is never sent; whoever reads the log knows."""
+    monkeypatch.setattr(save, "_note_unsent", lambda pending: None)  # it comes too late
+    said = Payments()
+    delay = FaultRule(_PAY, Inject.DELAY, name="slow", delay_s=60, nth=1)
+    with RawOrigin(said) as origin:
+        config = Config(faults=(delay,), store=tmp_path / "store")
+        async with running_engine(config) as running:
+            pay = _payer(running, origin)
+            assert await pay(_SHORT_S) == _NONE
+            assert await running.open_run("tape").settled(_LONG_S)
+            assert await pay(_LONG_S) == "200"
+            await running.end("tape")
+            recorded = _receipt(running, "tape")
+            info = running.store.runs.get("tape")
+            marks = [one.marks for one in RunReader(running.store, info).read() if one.effect]
+            index = RunIndex(running.store, info)
+            while index.read_log(100):
+                pass
+            second = Exchanges(running.store, info).get(2)
+            raw = running.store.exchanges.find(info, 2)
+    assert said.count == 1
+    assert raw is not None
+    assert raw.repeat is not None, "it was not noted while the first one was under way"
+    assert [one.note for one in recorded.effects] == ["", ""]
+    assert second.repeat is None
+    assert not any("duplicate" in mark for of in marks for mark in of)
+    assert [twice for _, _, twice in first_effects(index, 10)] == [False, False]

@@ -10,9 +10,10 @@ from typing import Any
 
 from ...config import Inject
 from ...store import RunInfo, Store
-from ...tape.exchange import Exchange, FaultKind, Request, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, FaultKind, Repeat, Request, RequestClass, Seq, VerdictKind
 from ...tape.records.events import EXPLORED, Event, EventKind
 from ..reading.exchange_json import body_json
+from ..reading.settle_repeat import Repeats, read_repeat
 from .plain_text import ROWS, plain
 
 MAX_ROWS = 100_000
@@ -95,10 +96,7 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
     effect = Effect(data["seq"], data["method"], data["url"], "", "", "")
     effect.rule, effect.reason = data.get("rule", ""), data.get("reason", "")
     effect.key, effect.drifted = data.get("key"), data.get("drifted", "")
-    if "repeat" in data:
-        of, kind, unseen = data["repeat"]
-        effect.repeat = {"of": of, "kind": kind, "unseen": unseen}
-        effect.note = f"{kind} of seq {of}" + (", whose answer the client had not seen" * unseen)
+    note_repeat(effect, read_repeat(data))
     if intent:
         effect.by = "live" if playback else "upstream"
         effect.answered_by = "live rule" if playback else "upstream"
@@ -118,6 +116,15 @@ def read_effect(data: Mapping[str, Any], *, intent: bool, playback: bool) -> Eff
         effect.by = effect.answered_by = "refused"
         effect.outcome = data["reason"]
     return effect
+
+
+def note_repeat(effect: Effect, repeat: Repeat | None) -> None:
+    """Say what an effect repeats."""
+    effect.repeat, effect.note = None, ""
+    if repeat is not None:
+        of, kind, unseen = repeat.of, repeat.kind.value, repeat.unseen
+        effect.repeat = {"of": of, "kind": kind, "unseen": unseen}
+        effect.note = f"{kind} of seq {of}" + (", whose answer the client had not seen" * unseen)
 
 
 def _stubbed(effect: Effect, data: Mapping[str, Any]) -> None:
@@ -173,10 +180,12 @@ class Ledger:
         self._gates: dict[int, dict[str, Any]] = {}
         self._injected: dict[int, tuple[str, str]] = {}
         """Faults on purpose: the rule's name, and what was injected."""
+        self._repeats = Repeats()
 
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""
         data = event.data
+        self._repeats.take(event)
         match event.kind:
             case EventKind.INTENT:
                 self._add(data, intent=True)
@@ -221,6 +230,7 @@ class Ledger:
                 exchange = store.exchanges.find(info, Seq(effect.seq))
             asked = exchange.request if exchange is not None else None
             complete(effect, asked, exchange, rule)
+            note_repeat(effect, self._repeats.find(effect.seq))
             yield effect
             effect.body = {}  # of one at a time
 

@@ -7,6 +7,7 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Gone, VerdictKind
 from ...tape.records.events import Event, EventKind
 from ..reading.given_answer import CHANGES, find_given, find_played, is_from_tape
+from ..reading.settle_repeat import find_settled
 from .effects import describe_close
 
 
@@ -35,7 +36,7 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
     """
     if not 0 < seq < 1 << 63:
         return None
-    own = store.exchanges.find(info, seq)
+    own = find_settled(store, info, seq)
     if own is not None and not is_from_tape(info, own):
         return info, store.index.indexed(info, own)
     if info.parent is None:
@@ -53,7 +54,7 @@ def find_shown(store: Store, info: RunInfo, seq: int) -> tuple[RunInfo, Exchange
     tape = store.runs.find_tape(info)
     if verdict is None or tape is None:
         return None
-    found = store.exchanges.find(tape, verdict.data["tape_seq"])
+    found = find_settled(store, tape, verdict.data["tape_seq"])
     if found is None:
         return None
     served = replace(

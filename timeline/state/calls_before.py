@@ -16,6 +16,7 @@ from ...tape.records.codec import BadRecord, decode_exchange
 from ...tape.records.events import Event, EventKind
 from ..lookup.nearest_seq import no_exchange, no_part
 from ..reading.given_answer import CHANGES, find_played, is_from_tape
+from ..reading.settle_repeat import find_settled
 from ..steps.call import ModelCall, read_call, same_agent, same_prompt
 from ..steps.context import read_context
 from ..steps.lanes import CARRIED, IDLE, SAME_CONVERSATION, goes_on
@@ -64,7 +65,7 @@ class Exchanges:
 
     def find(self, seq: int) -> Exchange | None:
         """Find an exchange by its seq."""
-        own = self.store.exchanges.find(self.info, seq)
+        own = find_settled(self.store, self.info, seq)
         if self.info.parent is None or (own is not None and not is_from_tape(self.info, own)):
             return own
         if seq not in self.seqs:

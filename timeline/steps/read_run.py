@@ -9,6 +9,7 @@ from ...store import RunInfo, Store
 from ...tape.exchange import Exchange, Message, Seq, VerdictKind
 from ...tape.records.events import Event, EventKind
 from ..reading.given_answer import CHANGES, find_given, find_played, tell_unsent
+from ..reading.settle_repeat import find_settled
 from .step import Lane, Step, StepKind
 from .told import tell_between, tell_of_exchange
 from .tracer import Price, Tracer
@@ -110,7 +111,7 @@ class RunReader:
         return sorted({*held, *(seq for seq in self._asked if seq > self._after)})
 
     def _find(self, seq: int) -> Exchange | None:
-        own = self.store.exchanges.find(self.info, seq)
+        own = find_settled(self.store, self.info, seq)
         asked = self._asked.get(seq)
         if own is not None:
             return find_played(self.info, own, asked, self._changes.get(seq, ()))

@@ -20,6 +20,7 @@ from ...store import RunInfo, RunStatus, Store
 from ...tape.exchange import RepeatKind
 from ...tape.records.events import Event, EventKind
 from ...timeline.reading.given_answer import FROM_TAPE, NEVER_SENT
+from ...timeline.reading.settle_repeat import Repeats
 from ...timeline.show.steps_json import step_json
 from ...timeline.steps.read_run import RunReader
 from ...timeline.steps.step import Step, StepKind
@@ -181,6 +182,7 @@ class _LogReader:
         """Number of the last event that was read."""
         self._busy_ns = 0
         """Until when something was under way."""
+        self._repeats = Repeats()
         self.began_ns = 0
         self.end_ns = 0
         self.active_end = 0
@@ -222,6 +224,8 @@ class _LogReader:
 
     def _take(self, event: Event) -> None:
         index, data = self._index, event.data
+        for seq in self._repeats.take(event):
+            self._judge_repeat(seq)
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
             self._arrive(event.seq, event.at_ns, data)
             return
@@ -288,11 +292,20 @@ class _LogReader:
         if data["request_class"] == "effect":
             index.marks[position] |= Mark.EFFECT
             index.effects[position] = f"{data['method']} {data['url']}"[:_TEXT]
-        if "repeat" in data and data["repeat"][1] == RepeatKind.POSSIBLE_DUPLICATE.value:
-            index.marks[position] |= Mark.DUPLICATE
+        self._judge_repeat(index.seqs[position])
         if data.get("verdict") in ("refused", "stubbed"):
             index.marks[position] |= Mark.REFUSED
             index.marks[position] &= ~Mark.OPEN
+
+    def _judge_repeat(self, seq: int) -> None:
+        index, repeat = self._index, self._repeats.find(seq)
+        position = index.position_of(seq)
+        if position is None:
+            return
+        if repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE:
+            index.marks[position] |= Mark.DUPLICATE
+        else:
+            index.marks[position] &= ~Mark.DUPLICATE
 
     def _end(self, position: int, _: int, end_us: int, status: int) -> None:
         index = self._index
