@@ -16,6 +16,7 @@ from ...store import Record, RunInfo, StoreUnwritable
 from ...tape.canonical.canonical_request import raw_key
 from ...tape.exchange import (
     NO_TEXT,
+    NOT_ASKED,
     SENT_OUT,
     Alpn,
     Exchange,
@@ -196,7 +197,7 @@ def make_record(snapshot: Snapshot) -> Record:
         interim,
         open_run.redactor.websocket(snapshot.websocket),
         (*redactions, *more),
-        (*warnings, *noted(pending.flow)),
+        (*warnings, *noted(pending.flow), *((NOT_ASKED,) if pending.is_injected else ())),
         state.withheld if state is not None else NO_TEXT,
     )
     exchange = build_exchange(asked, snapshot.verdict, snapshot.reason, outcome)

@@ -66,6 +66,8 @@ HELD_BYTES = 8 * 1024 * 1024
 """A body up to this is held in memory, and kept with its exchange; a larger one goes to a file."""
 HELD_PIECES = 1 << 18
 """So does one in more pieces, which may be empty: each takes a hundred bytes."""
+_UNMET = (Action.STUB, Action.DISCARD, Action.REFUSE)
+"""What meets with no fault on purpose."""
 _PIECE_BYTES = 128
 """Memory that is counted for each piece, whatever its length."""
 _ALWAYS_HELD_BYTES = 64 * 1024
@@ -183,10 +185,18 @@ class PendingExchange:
 
     def note_repeat(self, request: Request, effect_key: bytes) -> Repeat | None:
         """Note it among the effects of its run; say what it repeats. Any thread."""
-        effect = Effect(self.seq, idempotency_key(request))
+        effect = Effect(self.seq, idempotency_key(request), is_injected=self.is_injected)
         repeat = self.open_run.effects.note(effect_key, effect)
         self.account.note_effect(effect, repeat)
         return repeat
+
+    @property
+    def is_injected(self) -> bool:
+        """Whether a fault on purpose answers it, so that its upstream is not asked."""
+        injection, decision = self.held.injection, self.decision
+        if injection is None or not injection.kind.short_circuits:
+            return False
+        return decision is None or decision.action not in _UNMET
 
     # ---- what is asked of its parts -------------------------------------------------------------
 
@@ -610,6 +620,7 @@ def note_verdict(
         repeat = pending.note_repeat(request, pending.effect_key)
         if recorded is not None and pending.account.effect is not None:
             pending.account.effect.is_recorded = True
+            pending.account.effect.is_injected |= recorded.is_injected
         if repeat is not None:
             more["repeat"] = repeat_row(repeat)
     playback = pending.open_run.playback

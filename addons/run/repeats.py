@@ -31,6 +31,8 @@ class Effect:
     """Whether its client has seen a completed answer."""
     undone: bool = False
     """Whether it is known not to have happened."""
+    is_injected: bool = False
+    """Whether a fault on purpose answered it, so that it was not sent; gates take that for a real fault."""
     is_recorded: bool = False
     """Whether the tape answered it."""
 
@@ -90,7 +92,9 @@ class Effects:
     def _note(self, effect_key: bytes, effect: Effect) -> Repeat | None:
         earlier = self._found.setdefault(effect_key, [])
         self._found.move_to_end(effect_key)
-        repeat = _compare([other for other in earlier if not other.undone], effect)
+        repeat = _compare(
+            [other for other in earlier if not (other.undone or other.is_injected)], effect
+        )
         earlier.append(effect)
         del earlier[:-_MOST_SAME]
         if len(self._found) > _MOST_KEYS:

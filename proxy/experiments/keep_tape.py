@@ -23,6 +23,7 @@ from ...tape.canonical.canonical_request import (
 )
 from ...tape.exchange import (
     NO_TEXT,
+    NOT_ASKED,
     Ending,
     Exchange,
     Fault,
@@ -119,6 +120,7 @@ def _index(exchange: Exchange, rules: Rules, effects: Effects) -> Exchange:
         repeat = effects.note(effect_key(form), effect)
         effect.seen = exchange.gone is None and exchange.fault is None
         effect.undone = exchange.is_unsent
+        effect.is_injected = exchange.is_injected
     return replace(exchange, fingerprint=fingerprint(form), repeat=repeat)
 
 
@@ -164,7 +166,12 @@ def _lay(exchange: Exchange, fault: ScheduledFault, other: Exchange | None) -> E
     if fault.word is FaultWord.DUPLICATE and other is not None:
         return replace(exchange, response=other.response)
     if fault.word is FaultWord.THROTTLE:
-        return replace(exchange, response=_throttle(exchange, fault), gone=None)
+        return replace(
+            exchange,
+            response=_throttle(exchange, fault),
+            gone=None,
+            warnings=(*exchange.warnings, NOT_ASKED),
+        )
     return exchange
 
 

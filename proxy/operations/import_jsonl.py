@@ -29,6 +29,7 @@ from ...tape.canonical.spilled_digest import find_boundary
 from ...tape.classify.by_body import class_now
 from ...tape.exchange import (
     IMPORTED,
+    NOT_ASKED,
     Chunk,
     RawRequest,
     RawResponse,
@@ -198,6 +199,7 @@ class LineImport:
             whole = parsed.response is not None and parsed.response.complete
             effect.seen = whole and parsed.gone is None and not parsed.withheld
             effect.undone = parsed.fault is not None and parsed.fault.is_unreached
+            effect.is_injected = NOT_ASKED in parsed.warnings
         fault = parsed.fault
         if fault is not None:
             fault = replace(fault, text=run.redactor.redact_text(parsed.fault_text))

@@ -5,6 +5,7 @@ and neither does whether the run is a recording or its replay.
 """
 
 import asyncio
+import contextlib
 import http.client
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -191,3 +192,35 @@ async def test_what_repeats_a_dropped_request_is_told_so_no_more(
     assert second.repeat is None
     assert not any("duplicate" in mark for of in marks for mark in of)
     assert [twice for _, _, twice in first_effects(index, 10)] == [False, False]
+
+
+@pytest.mark.parametrize("inject", [Inject.STATUS, Inject.RESET, Inject.TIMEOUT])
+async def test_what_a_fault_answers_is_repeated_by_nothing(inject: Inject, tmp_path: Path) -> None:
+    """In the recording and in its replay; a gate on duplicates asks all the same."""
+    said = Payments()
+    fault = FaultRule(_PAY, inject, nth=1, status=503 if inject is Inject.STATUS else 0)
+    gate = EffectRule(_PAY, gate=Gate(when="duplicates", deadline_s=0.01))
+    with RawOrigin(said) as origin:
+        async with running_engine(Config(faults=(fault,), store=tmp_path / "store")) as running:
+            pay = _payer(running, origin)
+            for run in ("tape", "tape@1"):
+                with contextlib.suppress(OSError):
+                    await pay(_SHORT_S)
+                assert await running.open_run(run).settled(_LONG_S)
+                assert await pay(_LONG_S) == "200"
+                await running.end(run)
+                if run == "tape":
+                    running.change(faults=())
+                    running.play()
+            receipts = [_receipt(running, run) for run in ("tape", "tape@1")]
+        assert said.count == 1
+        for receipt in receipts:
+            assert [one.note for one in receipt.effects] == ["", ""]
+        gated = Config(faults=(fault,), effects=(gate,), store=tmp_path / "gated")
+        async with running_engine(gated) as running:
+            pay = _payer(running, origin)
+            with contextlib.suppress(OSError):
+                await pay(_SHORT_S)
+            assert await running.open_run("tape").settled(_LONG_S)
+            assert await pay(_LONG_S) == "424"
+    assert said.count == 1
