@@ -27,6 +27,7 @@ from ...tape.folders.changes import (
     only_sure,
     say_differences,
 )
+from ...tape.folders.ignore import IGNORED
 from ...tape.folders.manifest import Entry, Kind, Manifest, show_path
 from ...tape.folders.secret_names import Redact, find_names
 from ..errors import EngineError
@@ -50,7 +51,7 @@ from .overlay import (
     overlay_rows,
     try_namespace,
 )
-from .restore import Plan, apply_plan
+from .restore import Plan, apply_plan, name_files
 
 AUTO, OVERLAY, COPY, IN_PLACE = "auto", "overlay", "copy", "in-place"
 SMALL_ENTRIES, SMALL_BYTES = 200, 4 << 20
@@ -109,6 +110,8 @@ class Seen(NamedTuple):
     """From now to then: what puts it back."""
     differs: list[str]
     """Sentences; empty where it is as it was, as far as that is known."""
+    unlisted: tuple[bytes, ...] = ()
+    """What the manifest leaves out, and the command sees as it is now."""
 
 
 @dataclass(slots=True)
@@ -123,6 +126,8 @@ class Execution:
     """How the folder differs from what it was when the recording began."""
     restored: bool = False
     """Whether it is seen as it was then all the same."""
+    unlisted: str = ""
+    """What is seen as it is now even so, in words: it is ignored, and no manifest has it."""
     mounts: list[dict[str, Any]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     """Folders that the command must not reach."""
@@ -388,7 +393,14 @@ def compare(
         said.append("it has more files than are compared")
     # By digests that are known now, what has to be done to have it as it was.
     back = [_reversed(one, then) for one in changes]
-    return Seen(then, now, _in_order(back), said)
+    return Seen(then, now, _in_order(back), said, _find_unlisted(now, listed))
+
+
+def _find_unlisted(now: Manifest, listed: Manifest) -> tuple[bytes, ...]:
+    """Give what is in a folder and ignored, then or now: nobody knows whether it was there, or what was in it."""
+    ignored = {path for path, why in now.left_out.items() if why == IGNORED}
+    gone = now.entries.keys() - listed.entries.keys()
+    return tuple(sorted(ignored | {path for path in gone if path.rpartition(b"/")[0] not in gone}))
 
 
 def _reversed(one: FileEffect, then: Manifest) -> FileEffect:
@@ -429,6 +441,9 @@ def prepare(
         execution = _open(store, area, wanted, seen, bool(changes))
     try:
         execution.differs = list(seen.differs)
+        if seen.unlisted:
+            names = name_files(map(wanted.redact, seen.unlisted))
+            execution.unlisted = f"what its manifest leaves out: {names}"
         if changes and execution.mode != IN_PLACE:
             assert seen.then is not None
             _put_back(store, execution, seen.then, changes)
@@ -471,6 +486,8 @@ def _say(execution: Execution, seen: Seen) -> None:
         how = (
             "it is played on the folder as it is; record with --save-files to play on it as it was"
         )
+    if execution.restored and execution.unlisted:
+        how += f", but for {execution.unlisted}"
     execution.said.insert(
         0, f"the folder differs from its state when the recording began: {what}; {how}"
     )

@@ -241,6 +241,7 @@ class WorkFolder:
                 "mode": execution.mode,
                 "differs": [plain(text) for text in execution.differs],
                 "restored": execution.restored,
+                "unlisted": plain(execution.unlisted),
                 "elsewhere": [plain(path) for path in execution.area.also],
                 "said": [plain(text) for text in (*execution.said, *said)],
                 "kept": kept.paths,

@@ -309,6 +309,22 @@ async def test_names_of_one_file_are_that_in_a_folder_as_it_was(
 
 
 @pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_what_no_manifest_has_is_named_where_a_folder_is_seen_as_it_was(
+    recorded: Recorded, tmp_path: Path, mode: str
+) -> None:
+    """It is there, as it is now: a package that was installed, and what an ignore file names."""
+    require_overlay(recorded.work, tmp_path)
+    (recorded.work / "edit.txt").write_text("else")
+    (recorded.work / "node_modules").mkdir()
+    (recorded.work / "new.log").write_text("x")
+    with closing(recorded.prepare(mode)) as execution:
+        assert execution.restored
+        assert execution.unlisted == "what its manifest leaves out: new.log, node_modules"
+        assert execution.said[0].endswith(f"as it was then, but for {execution.unlisted}")
+        assert "node_modules" in run(execution, "print(os.listdir())")
+
+
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
 def test_a_folder_that_was_changed_is_seen_as_it_was(
     recorded: Recorded, tmp_path: Path, mode: str
 ) -> None:

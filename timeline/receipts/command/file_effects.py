@@ -49,6 +49,8 @@ class FileEffects:
                 seen = "the command saw it as it was then"
             if self.folder.get("restored") and (places := self.folder.get("elsewhere")):
                 seen = f"the command saw its files as they were then, and git's repository at {places[0]} as it is now"
+            if self.folder.get("restored") and (unlisted := self.folder.get("unlisted")):
+                seen += f", but for {unlisted}"
             lines.append(f"folder, not as recorded: {'; '.join(differs)}; {seen}")
         elif mode != "in-place" and (places := self.folder.get("elsewhere")):
             lines.append(f"folder: git's repository at {places[0]} is as it is now")
