@@ -22,9 +22,12 @@ def find_settled(store: Store, run: RunInfo, seq: int) -> Exchange | None:
     if exchange is None or exchange.repeat is None:
         return exchange
     repeat: Repeat | None = exchange.repeat
-    while repeat is not None and repeat.of < seq:
-        seq = repeat.of
-        first = store.exchanges.find(run, seq)
+    if exchange.is_unsent and exchange.repeat.of > seq:
+        repeat = None
+    read = {seq}
+    while repeat is not None and repeat.of not in read:
+        read.add(repeat.of)
+        first = store.exchanges.find(run, repeat.of)
         if first is None or not first.is_unsent:
             break
         repeat = repeat.without_first(first.repeat)
@@ -59,12 +62,15 @@ class Repeats:
                 kind, phase, _ = event.data["fault"]
                 if is_unreached(FaultKind(kind), Phase(phase)):
                     self._unsent.add(event.seq)
-                    return self._take_back(event.seq)
+                    return [event.seq, *self._take_back(event.seq)]
         return []
 
     def find(self, seq: int) -> Repeat | None:
         """Find what an effect repeats, as far as the log has been read."""
-        return self._found.get(seq)
+        repeat = self._found.get(seq)
+        # It arrived first, was held or delayed meanwhile, and was not sent: it repeats nothing.
+        dropped = repeat is not None and seq in self._unsent and repeat.of > seq
+        return None if dropped else repeat
 
     def _note(self, seq: int, repeat: Repeat | None) -> None:
         while repeat is not None and repeat.of in self._unsent:
