@@ -51,6 +51,19 @@ def _open_zip(data: bytes) -> bytes:
         return archive.read("deploy.txt")
 
 
+def _zip_of(body: bytes, before: bytes = b"") -> bytes:
+    made = io.BytesIO(before)
+    with zipfile.ZipFile(made, "a") as archive:
+        archive.writestr("inner", body)
+    return made.getvalue()
+
+
+def _open_inner(data: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return archive.read("inner")
+
+
 def _png() -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))  # fmt: skip
@@ -86,6 +99,25 @@ def _open_frames(data: bytes) -> bytes:
         pytest.param(_zip(zipfile.ZIP_DEFLATED, 0), _open_zip, id="zip, deflated in stored blocks"),
         pytest.param(_zip_of_pipe(), _open_zip, id="zip, written to a pipe"),
         pytest.param(gzip.compress(TEXT, 0, mtime=0), gzip.decompress, id="gzip in stored blocks"),
+        pytest.param(
+            gzip.compress(b"") + gzip.compress(b"a" * 200_000) + gzip.compress(TEXT, 0),
+            lambda data: gzip.decompress(data)[200_000:],
+            id="gzip of several members",
+        ),
+        pytest.param(_zip_of(TEXT, b"#!/usr/bin/env python3\n"), _open_inner, id="zipapp"),
+        pytest.param(
+            _zip_of(_zip_of(_zip())),
+            lambda data: _open_zip(_open_inner(_open_inner(data))),
+            id="zip in zip in zip",
+        ),
+        pytest.param(
+            _zip_of(_zip(), b"MZ"), lambda data: _open_zip(_open_inner(data)), id="zip in zipapp"
+        ),
+        pytest.param(
+            _zip_of(gzip.compress(TEXT, 0)),
+            lambda data: gzip.decompress(_open_inner(data)),
+            id="gzip in zip",
+        ),
         pytest.param(_png(), _open_png, id="png"),
         pytest.param(_frames(), _open_frames, id="event stream"),
     ],
