@@ -38,6 +38,7 @@ _RECEIPT = {
     **{"faults": _ROWS, "unfinished": [_ANY], "gaps": [_ANY], "tape_gap": bool, "sink_lost": _ANY},
     **{"stopped": _OBJECT, "limits": _OBJECT, "attempts": _ROWS, "unrecorded": [_ANY]},
     **{"egress": _ROWS, "foreign": _ROWS, "capture": _OBJECT, "warnings": [_ANY], "hints": [_ANY]},
+    "rows_omitted": dict,
     "signature?": dict,
 }
 _EFFECT = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...tape.exchange import Exchange, RequestClass, VerdictKind
 from ...tape.records.events import Event, EventKind
-from .bounded_rows import LISTED, add_row
+from .bounded_rows import BoundedRows, add_row, bound_rows, total_of
 from .plain_text import titled_rows
 from .unmatched_rules import Hints
 
@@ -19,8 +19,8 @@ _WAITS = "kept waiting as recorded: its client gave up, and no pace shortens tha
 class Advice:
     """What a person should look at after a run."""
 
-    warnings: list[str] = field(default_factory=list)
-    hints: list[dict[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=BoundedRows)
+    hints: list[dict[str, str]] = field(default_factory=BoundedRows)
     """Rules of the configuration that no request matched, and places in them that none had."""
     _unmatched: Hints = field(default_factory=Hints, repr=False)
     _held: dict[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -61,7 +61,7 @@ class Advice:
         """
         for data in self._held.values():
             self._unmatched.held(data)
-        self.hints = self._unmatched.to_json(find)[:LISTED]
+        self.hints = bound_rows(self._unmatched.to_json(find))
 
     def to_json(self) -> dict[str, Any]:
         """Give the keys of a receipt."""
@@ -70,6 +70,6 @@ class Advice:
     def lines(self) -> list[str]:
         """Give it as text."""
         return [
-            *titled_rows("warnings", self.warnings, limit=_WARNING),
-            *titled_rows("hints", [row["text"] for row in self.hints]),
+            *titled_rows("warnings", self.warnings, total_of(self.warnings), limit=_WARNING),
+            *titled_rows("hints", [row["text"] for row in self.hints], total_of(self.hints)),
         ]

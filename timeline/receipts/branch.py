@@ -6,10 +6,9 @@ from typing import Any
 
 from ...tape.exchange import VerdictKind
 from ...tape.records.events import Event, EventKind
+from .bounded_rows import BoundedRows, add_row, total_of
 from .plain_text import titled_rows
 
-_LISTED = 1000
-"""Most rows of one list; the counts stay exact."""
 _ASKED = ("seq", "method", "url")
 
 
@@ -25,9 +24,9 @@ class BranchAccount:
     """Answers from the tape before that."""
     after: int = 0
     """Answers from the tape since then."""
-    hypothetical: list[dict[str, Any]] = field(default_factory=list)
-    sandboxed: list[dict[str, Any]] = field(default_factory=list)
-    asked_otherwise: list[int] = field(default_factory=list)
+    hypothetical: list[dict[str, Any]] = field(default_factory=BoundedRows)
+    sandboxed: list[dict[str, Any]] = field(default_factory=BoundedRows)
+    asked_otherwise: list[int] = field(default_factory=BoundedRows)
     replaced: set[int] = field(default_factory=set)
     """Exchanges of the tape whose answers hypothetical ones replaced."""
 
@@ -61,16 +60,15 @@ class BranchAccount:
         elif data["verdict"] == VerdictKind.HYPOTHETICAL.value:
             if "in_place_of" in data:
                 self.replaced.add(data["in_place_of"])
-            if len(self.hypothetical) < _LISTED:
-                row = {key: data[key] for key in _ASKED}
-                self.hypothetical.append({**row, "in_place_of": data.get("in_place_of")})
+            row = {key: data[key] for key in _ASKED}
+            add_row(self.hypothetical, {**row, "in_place_of": data.get("in_place_of")})
 
     def _take_intent(self, data: Mapping[str, Any]) -> None:
-        if "sandbox_place" in data and len(self.sandboxed) < _LISTED:
+        if "sandbox_place" in data:
             row = {key: data[key] for key in (*_ASKED, "request_class", "sandbox_place")}
-            self.sandboxed.append({**row, "reason": data.get("reason", "")})
-        if data.get("asked_otherwise") and len(self.asked_otherwise) < _LISTED:
-            self.asked_otherwise.append(data["seq"])
+            add_row(self.sandboxed, {**row, "reason": data.get("reason", "")})
+        if data.get("asked_otherwise"):
+            add_row(self.asked_otherwise, data["seq"])
 
     def to_json(self) -> dict[str, Any] | None:
         """Give it as JSON types; None of a run that is no branch."""
@@ -114,9 +112,9 @@ class BranchAccount:
         counts = (
             (self.before, "from the tape before it"),
             (self.after, "from the tape since"),
-            (len(self.hypothetical), "hypothetical"),
-            (len(self.sandboxed), "sandboxed"),
-            (len(self.asked_otherwise), "asked otherwise than the agent did"),
+            (total_of(self.hypothetical), "hypothetical"),
+            (total_of(self.sandboxed), "sandboxed"),
+            (total_of(self.asked_otherwise), "asked otherwise than the agent did"),
         )
         lines = [f"{came}: " + ", ".join(f"{count} {what}" for count, what in counts if count)]
         changed = ", ".join(map(str, told["changes"]))

@@ -10,7 +10,16 @@ from typing import Any
 
 from ...config import Inject
 from ...store import RunInfo, Store
-from ...tape.exchange import Exchange, FaultKind, Repeat, Request, RequestClass, Seq, VerdictKind
+from ...tape.exchange import (
+    Exchange,
+    FaultKind,
+    Repeat,
+    RepeatKind,
+    Request,
+    RequestClass,
+    Seq,
+    VerdictKind,
+)
 from ...tape.records.events import EXPLORED, Event, EventKind
 from ..reading.exchange_json import body_json
 from ..reading.settle_repeat import Repeats, read_repeat
@@ -61,6 +70,12 @@ class Effect:
     gate: dict[str, Any] | None = None
     divergence: Mapping[str, Any] | None = None
     body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether it may have done something a second time."""
+        repeat = self.repeat
+        return repeat is not None and repeat["kind"] == RepeatKind.POSSIBLE_DUPLICATE.value
 
     def short(self) -> dict[str, Any]:
         """Give the row of a receipt."""
@@ -173,14 +188,28 @@ class Ledger:
 
         limit: most effects that are kept; further ones are counted.
         """
-        self.omitted = 0
         self._playback = mode == "playback"
         self._limit = limit
         self._effects: dict[int, Effect] = {}
+        self._beyond: set[int] = set()
+        """Seqs of those that are not kept."""
         self._gates: dict[int, dict[str, Any]] = {}
         self._injected: dict[int, tuple[str, str]] = {}
         """Faults on purpose: the rule's name, and what was injected."""
         self._repeats = Repeats()
+
+    @property
+    def omitted(self) -> int:
+        """How many effects there are beyond those that are kept."""
+        return len(self._beyond)
+
+    @property
+    def duplicates(self) -> int:
+        """How many of all effects are possible duplicates."""
+        repeats = map(self._repeats.find, (*self._effects, *self._beyond))
+        return sum(
+            one is not None and one.kind is RepeatKind.POSSIBLE_DUPLICATE for one in repeats
+        )
 
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""
@@ -211,8 +240,8 @@ class Ledger:
             known.by, known.answered_by, known.outcome = "refused", "refused", effect.outcome
             known.tape_seq = None
             return
-        if len(self._effects) >= self._limit:
-            self.omitted += 1
+        if known is None and len(self._effects) >= self._limit:
+            self._beyond.add(effect.seq)
             return
         effect.gate = gate
         self._effects[effect.seq] = effect
@@ -306,10 +335,13 @@ def describe_close(code: int, *, by_client: bool) -> str:
             return f"closed by {who} with {code}"
 
 
-def effect_lines(effects: Sequence[Effect], *, recording: bool) -> list[str]:
-    """Show the effects of a receipt: those of a recording, or of a playback those that left before those that did not."""
+def effect_lines(effects: Sequence[Effect], omitted: int = 0, *, recording: bool) -> list[str]:
+    """Show the effects of a receipt: those of a recording, or of a playback those that left before those that did not.
+
+    omitted: how many effects there are beyond these.
+    """
     if recording:
-        return _titled("effects", effects)
+        return _titled("effects", effects, omitted)
     left = [effect for effect in effects if effect.left]
     answered = [effect for effect in effects if not effect.left]
     lines = []
@@ -317,7 +349,8 @@ def effect_lines(effects: Sequence[Effect], *, recording: bool) -> list[str]:
         lines += _titled(
             f"effects, executed {how}", [effect for effect in left if _executed(effect) == how]
         )
-    return [*lines, *_titled("effects, answered instead of executed", answered)]
+    lines += _titled("effects, answered instead of executed", answered)
+    return [*lines, f"effects beyond the first {len(effects)}: {omitted}"] if omitted else lines
 
 
 def _executed(effect: Effect) -> str:
@@ -326,14 +359,15 @@ def _executed(effect: Effect) -> str:
     return "behind the crash point" if effect.answered_by == _BEHIND else "by a live rule"
 
 
-def _titled(title: str, effects: Sequence[Effect]) -> list[str]:
+def _titled(title: str, effects: Sequence[Effect], omitted: int = 0) -> list[str]:
     if not effects:
         return []
     lines = [f"{title}:"]
     for effect in effects[:ROWS]:
         lines += effect_text(effect)
-    if len(effects) > ROWS:
-        lines.append(f"  … and {len(effects) - ROWS} more")
+    more = len(effects) + omitted - ROWS
+    if more > 0:
+        lines.append(f"  … and {more} more")
     return lines
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...tape.records.events import Event, EventKind
-from .bounded_rows import add_row
+from .bounded_rows import BoundedRows, add_row
 from .plain_text import ROWS, WIDTH, plain, titled_rows
 
 
@@ -38,7 +38,7 @@ class GapRow:
 class Gaps:
     """What is missing in the log of one run, or was not reported."""
 
-    rows: list[GapRow] = field(default_factory=list)
+    rows: list[GapRow] = field(default_factory=BoundedRows)
     """In order."""
     sink_lost: dict[str, int] = field(default_factory=dict)
     """Effects that were not told to a sink, by its name."""

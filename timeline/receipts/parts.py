@@ -16,7 +16,7 @@ from .answers.left_on_tape import UNUSED, LeftOnTape
 from .answers.matches import Matches
 from .answers.replaced_secrets import ReplacedSecrets
 from .answers.requests import Requests
-from .bounded_rows import LISTED
+from .bounded_rows import LISTED, BoundedRows, omitted_of
 from .branch import BranchAccount
 from .command.command_end import CommandAccount
 from .command.past_proxy import PastProxy
@@ -41,7 +41,9 @@ class Parts:
     divergences: Divergences = field(default_factory=Divergences)
     left_on_tape: LeftOnTape = field(default_factory=LeftOnTape)
     background_reads: BackgroundReads = field(default_factory=BackgroundReads)
-    effects: list[Effect] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=BoundedRows)
+    duplicates: int = 0
+    """How many of all effects are possible duplicates."""
     branch: BranchAccount = field(default_factory=BranchAccount)
     resume: ResumeAccount = field(default_factory=ResumeAccount)
     gates: Gates = field(default_factory=Gates)
@@ -59,6 +61,38 @@ class Parts:
     def leaves_tape(self) -> bool:
         """Whether the run is a branch, or resumes one that crashed: what it asks otherwise is no fault."""
         return bool(self.branch) or bool(self.resume)
+
+    def rows_omitted(self) -> dict[str, int]:
+        """Give how many rows were left out, by the list of the receipt's JSON; only of lists that are cut."""
+        requests, matches, past_proxy = self.requests, self.matches, self.past_proxy
+        lists: dict[str, list[Any]] = {
+            "model_drift": matches.model_drift,
+            "drifted": matches.drifted,
+            "ignored_content": matches.ignored_content,
+            "own_programs": past_proxy.own_programs,
+            "late": requests.late,
+            "effects": self.effects,
+            "gates": self.gates.rows,
+            "injected": self.injected.rows,
+            "contracts": self.contracts.rows,
+            "divergences": self.divergences.rows,
+            "unused": self.left_on_tape.rows,
+            "live": requests.live,
+            "claims": requests.claims,
+            "refused": requests.refused,
+            "faults": requests.faults,
+            "gaps": self.gaps.rows,
+            "attempts": past_proxy.attempts,
+            "unrecorded": past_proxy.unrecorded,
+            "egress": past_proxy.egress,
+            "foreign": past_proxy.foreign,
+            "warnings": self.advice.warnings,
+            "hints": self.advice.hints,
+            "branch.hypothetical": self.branch.hypothetical,
+            "branch.sandboxed": self.branch.sandboxed,
+            "branch.asked_otherwise": self.branch.asked_otherwise,
+        }
+        return {name: omitted_of(rows) for name, rows in lists.items() if omitted_of(rows)}
 
     def take(self, event: Event, *, playing: bool) -> None:
         """Take in an event of the run's log."""
@@ -106,7 +140,8 @@ def read_parts(store: Store, info: RunInfo) -> Parts:
     for event in store.events.all(info):
         ledger.take(event)
         parts.take(event, playing=playing)
-    parts.effects = list(ledger.effects(store, info, tape))
+    parts.effects = BoundedRows(ledger.effects(store, info, tape), ledger.omitted)
+    parts.duplicates = ledger.duplicates
     if tape is not None:
         _compare_with_tape(parts, store, info, tape)
     if tape is not None or not playing:  # else nobody knows what was attempted while recording

@@ -126,7 +126,7 @@ class Receipt:
             return []
         parts = self.parts
         allowed = parts.matches.drift_allowed
-        allowed += dict.fromkeys(f"injected: {row.rule}" for row in parts.injected.rows)
+        allowed += [f"injected: {rule}" for rule in parts.injected.rules]
         if parts.matches.ignored_content:
             allowed.append("ignored content")
         if parts.requests.late:
@@ -217,6 +217,7 @@ class Receipt:
             **parts.limits.to_json(),
             **parts.past_proxy.to_json(),
             **parts.advice.to_json(),
+            "rows_omitted": parts.rows_omitted(),
         }
 
 
@@ -266,9 +267,8 @@ def _exit_code_of_branch(parts: Parts) -> int:
 
 def _exit_code_of_resumed(parts: Parts) -> int:
     """Give the code of a run that resumes another: what it asks behind the crash point is new, and who denies an effect has looked."""
-    held = {row.seq for row in parts.gates.rows}
     unlike = (*parts.requests.refused, *parts.divergences.rows)
-    if parts.limits.stopped or any(row["seq"] not in held for row in unlike):
+    if parts.limits.stopped or any(row["seq"] not in parts.gates.seqs for row in unlike):
         return ExitCode.DIVERGED
     if parts.resume.reached is None or parts.gaps.rows:
         return ExitCode.UNTESTABLE

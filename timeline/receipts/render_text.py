@@ -30,6 +30,7 @@ from ..reading.as_written import read_json, render_json
 from ..reading.contract_row import ContractRow
 from .answers.divergences import difference_lines
 from .answers.left_on_tape import UNUSED
+from .bounded_rows import omitted_of
 from .effects import Effect, describe_outcome, effect_lines, effect_text
 from .plain_text import ROWS, TEXT, WIDTH, plain, plain_lines, table
 from .receipt import Receipt, exit_code
@@ -311,7 +312,8 @@ def render_receipt(receipt: Receipt) -> str:
     lines += parts.gaps.lines()
     lines += parts.limits.lines()
     lines += parts.matches.drift_lines()
-    lines += effect_lines(parts.effects, recording=receipt.mode == Mode.RECORD.value)
+    recording = receipt.mode == Mode.RECORD.value
+    lines += effect_lines(parts.effects, omitted_of(parts.effects), recording=recording)
     lines += [plain(line, TEXT) for line in parts.command.files.lines()]
     lines += parts.injected.lines()
     lines += parts.contracts.lines()
@@ -426,7 +428,7 @@ def _explain_resumed(receipt: Receipt) -> str:
         return "a limit was reached, and further requests were refused"
     if parts.limits.stopped:
         return "it was stopped"
-    held = {row.seq for row in parts.gates.rows}
+    held = parts.gates.seqs
     refused = any(row["seq"] not in held for row in parts.requests.refused)
     if refused and parts.resume.reached is not None:
         return "a request was refused behind the crash point"

@@ -8,6 +8,7 @@ from ...timeline import build, exit_code
 from ...timeline.cost.render import say_money
 from ...timeline.cost.sums import read_bill
 from ...timeline.outcomes.outcome import read_outcome
+from ...timeline.receipts.bounded_rows import total_of
 from .texts import safe_short, show_clock, show_time
 
 _SOON = 1000
@@ -82,8 +83,8 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
     return RunFacts(
         safe_short(verdict, 80),
         bool(code),
-        len(receipt.effects),
-        sum("possible duplicate" in one.note for one in receipt.effects),
+        total_of(receipt.effects),
+        receipt.parts.duplicates,
         receipt.divergence_count,
         receipt.requests,
         say_money(spent) if spent.requests else "",

@@ -113,7 +113,7 @@ def view_effects(store: Store, info: RunInfo) -> list[dict[str, Any]]:
             "answered_by": safe_short(one.answered_by, 120),
             "outcome": safe_short(one.outcome, 120),
             "note": safe_short(one.note, 160),
-            "duplicate": "possible duplicate" in one.note,
+            "duplicate": one.is_duplicate,
         }
         for one in islice(listed, ROWS)
     ]

@@ -54,6 +54,7 @@ from playhead.timeline.receipts.command.surroundings import Surroundings
 from playhead.timeline.receipts.exchange_rows import rows
 from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.render_text import explain_branch
+from playhead.web.views.run_facts import read_facts
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -587,6 +588,31 @@ async def test_lists_are_bounded_and_counts_are_exact(store: Store) -> None:
     }
     assert [row["seq"] for row in receipt.unused] == list(range(1, 1001))
     assert len(build(store, tape).warnings) == 1000
+    omitted = {"unused": 1500, "refused": 1500, "egress": 500}
+    assert document["rows_omitted"].items() >= omitted.items()
+    assert build(store, tape).to_json()["rows_omitted"] == {"warnings": 1500}
+
+
+async def test_effects_beyond_the_listed_ones_are_counted(store: Store) -> None:
+    """All of them, and all possible duplicates among them."""
+    many = 1240
+    run = await store.runs.create("pay", mode="record", at_ns=1)
+    for seq in range(1, many + 1):
+        exchange = make_exchange(seq, "POST https://pay.test/v1/refunds", kind=EFFECT)
+        intent = make_intent(exchange)
+        if seq > 1120:
+            repeat = [1, "possible duplicate", False]
+            intent = replace(intent, data={**intent.data, "repeat": repeat})
+        store.events.append(run.number, intent)
+        store.exchanges.save_unwaited(run.number, partial(make_record, exchange))
+    tape = await store.runs.seal(run, reason="x", at_ns=2)
+    facts = read_facts(store, tape)
+    assert (facts.effects, facts.duplicates) == (many, 120)
+    receipt = build(store, tape)
+    document = receipt.to_json()
+    assert len(document["effects"]) == 1000
+    assert document["rows_omitted"] == {"effects": 240}
+    assert "… and 1228 more" in render_receipt(receipt)
 
 
 def test_receipts_of_nothing() -> None:

@@ -13,7 +13,7 @@ from ....tape.diff.divergence_types import (
 )
 from ....tape.matching.idempotency_keys import KEY_ADDED
 from ....tape.records.events import Event, EventKind
-from ..bounded_rows import add_row
+from ..bounded_rows import BoundedRows, add_row
 from ..interventions.injected import InjectedFaults, InjectedRow
 from ..plain_text import ROWS, TEXT, plain, titled_rows
 from .root_divergence import START_UP, Calls, fold
@@ -27,7 +27,7 @@ _DRIFTED = DivergenceKind.DRIFTED.value
 class Divergences:
     """The requests of one playback that its tape does not have, or has differently."""
 
-    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    rows: list[Mapping[str, Any]] = field(default_factory=BoundedRows)
     """The first of those that were noted, by seq."""
     root: Mapping[str, Any] | None = None
     """The divergence that the others follow from, or what was unused where nothing else diverged."""
@@ -78,7 +78,7 @@ class Divergences:
         self.root, self.folded = found.root, found.rows
         self.followed[DivergenceKind.UNUSED.value] += unused_count
         gone = [row for row in self.rows if int(row["seq"]) in found.retries]
-        self.rows = [row for row in self.rows if row not in gone]
+        self.rows[:] = [row for row in self.rows if row not in gone]
         start_up = [row for row in found.rows if row["what"] == START_UP]
         self.followed.subtract(row["kind"] for row in (*gone, *start_up))
         if self.root is not None:

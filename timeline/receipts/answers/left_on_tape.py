@@ -11,7 +11,7 @@ from ....tape.classify.by_method_and_url import classify
 from ....tape.diff.divergence_types import Divergence, DivergenceKind
 from ....tape.exchange import Exchange, RequestClass, Seq
 from ....tape.records.events import Event, EventKind
-from ..bounded_rows import add_row
+from ..bounded_rows import BoundedRows, add_row
 from ..plain_text import titled_rows
 from ..unmatched_rules import split_place, ways_of
 
@@ -24,7 +24,7 @@ _SHIPPED_CLASSES = Classes()
 class LeftOnTape:
     """What the tape of one playback has that was not asked for."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """By seq, the first of them."""
     last: int = 0
     """Seq of the last recorded request that is no telemetry."""
@@ -79,7 +79,7 @@ class LeftOnTape:
             # It may have happened, so a replay that leaves it out is another run; so is one that leaves out what had begun to be answered.
             if effect or find(seq) is not None:
                 self._add(Seq(seq), data, counts, outcome="unknown")
-        self.rows = sorted(self.rows, key=lambda row: row["seq"])
+        self.rows.sort(key=lambda row: int(row["seq"]))
 
     def _add(self, seq: Seq, data: Mapping[str, Any], counts: Counter[str], **more: str) -> None:
         if seq not in self._used and not self._is_spared(data):

@@ -8,7 +8,7 @@ from typing import Any
 from ....tape.diff.divergence_types import DivergenceKind
 from ....tape.exchange import VerdictKind
 from ....tape.records.events import Event, EventKind
-from ..bounded_rows import SEQS, add_row
+from ..bounded_rows import SEQS, BoundedRows, add_row, total_of
 from ..plain_text import ROWS, plain, titled_rows
 from .profile_rows import ProfileRows
 
@@ -19,7 +19,7 @@ class OptIn:
 
     allowed: str
     served: int = 0
-    seqs: list[int] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=BoundedRows)
     """The first hundred."""
 
     def __str__(self) -> str:
@@ -37,11 +37,11 @@ class Matches:
     """Served answers by how they matched: `exact`, `canonical`, `profile`, `unconditional`, `drifted`, `repeated`."""
     profiles: ProfileRows = field(default_factory=ProfileRows)
     """What was served by profiles of clients, and which clients have none."""
-    model_drift: list[OptIn] = field(default_factory=list)
-    drifted: list[dict[str, Any]] = field(default_factory=list)
+    model_drift: list[OptIn] = field(default_factory=BoundedRows)
+    drifted: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """Requests that were served although an idempotency key differs from the tape's by being there or by which share it, or
     a linked value stands for another than before."""
-    ignored_content: list[int] = field(default_factory=list)
+    ignored_content: list[int] = field(default_factory=BoundedRows)
     """Requests that were served although what they are about differs from the tape: a rule has that ignored. The first of them."""
     reordered_results: int = 0
     """Served model calls that list the results of tools that ran side by side in another order."""
@@ -155,7 +155,11 @@ class Matches:
 
     def drift_lines(self) -> list[str]:
         """Say what model drift was allowed, and what needed it."""
-        return titled_rows("model drift allowed", [str(one) for one in self.model_drift])
+        return titled_rows(
+            "model drift allowed",
+            [str(one) for one in self.model_drift],
+            total_of(self.model_drift),
+        )
 
     def lines(self) -> list[str]:
         """Say what differed and did not count."""

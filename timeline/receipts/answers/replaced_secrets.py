@@ -6,7 +6,7 @@ from typing import Any
 
 from ....tape.exchange import VerdictKind
 from ....tape.records.events import Event, EventKind
-from ..bounded_rows import SEQS, add_row
+from ..bounded_rows import SEQS, BoundedRows, add_row
 from ..plain_text import ROWS
 
 
@@ -16,15 +16,15 @@ class ReplacedSecrets:
 
     count: int = 0
     """The agent was given a placeholder, or the tape has one."""
-    seqs: list[int] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=BoundedRows)
     """The first of their requests."""
-    unloadable_keys: list[int] = field(default_factory=list)
+    unloadable_keys: list[int] = field(default_factory=BoundedRows)
     """The first of those whose answer has the placeholder of a private key that no library loads."""
-    other_digests: list[int] = field(default_factory=list)
+    other_digests: list[int] = field(default_factory=BoundedRows)
     """The first of those whose answer has a digest that was computed anew, or has one no more."""
     count_as_recorded: int = 0
     """The store also kept the value, and the agent was given it."""
-    as_recorded: list[int] = field(default_factory=list)
+    as_recorded: list[int] = field(default_factory=BoundedRows)
     """The first of their requests."""
     _with_placeholders: set[int] = field(default_factory=set, repr=False)
     _with_secrets: set[int] = field(default_factory=set, repr=False)

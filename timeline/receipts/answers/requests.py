@@ -9,7 +9,7 @@ from ....tape.canonical.target_overrides import SILENT
 from ....tape.exchange import FaultKind, RequestClass, VerdictKind
 from ....tape.records.events import Event, EventKind
 from ..advice import Advice
-from ..bounded_rows import LISTED, add_row
+from ..bounded_rows import LISTED, BoundedRows, add_row, total_of
 from ..plain_text import times, titled_rows
 
 _COUNTED = (
@@ -39,16 +39,18 @@ class Requests:
     """By what became of them, and what was `unused` on the tape."""
     telemetry: Counter[str] = field(default_factory=Counter)
     """What programs sent on their own account, by what became of it."""
-    live: list[dict[str, Any]] = field(default_factory=list)
-    claims: list[dict[str, Any]] = field(default_factory=list)
+    live: list[dict[str, Any]] = field(default_factory=BoundedRows)
+    claims: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """Requests whose heads say more than one thing of host, method or path."""
-    refused: list[dict[str, Any]] = field(default_factory=list)
-    faults: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=BoundedRows)
+    faults: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """Those that failed below HTTP."""
-    late: list[int] = field(default_factory=list)
+    late: list[int] = field(default_factory=BoundedRows)
     """Requests that were served what their recorded selves had left before it came; the first of them."""
     unfinished: list[int] = field(default_factory=list)
     """Those that had no outcome when the run ended."""
+    live_classes: set[str] = field(default_factory=set)
+    """The classes of what was asked live."""
     asked: deque[int] = field(default_factory=lambda: deque(maxlen=LISTED), repr=False)
     """The last requests that are no telemetry."""
     _silent: set[int] = field(default_factory=set, repr=False)
@@ -94,6 +96,7 @@ class Requests:
         if playing and not sandboxed:
             row = {key: data[key] for key in (*_NAMED, "request_class")}
             row["reason"] = data.get("reason", "")
+            self.live_classes.add(data["request_class"])
             add_row(self.live, row)
 
     def _verdict(self, data: Mapping[str, Any]) -> None:
@@ -132,16 +135,11 @@ class Requests:
         retries: given by `Divergences.find_root`.
         """
         repeats = Counter(retries.values())
-        self.refused = [
+        self.refused[:] = [
             {**row, "repeats": repeats[row["seq"]]}
             for row in self.refused
             if row["seq"] not in retries
         ]
-
-    @property
-    def live_classes(self) -> set[str]:
-        """The classes of what was asked live."""
-        return {row["request_class"] for row in self.live}
 
     def to_json(self) -> dict[str, Any]:
         """Give the counts, as a receipt has them."""
@@ -173,11 +171,17 @@ class Requests:
 
     def refused_lines(self) -> list[str]:
         """List what was refused, each with the reason."""
-        return titled_rows("refused", [_with_reason(row) for row in self.refused])
+        return titled_rows(
+            "refused", [_with_reason(row) for row in self.refused], total_of(self.refused)
+        )
 
     def live_lines(self, services: Sequence[str]) -> list[str]:
         """List what was live, with the local services that the command was let reach."""
-        return titled_rows("live", [*map(_with_reason, self.live), *services])
+        return titled_rows(
+            "live",
+            [*map(_with_reason, self.live), *services],
+            total_of(self.live) + len(services),
+        )
 
     def lines(self) -> list[str]:
         """List what failed, was named in more than one way, or had not ended."""
@@ -186,8 +190,12 @@ class Requests:
             for row in self.faults
         ]
         return [
-            *titled_rows("failed below HTTP", faults),
-            *titled_rows("named or spelled in more than one way", list(map(_claim, self.claims))),
+            *titled_rows("failed below HTTP", faults, total_of(self.faults)),
+            *titled_rows(
+                "named or spelled in more than one way",
+                list(map(_claim, self.claims)),
+                total_of(self.claims),
+            ),
             *titled_rows("unfinished at the end", [f"seq {seq}" for seq in self.unfinished]),
         ]
 

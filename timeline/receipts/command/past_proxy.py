@@ -9,7 +9,7 @@ from typing import Any
 
 from ....tape.records.events import Event, EventKind
 from ..advice import Advice
-from ..bounded_rows import LISTED, add_row
+from ..bounded_rows import BoundedRows, add_row, bound_rows, total_of
 from ..plain_text import ROWS, TEXT, plain, times, titled_rows
 from .failed_attempts import (
     NOTHING,
@@ -31,15 +31,15 @@ _PROGRAMS = 5
 class PastProxy:
     """What clients did past the proxy in one run, or tried to."""
 
-    attempts: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """Attempts of clients that came to nothing, by kind and place."""
-    unrecorded: list[str] = field(default_factory=list)
+    unrecorded: list[str] = field(default_factory=BoundedRows)
     """Of a recording: what was asked past it, or would have been, in words."""
-    egress: list[dict[str, Any]] = field(default_factory=list)
+    egress: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """What tried to leave, and was denied."""
-    foreign: list[dict[str, Any]] = field(default_factory=list)
+    foreign: list[dict[str, Any]] = field(default_factory=BoundedRows)
     """Sockets past the proxy."""
-    own_programs: list[str] = field(default_factory=list)
+    own_programs: list[str] = field(default_factory=BoundedRows)
     """Ports of loopback at which programs of the command listened: what it said to them passed, and is on no tape."""
     capture: dict[str, Any] | None = None
     """Of a recording: what the filter of `connect` has taken to the proxy, and what it has left; None where there was none."""
@@ -87,7 +87,7 @@ class PastProxy:
             remedy = NOTHING_REMEDY.format(bypass_remedy(names, self.capture))
             said.insert(0, NOTHING)
             advice.warnings.insert(0, f"{NOTHING}. {remedy}")
-        self.unrecorded = said[:LISTED]
+        self.unrecorded = bound_rows(said)
         told = [f"{text}. {remedy}" for text, remedy in bypassed]
         for text in (*told, *found.warnings, *find_blind_spots(self.capture)):
             advice.warn(text)
@@ -118,13 +118,19 @@ class PastProxy:
 
     def lines(self) -> list[str]:
         """Show what came to nothing, and what tried to leave."""
-        lines = titled_rows("came to nothing", [_came_to_nothing(row) for row in self.attempts])
-        lines += titled_rows("tried to leave, denied", [_tried(row) for row in self.egress])
+        lines = titled_rows(
+            "came to nothing",
+            [_came_to_nothing(row) for row in self.attempts],
+            total_of(self.attempts),
+        )
+        lines += titled_rows(
+            "tried to leave, denied", [_tried(row) for row in self.egress], total_of(self.egress)
+        )
         foreign = [
             f"{row['protocol']} {row['address']}:{row['port']} by {row['process']}"
             for row in self.foreign
         ]
-        return lines + titled_rows("sockets past the proxy", foreign)
+        return lines + titled_rows("sockets past the proxy", foreign, total_of(self.foreign))
 
 
 def _came_to_nothing(row: Mapping[str, Any]) -> str:

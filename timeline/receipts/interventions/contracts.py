@@ -5,7 +5,7 @@ from typing import Any
 
 from ....tape.records.events import Event, EventKind
 from ...reading.contract_row import ContractRow
-from ..bounded_rows import add_row
+from ..bounded_rows import BoundedRows, add_row, total_of
 from ..plain_text import titled_rows
 
 
@@ -13,7 +13,7 @@ from ..plain_text import titled_rows
 class ContractViolations:
     """What of one run violated a contract."""
 
-    rows: list[ContractRow] = field(default_factory=list)
+    rows: list[ContractRow] = field(default_factory=BoundedRows)
     """Messages that violated their contract, the first; `count` counts all violations."""
     count: int = 0
     refused_by: dict[str, None] = field(default_factory=dict)
@@ -40,4 +40,4 @@ class ContractViolations:
     def lines(self) -> list[str]:
         """Give them as text."""
         rows = [f"seq {row.seq}  {row.text}" for row in self.rows]
-        return titled_rows("contract violations", rows)
+        return titled_rows("contract violations", rows, total_of(self.rows))

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ....tape.records.events import Event, EventKind
-from ..bounded_rows import add_row
+from ..bounded_rows import BoundedRows, add_row, total_of
 from ..plain_text import titled_rows
 
 
@@ -39,7 +39,9 @@ class GateRow:
 class Gates:
     """The requests of one run that were held, by seq of their arrival."""
 
-    rows: list[GateRow] = field(default_factory=list)
+    rows: list[GateRow] = field(default_factory=BoundedRows)
+    seqs: set[int] = field(default_factory=set)
+    """Of all that were held, listed or not."""
     _held: dict[int, tuple[GateRow, int]] = field(default_factory=dict, repr=False)
     """What waits, with the time since when, in nanoseconds."""
 
@@ -49,6 +51,7 @@ class Gates:
         if event.kind is EventKind.HELD:
             row = GateRow(data["seq"], data["method"], data["url"], data["digest"], data["reason"])
             add_row(self.rows, row)
+            self.seqs.add(row.seq)
             self._held[row.seq] = row, event.at_ns
         elif event.kind is EventKind.RULED:
             known = self._held.pop(data["seq"], None)
@@ -63,4 +66,4 @@ class Gates:
 
     def lines(self) -> list[str]:
         """Give them as text."""
-        return titled_rows("held by gates", [str(row) for row in self.rows])
+        return titled_rows("held by gates", [str(row) for row in self.rows], total_of(self.rows))

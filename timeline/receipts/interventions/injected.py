@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ....tape.records.events import Event, EventKind
-from ..bounded_rows import add_row
+from ..bounded_rows import BoundedRows, add_row, omitted_of, total_of
 from ..plain_text import titled_rows
 
 
@@ -30,7 +30,9 @@ class InjectedRow:
 class InjectedFaults:
     """The faults of one run."""
 
-    rows: list[InjectedRow] = field(default_factory=list)
+    rows: list[InjectedRow] = field(default_factory=BoundedRows)
+    rules: dict[str, None] = field(default_factory=dict)
+    """Names of the rules of all of them, in order."""
 
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""
@@ -38,9 +40,12 @@ class InjectedFaults:
             data = event.data
             row = InjectedRow(*(data[key] for key in ("seq", "rule", "inject", "nth", "seed")))
             add_row(self.rows, row)
+            self.rules[row.rule] = None
 
     def find_last(self, seq: int | None) -> InjectedRow | None:
-        """Find the last one that hit a request up to a seq, or any where that is None."""
+        """Find the last one that hit a request up to a seq, or any where that is None; None too where it is not listed."""
+        if omitted_of(self.rows) and (seq is None or seq > self.rows[-1].seq):
+            return None
         return next((row for row in reversed(self.rows) if seq is None or row.seq <= seq), None)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -49,4 +54,6 @@ class InjectedFaults:
 
     def lines(self) -> list[str]:
         """Give them as text."""
-        return titled_rows("injected on purpose", [str(row) for row in self.rows])
+        return titled_rows(
+            "injected on purpose", [str(row) for row in self.rows], total_of(self.rows)
+        )
