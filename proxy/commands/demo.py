@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from ...tape.exit_codes import ExitCode
+from ...tape.visible_text import show_visibly
 from ..sandbox.preflight import works
 from ..standard_streams import wants_colour
 
@@ -602,7 +603,7 @@ def _counted(counts: Mapping[str, Any]) -> str:
 def _plain(value: object, longest: int = 160) -> str:
     """Make text safe for a terminal: one line, nothing but printable characters, cut."""
     text = value if isinstance(value, str) else repr(value)
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = show_visibly(text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 

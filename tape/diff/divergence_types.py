@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from ..exchange import Seq
+from ..visible_text import show_visibly
 
 MAX_SHOWN = 200
 """Characters of a value that are shown."""
@@ -171,8 +172,5 @@ class Divergence:
 def one_line[Text: str](text: Text, limit: int = MAX_SHOWN) -> Text:
     """Render a text on one line of at most so many characters, without anything a terminal would act on."""
     cut: str = text[: limit + 1]
-    if not cut.isprintable():
-        cut = "".join(
-            char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut
-        )
+    cut = show_visibly(cut)
     return cast("Text", cut if len(cut) <= limit else cut[: limit - 3] + "...")

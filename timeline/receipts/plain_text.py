@@ -6,6 +6,8 @@ shown as an escape, and every line is bounded.
 
 from collections.abc import Iterable, Sequence
 
+from ...tape.visible_text import show_visibly
+
 WIDTH = 160
 """Characters of a line."""
 TEXT = 400
@@ -16,10 +18,7 @@ ROWS = 12
 
 def plain(text: str, limit: int = WIDTH) -> str:
     """Give text that is safe to print: one line, no control characters, bounded."""
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii", "replace")
-        for char in text[: limit * 2].encode("utf-8", "backslashreplace").decode("utf-8")
-    )
+    shown = show_visibly(text[: limit * 2].encode("utf-8", "backslashreplace").decode("utf-8"))
     return shown if len(shown) <= limit and len(text) <= limit * 2 else shown[: limit - 1] + "…"
 
 

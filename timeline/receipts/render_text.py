@@ -26,6 +26,7 @@ from ...tape.exchange import (
 )
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.retention import Sentence
+from ...tape.visible_text import show_visibly
 from ..reading.as_written import read_json, render_json
 from ..reading.contract_row import ContractRow
 from .answers.divergences import difference_lines
@@ -59,10 +60,7 @@ def mark_replaced(data: bytes, secrets: Iterable[Secret], part: str = BODY) -> b
 def show_text(body: bytes) -> str:
     """Give the beginning of a body as text that is safe to show: no control characters but line ends and tabs."""
     text = body[:MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace")
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
-        for char in text
-    )
+    return show_visibly(text, "\n\t")
 
 
 def render_runs(runs: Sequence[RunInfo], outcomes: Mapping[int, str] | None = None) -> str:

@@ -2,19 +2,15 @@
 
 from collections.abc import Iterator
 
+from ...tape.visible_text import show_visibly
+
 _LINE = 4000
 """Characters of a line beyond which it is broken."""
 
 
 def safe_line(text: str) -> str:
     """Give a line without control characters and marks of direction: they are shown as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char == "\t" else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii", "replace")
+    return show_visibly(text, "\t")
 
 
 def show_block(text: str, indent: str, most: int | None, how: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 import unicodedata
 
+from ...tape.visible_text import escape_char, is_visible
+
 _WIDE = ("W", "F")
 
 
@@ -19,7 +21,7 @@ def fit(text: str, width: int) -> str:
     shown: list[str] = []
     used, last = 0, 0
     for char in line:
-        piece = char if char.isprintable() else _escape(char)
+        piece = char if is_visible(char) else escape_char(char)
         columns = sum(map(_columns, piece))
         if used + columns > width:
             return _cut(shown, used, width)
@@ -44,10 +46,6 @@ def _cut(shown: list[str], used: int, width: int) -> str:
     while shown and used > width - 1:
         used -= sum(map(_columns, shown.pop()))
     return "".join(shown) + "…"
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii", "replace")
 
 
 def _columns(char: str) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...tape.shell_words import shell_word
+from ...tape.visible_text import is_visible
 from ...timeline.show.blocks import safe_line
 
 LINE = 200
@@ -24,7 +25,7 @@ class Shown:
 
 def safe_block(text: str) -> str:
     """Give a text of several lines without anything that a page or a terminal acts on."""
-    if text.isprintable():
+    if is_visible(text):
         return text
     return "\n".join(safe_line(line.replace("\r", "\\r")) for line in text.split("\n"))
 

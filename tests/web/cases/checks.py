@@ -61,7 +61,9 @@ def check_quiet(browser: Browser, origin: str = "") -> None:
 def invisible(text: str) -> set[str]:
     """Give the characters of a text that nobody sees, or that change how others are seen."""
     hidden = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
-    return {one for one in text if unicodedata.category(one) in hidden} - {"\n", "\t"}
+    fillers = set("\u034f\u115f\u1160\u2800\u3164\ufe0f\uffa0")
+    found = {one for one in text if unicodedata.category(one) in hidden or one in fillers}
+    return found - {"\n", "\t"}
 
 
 def check_shown(payload: Payload, text: str) -> None:
