@@ -28,7 +28,8 @@ def _in_words(kind: EventKind, data: Any) -> str:
             return f"held, rule {data['rule']}: {data['reason']}"
         case EventKind.RULED:
             why = f": {data['reason']}" if data.get("reason") else ""
-            return f"{data['ruling']} by {data['by']}{why}"
+            who = f" by {data['by']}" if data["by"] else ""  # a deadline and an end have none
+            return f"{data['ruling']}{who}{why}"
         case EventKind.INJECTED:
             return f"fault on purpose: {data['inject']}, rule {data['rule']}"
         case EventKind.LIMITED:

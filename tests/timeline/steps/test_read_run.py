@@ -69,6 +69,11 @@ async def write(store: Store, *told: tuple[int, EventKind, Mapping[str, Any]]) -
             "   gate: approved by ana: looks right",
         ),
         (
+            (2, EventKind.RULED, {"seq": 2, **RULED, "ruling": "expired", "by": "", "reason": ""}),
+            ("decision", 2, "expired"),
+            "   gate: expired",
+        ),
+        (
             (2, EventKind.CONTRACT, {"seq": 2, **CONTRACT}),
             (
                 "policy",
@@ -108,7 +113,7 @@ async def write(store: Store, *told: tuple[int, EventKind, Mapping[str, Any]]) -
             '   snapshot: {"plan": ["look"]}',
         ),
     ],
-    ids=("held", "ruled", "contract", "fault", "limit", "stopped", "denied", "gap", "snapshot"),
+    ids=("held", "ruled", "expired", "contract", "fault", "limit", "stopped", "denied", "gap", "snapshot"),
 )
 async def test_what_the_log_tells_is_a_step_in_its_place(
     told: tuple[int, EventKind, Mapping[str, Any]],
