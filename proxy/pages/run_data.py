@@ -42,21 +42,31 @@ def get_run(library: Library, asked: Asked) -> Reply:
 
 
 def list_steps(library: Library, asked: Asked) -> Reply:
-    """Give a window of steps, as `show --json` has them."""
+    """Give a window of steps, as `show --json` has them: of whole exchanges, or the part of one that is too long."""
     run = library.open_run(asked.parameters["run"])
     begin = read_number(asked.query, "from", 0, 0, _SEQ)
     limit = read_number(asked.query, "limit", LIMIT, 1, LIMIT)
     index = run.index
+    skip = read_number(asked.query, "skip", 0, 0, _SEQ)
     found: list[dict[str, Any]] = []
+    left_out = size = 0
     with index.lock:
         position = index.nearest(begin) if len(index) and begin <= index.seqs[-1] else len(index)
-        while len(found) < limit and position < index.stepped:
-            found += index.pages.get(position)
-            position += 1
+        while position < index.stepped:
+            # As `show --json` without --cost: the price of a call is in its line.
+            steps = [{**one, "usd": None} for one in index.pages.get(position)][skip:]
+            size += _size(steps)
+            if len(found) + len(steps) > limit or size > _MOST_BYTES:
+                if not found:  # it alone is too long
+                    found = _fit(steps[:limit])
+                    left_out = len(steps) - len(found)
+                break  # whoever goes on at the next seq would miss the rest of an exchange
+            found += steps
+            position, skip = position + 1, 0
     return reply_json(
         {
-            # As `show --json` without --cost: the price of a call is in its line.
-            "steps": _fit([{**one, "usd": None} for one in found[:limit]]),
+            "steps": found,
+            "left_out": left_out,
             "total": index.step_count,
             "read": index.stepped,
             "complete": index.complete,
@@ -68,10 +78,15 @@ def _fit(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give as many rows as an answer may have bytes; one at least."""
     size = 0
     for number, row in enumerate(rows):
-        size += 6 * (len(row["text"]) + len(row["name"] or "")) + 700
+        size += _size([row])
         if size > _MOST_BYTES and number:
             return rows[:number]
     return rows
+
+
+def _size(rows: list[dict[str, Any]]) -> int:
+    """Give the most bytes that rows may have as JSON."""
+    return sum(6 * (len(row["text"]) + len(row["name"] or "")) + 700 for row in rows)
 
 
 def list_rows(library: Library, asked: Asked) -> Reply:

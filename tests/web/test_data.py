@@ -65,7 +65,24 @@ def test_steps_are_those_of_the_command(asked: Asked) -> None:
     assert told["steps"] == printed
     assert told["total"] == len(printed)
     later = asked.data(f"{_BASE}/steps?from=5&limit=3")["steps"]
-    assert later == [one for one in printed if one["seq"] >= 5][:3]
+    assert later == [one for one in printed if one["seq"] >= 5][: len(later)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5])
+def test_windows_of_steps_join(asked: Asked, limit: int) -> None:
+    """Each ends with a whole exchange, or says what of it is left out."""
+    printed, found = asked.printed("show", RUN)["steps"], []
+    seq, skip = 1, 0
+    while True:
+        told = asked.data(f"{_BASE}/steps?from={seq}&skip={skip}&limit={limit}")
+        if not told["steps"]:
+            break
+        assert len(told["steps"]) <= limit
+        found += told["steps"]
+        last = told["steps"][-1]["seq"]
+        skip = skip * (last == seq) + len(told["steps"]) if told["left_out"] else 0
+        seq = last + (not told["left_out"])
+    assert found == printed
 
 
 @pytest.mark.parametrize("seq", range(1, STEPS + 1))
