@@ -144,7 +144,7 @@ class Gates:
             if run.exchanges <= 5000:
                 with contextlib.suppress(PlayheadError):
                     receipt = build(library.store, run).to_json()
-                    row["effects"] = view_effects(library.store, run)[-20:]
+                    row["effects"] = view_effects(library.store, run, 20)
                     row["limits"] = _limits(receipt)
                     row["stopped"] = receipt.get("stopped")
             found.append(row)

@@ -246,9 +246,14 @@ class Ledger:
         effect.gate = gate
         self._effects[effect.seq] = effect
 
-    def effects(self, store: Store, info: RunInfo, tape: RunInfo | None) -> Iterator[Effect]:
-        """Give the effects in the order of the log, each complete; one exchange is read at a time."""
-        for effect in self._effects.values():
+    def effects(
+        self, store: Store, info: RunInfo, tape: RunInfo | None, last: int = MAX_ROWS
+    ) -> Iterator[Effect]:
+        """Give the effects in the order of the log, each complete; one exchange is read at a time.
+
+        last: give no more than so many, the last of those that are kept.
+        """
+        for effect in list(self._effects.values())[-last:]:
             exchange = None
             rule, inject = self._injected.get(effect.seq, ("", ""))
             if inject:
@@ -264,16 +269,19 @@ class Ledger:
             effect.body = {}  # of one at a time
 
 
-def effects_of(store: Store, info: RunInfo, limit: int = MAX_ROWS) -> tuple[Iterator[Effect], int]:
+def effects_of(
+    store: Store, info: RunInfo, limit: int = MAX_ROWS, last: int = MAX_ROWS
+) -> tuple[Iterator[Effect], int]:
     """Fold the log of a run into its effects; give them, and how many more there are. Blocking.
 
+    last: give no more than so many, the last of the first `limit`.
     Raises: LogCorrupt.
     """
     ledger = Ledger(info.mode, limit)
     for event in store.events.all(info):
         ledger.take(event)
     tape = store.runs.find_tape(info)
-    return ledger.effects(store, info, tape), ledger.omitted
+    return ledger.effects(store, info, tape, last), ledger.omitted
 
 
 def inject_into(effect: Effect, rule: str, inject: str, *, playback: bool) -> None:

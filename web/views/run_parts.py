@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from ...store import RunInfo, Store
@@ -100,11 +99,11 @@ def view_divergence(one: Any) -> dict[str, Any]:
     }
 
 
-def view_effects(store: Store, info: RunInfo) -> list[dict[str, Any]]:
-    """Give the ledger of effects."""
+def view_effects(store: Store, info: RunInfo, last: int) -> list[dict[str, Any]]:
+    """Give the last effects of a run."""
     from ...timeline.receipts.effects import effects_of
 
-    listed, _ = effects_of(store, info)
+    listed, _ = effects_of(store, info, last=last)
     return [
         {
             "seq": one.seq,
@@ -115,7 +114,7 @@ def view_effects(store: Store, info: RunInfo) -> list[dict[str, Any]]:
             "note": safe_short(one.note, 160),
             "duplicate": one.is_duplicate,
         }
-        for one in islice(listed, ROWS)
+        for one in listed
     ]
 
 

@@ -12,6 +12,7 @@ from playhead.store import Store
 from playhead.tape.edits.as_shown import as_typed
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record, make_response
 from playhead.tests.support.looking_back import write_store
+from playhead.web.render import render
 
 _TABLE = b"to;amount\r\nalice;1\r\n"
 _JSON = b'{"amount":49.00,"to":"alice"}'
@@ -46,3 +47,13 @@ def test_what_was_not_edited_is_as_it_was_recorded(
         assert RunAgain(library, ("true",))._read("tape", seq, typed, "answer") == sent
     finally:
         library.close()
+
+
+@pytest.mark.parametrize("can_run", [False, True])
+def test_a_page_without_a_command_says_what_it_lacks(*, can_run: bool) -> None:
+    """The right to run, or COMMAND; where the right is there, the page does not only read."""
+    edit = {"what": "answer", "title": "Answer", "text": "a", "command": "playhead branch"}
+    given = {"again": [edit], "step": {"seq": 1}, "run": "r", "may_run": False}
+    text = render("part_again", **given, can_run=can_run)
+    assert ("This page only reads" in text) is not can_run
+    assert ("No COMMAND was given" in text) is can_run

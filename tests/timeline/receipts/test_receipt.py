@@ -55,6 +55,7 @@ from playhead.timeline.receipts.exchange_rows import rows
 from playhead.timeline.receipts.parts import Parts
 from playhead.timeline.receipts.render_text import explain_branch
 from playhead.web.views.run_facts import read_facts
+from playhead.web.views.run_parts import view_effects
 
 INFERENCE, READ, EFFECT, TELEMETRY = (
     RequestClass.INFERENCE,
@@ -613,6 +614,33 @@ async def test_effects_beyond_the_listed_ones_are_counted(store: Store) -> None:
     assert len(document["effects"]) == 1000
     assert document["rows_omitted"] == {"effects": 240}
     assert "… and 1228 more" in render_receipt(receipt)
+    assert [row["seq"] for row in view_effects(store, tape, 2)] == [many - 1, many]
+
+
+def test_what_is_decided_by_rows_is_decided_by_all_of_them() -> None:
+    """Also by those that are not listed: the classes that were live, the rules that injected, what gates held."""
+    parts, many = Parts(), 1001
+    for seq in range(1, many + 1):
+        last = seq == many
+        asked = {"seq": seq, "method": "POST", "url": "https://a.test/"}
+        intent = {**asked, "request_class": "effect" if last else "inference"}
+        fault = {"seq": seq, "rule": "z" if last else "a", "inject": "cut", "nth": seq, "seed": 1}
+        held = {**asked, "digest": "", "reason": "", "rule": "r"}
+        parts.requests.take(Event(EventKind.INTENT, 1, intent), parts.advice, playing=True)
+        parts.injected.take(Event(EventKind.INJECTED, 1, fault))
+        parts.gates.take(Event(EventKind.HELD, 1, held))
+    parts.branch.declared = {"at": 1, "changes": (), "live": (), "routes": (), "answers": ()}
+    for seq in range(1, many + 1):
+        parts.branch.take(Event(EventKind.INTENT, 1, {"seq": seq, "asked_otherwise": True}))
+    receipt = Receipt("r", "tape", "playback", "sealed", parts=parts)
+    assert receipt.level == "1: tools partly live"
+    assert list(parts.injected.rules) == ["a", "z"]
+    assert parts.injected.find_last(None) is None  # it is not listed
+    assert many in parts.gates.seqs
+    assert "… and 989 more" in parts.gates.lines()[-1]
+    assert "1001 asked otherwise" in parts.branch.lines()[0]
+    omitted = dict.fromkeys(("gates", "injected", "live", "branch.asked_otherwise"), 1)
+    assert receipt.to_json()["rows_omitted"] == omitted
 
 
 def test_receipts_of_nothing() -> None:

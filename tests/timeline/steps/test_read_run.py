@@ -113,7 +113,18 @@ async def write(store: Store, *told: tuple[int, EventKind, Mapping[str, Any]]) -
             '   snapshot: {"plan": ["look"]}',
         ),
     ],
-    ids=("held", "ruled", "expired", "contract", "fault", "limit", "stopped", "denied", "gap", "snapshot"),
+    ids=(
+        "held",
+        "ruled",
+        "expired",
+        "contract",
+        "fault",
+        "limit",
+        "stopped",
+        "denied",
+        "gap",
+        "snapshot",
+    ),
 )
 async def test_what_the_log_tells_is_a_step_in_its_place(
     told: tuple[int, EventKind, Mapping[str, Any]],
