@@ -80,17 +80,19 @@ class Resumed:
         places = [hit for hit in before.places if hit[0] <= same] if before is not None else []
         escaped = before is not None and before.escaped
         coloured = before is not None and before.coloured
+        lettered = before is not None and before.lettered
         if more is not None:
             if more.searched < len(data) - start:
                 return self._finder.look(data)
             places += [(end + start, which) for end, which in more.places if end + start > same]
             escaped = escaped or more.escaped
             coloured = coloured or more.coloured
+            lettered = lettered or more.lettered
         if len(places) > MOST_PLACES:
             return self._finder.look(data)
-        if not (places or escaped or coloured):
+        if not (places or escaped or coloured or lettered):
             return None
-        return Looked(places, len(data), escaped, coloured)
+        return Looked(places, len(data), escaped, coloured, lettered)
 
 
 def _common(one: bytes, other: bytes, probed: int) -> int:

@@ -7,7 +7,8 @@ Rules:
    names, and whatever was learned in the run: as it is, in base64 or hex, percent-encoded, with JSON escapes, or spread over the
    events of a stream.
 3. Only text is hidden: no number, no `true`, no name of a field.
-4. A text is searched in one pass for formats and names and one for what was learned; escapes are undone around where they are.
+4. A text is searched in one pass for formats and names and one for what was learned; escapes are undone around where they are, and
+   words with digits and letters outside of ASCII are judged with letters of ASCII.
 5. Where a text was cut, or goes on, what may be the beginning of a secret at its end is hidden too.
 6. A text that has too many places is searched up to one of them. What is behind it is not kept: its bytes are zeros, and the kind
    of its place has its keyed hash.
@@ -30,12 +31,13 @@ from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
 from .finding.coded import encode
 from .finding.context import Context, Found
-from .finding.finder import Finder, Finding, Looked, apart, finder, most_looks
+from .finding.finder import LOOKS, Finder, Finding, Looked, apart, finder, has_mixed, most_looks
 from .finding.heads import Head, HeadSet, compile_heads
 from .finding.names import read_name
 from .finding.personal import PersonalData
 from .finding.spelled import Spelled, find_spelled, has_events, has_lines
 from .learned import Learned, Match, how_coded, write_match
+from .placeholders.codings import LETTER_OUTSIDE, narrow_letter
 from .placeholders.placeholder import Placeholders, rewrite, unescape
 from .places import CONFIGURED, QUERY, SECRET, TOKEN, is_one
 from .resumed import LEAST, Resumed
@@ -204,6 +206,14 @@ class Search:
             views.append(_without_colours(data))
         searched = len(data)
         most -= finding.spent
+        narrowed = (
+            _narrowed(data, views)
+            if looked is not None and (looked.lettered or looked.escaped)
+            else []
+        )
+        if narrowed:
+            most = max(most, LOOKS // 8)
+            views += narrowed
         if views:
             clean_views = self._are_clean(views)
             if not clean_views or not context.final:
@@ -318,6 +328,17 @@ class Search:
         """
         searched = len(data)
         views = _spelled(data, events=events)
+        mixed = [(view, words) for view in views if (words := _list_mixed(view.data))]
+        for view, words in mixed:
+            read = _Narrowed(view.data, words)
+            joined = context._replace(data=read.data, document=True)
+            finding = self._finder.confirm(joined, read.look(self._finder), max(most, LOOKS // 8))
+            if finding.searched < len(read.data):
+                searched = min(searched, view.cut(read.cut(finding.searched)))
+            for found in finding.found:
+                spread = read.spread(found.start, found.end)
+                placed = found._replace(start=spread[0][0], end=spread[-1][1])
+                self._spread(view, data, placed, edits)
         if not views or (context.final and self._are_clean(views)):
             return views, searched
         for view in views:
@@ -404,7 +425,7 @@ class Search:
         """Take what is spread over several places."""
         value = view.data[found.start : found.end]
         if found.learn and len(edits) < _MOST_LEARNED:
-            self._learned.add(value)
+            self._learned.add(unescape(value) if view.depth == 1 else value)
         new = self._placeholders.in_text(value)
         self._write(
             view, data, found.start, found.end, new, edits, found.kind if view.depth > 1 else SECRET
@@ -449,6 +470,8 @@ class Search:
             # Padding says how long it was, and nothing else.
             how = how_coded(data[start:end], match)
             edits.append(_Edit(start, end, new, SECRET, False, how))
+        # What was learned is looked for in each coding: not with other letters in the place of its own.
+        views = [view for view in views if not isinstance(view, _Narrowed)]
         some = bool(views) and not self._learned.is_clean(_together(views))
         for view in views if some else ():
             for match in self._learned.find(view.data)[0]:
@@ -630,14 +653,88 @@ class _Nested(_View):
         return found
 
 
-_ESCAPES = (b"%", b"\\", b"\x1b", b"+")
-"""What begins an escape."""
+class _Narrowed(_View):
+    """A text with a letter of ASCII in the place of each letter outside of it, so that each place is found and judged as any other."""
+
+    def __init__(
+        self,
+        data: bytes,
+        words: list[tuple[int, int]],
+        around: _View | None = None,
+        offset: int = 0,
+    ) -> None:
+        """Take the text, the words of it whose letters are another, and what it was read from, if its escapes were undone."""
+        parts: list[bytes] = []
+        at = 0
+        for start, end in words:
+            parts += (data[at:start], LETTER_OUTSIDE.sub(narrow_letter, data[start:end]))
+            at = end
+        parts.append(data[at:])
+        super().__init__(b"".join(parts), partial(_letters_of, data, words), offset)
+        self._around = around
+
+    def within(self, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Give what is written in some places, which are in order, by the positions in the text."""
+        return super().within(self._around.within(places) if self._around else places)
+
+    def spread(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Give the places that a part of the text stands in: begin, end, and how many characters it holds."""
+        found = super().spread(start, end)
+        if self._around is None:
+            return found
+        first, last = found[0][0], found[-1][1]
+        written = self._around.spread(first, last)
+        return [(written[0][0], written[-1][1], end - start)]
+
+
+_ESCAPES = (b"%", b"\\", b"\x1b", b"+", *(bytes([code]) for code in range(0x80, 0x100)))
+"""What begins an escape, or a letter outside of ASCII."""
 
 
 def _list_done(data: bytes, edits: list[_Edit]) -> list[tuple[int, int]]:
     """Give the places in a text that are replaced, in order, but for those that an escape follows: they may go on behind it."""
     places = sorted((edit.start, edit.end) for edit in edits)
     return [(start, end) for start, end in places if not data.startswith(_ESCAPES, end)]
+
+
+_WORD = re.compile(rb"(?:[!#-&(-;=?-\[\]-~\x80-\xff]++|\\{1,7}u[0-9A-Fa-f]{4}){1,256}+")
+_HAS_DIGIT = re.compile(rb"(?:[^0-9\\]++|\\++(?:u[0-9A-Fa-f]{4})?)*+[0-9]")
+
+
+def _list_mixed(data: bytes) -> list[tuple[int, int]]:
+    """Find the words of a text that have a digit and a letter outside of ASCII."""
+    if not has_mixed(data):
+        return []
+    return [
+        one.span()
+        for one in _WORD.finditer(data)
+        if (b"\\u" in (word := one[0]) or not word.isascii())
+        and _HAS_DIGIT.match(word)
+        and LETTER_OUTSIDE.search(word)
+    ]
+
+
+def _narrowed(data: bytes, views: list[_View]) -> list[_View]:
+    """Give what is around such words, as it is judged."""
+    found: list[_View] = []
+    for view in (None, *(view for view in views if view.depth == 1)):
+        text = data if view is None else view.data
+        words = _list_mixed(text)
+        if words and view is not None:
+            found.append(_Narrowed(text, words, view))
+        merged: list[tuple[int, int, list[tuple[int, int]]]] = []
+        for start, end in words if view is None else ():
+            first, last = max(0, start - _AROUND), min(len(data), end + _AROUND)
+            if merged and first <= merged[-1][1]:
+                first, _, inside = merged.pop()
+                inside.append((start - first, end - first))
+                merged.append((first, last, inside))
+            else:
+                merged.append((first, last, [(start - first, end - first)]))
+        found += [
+            _Narrowed(data[first:last], inside, offset=first) for first, last, inside in merged
+        ]
+    return found
 
 
 def _together(views: list[_View]) -> bytes:
@@ -772,6 +869,19 @@ def _escapes(data: bytes, *escapes: re.Pattern[bytes]) -> Iterator[tuple[int, in
         yield size, start, end - start
         size += 1
         at = end
+    if at < len(data):
+        yield size, at, len(data) - at
+
+
+def _letters_of(data: bytes, words: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    at = size = 0
+    for start, end in words:
+        for letter in LETTER_OUTSIDE.finditer(data, start, end):
+            if letter.start() > at:
+                yield size, at, letter.start() - at
+                size += letter.start() - at
+            yield size, letter.start(), letter.end() - letter.start()
+            size, at = size + 1, letter.end()
     if at < len(data):
         yield size, at, len(data) - at
 

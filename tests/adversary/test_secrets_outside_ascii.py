@@ -13,7 +13,7 @@ from playhead.config import RedactRule
 from playhead.tape.exchange import Request
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tape.redaction.rewriting.rewriter import Rewriter
-from playhead.tests.support.exchanges import make_exchange, make_request
+from playhead.tests.support.exchanges import make_exchange, make_request, make_response
 
 VALUES = [
     "xK9ü7mQ2ö4vB8näw3Zs",
@@ -106,6 +106,90 @@ def test_a_password_is_found_in_its_member(value: str) -> None:
         assert redactor.request(_ask(body, JSON))[0].body != body
         said = _dump(f"I say {value}")
         assert redactor.request(_ask(said))[0].body != said
+
+
+def _places(value: str, *, ascii: bool) -> dict[str, bytes]:
+    """Write a value where its surroundings say that it is one."""
+    texts = {
+        "connection string": f"postgresql://bob:{value}@db.test/x",
+        "curl": f"run curl -u 'bob:{value}' https://x.test",
+        "mysql": f"run mysql -u bob -p{value} db",
+        "setting": f'DB_PASSWORD="{value}"\nx',
+        "JSON": json.dumps({"password": value}, ensure_ascii=ascii),
+    }
+    found = {name: b'{"c": %b}' % _dump(text, ascii=ascii) for name, text in texts.items()}
+    found["slashes"] = found["connection string"].replace(b"/", b"\\/")
+    found["member"] = b'{"access_token": %b}' % _dump(value, ascii=ascii)
+    found["text"] = f"DB_PASSWORD={value}\n".encode()
+    return found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "ä6Ah7ÖaSZkRß3b3ZC",
+        "ПрIaЯHHuJRчQHrBд7q",
+        "秘密Zk4vB8nQw3Zs7Ty9",
+        "Rk4vB8\U0001f511Qw3Zs7Ty9aa",
+    ],
+)
+def test_a_value_is_found_by_its_surroundings(value: str) -> None:
+    """In its own place and in what follows, whether JSON writes it with escapes or not."""
+    for escaped in (True, False):
+        for name, body in _places(value, ascii=escaped).items():
+            redactor = Redactor(b"key")
+            made = redactor.request(_ask(body, JSON))[0].body
+            assert made != body, name
+            assert len(made) == len(body), name
+            for said in (f"note {value} end".encode(), quote(value).encode()):
+                assert redactor.request(_ask(said))[0].body != said, name
+
+
+def _tell(text: str, size: int, *, ascii: bool) -> bytes:
+    """Give a stream of events that says a text piece by piece."""
+    events = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+        for piece in (text[at : at + size] for at in range(0, len(text), size))
+    ]
+    return b"".join(
+        b"event: content_block_delta\ndata: %b\n\n" % json.dumps(one, ensure_ascii=ascii).encode()
+        for one in events
+    )
+
+
+@pytest.mark.parametrize("size", [1, 5, 100])
+def test_a_value_is_found_in_a_stream(size: int) -> None:
+    """Spread over events."""
+    value = "ä6Ah7ÖaSZkRß3b3ZC"
+    for escaped in (True, False):
+        for text in (
+            f'Do this:\nDB_PASSWORD="{value}"\n',
+            f"Use postgresql://bob:{value}@db.test/x.",
+        ):
+            body = _tell(text, size, ascii=escaped)
+            redactor = Redactor(b"key")
+            answer = make_response(body, headers=((b"content-type", b"text/event-stream"),))
+            made = redactor.response(answer)[0].body
+            assert len(made) == len(body)
+            assert made != body
+            said = f"note {value} end".encode()
+            assert redactor.request(_ask(said))[0].body != said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: für2Geräte",
+        "Пароль password: введите8цифр кода",
+        "API_KEY=dein_schlüssel_hier1",
+        "token: 用户输入3个字符",
+        "access_token: Größe des Tokens2",
+    ],
+)
+def test_prose_with_other_letters_stays(text: str) -> None:
+    """Words are judged as they would be without their marks."""
+    for body in (text.encode(), _dump(text)):
+        assert Redactor(b"key").request(_ask(body))[0].body == body
 
 
 @pytest.mark.parametrize("value", PLAIN)

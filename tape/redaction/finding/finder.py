@@ -83,6 +83,8 @@ class Looked(NamedTuple):
     """Whether a secret may be written with escapes in what was searched."""
     coloured: bool = False
     """Whether a string of JSON in it has codes of colours."""
+    lettered: bool = False
+    """Whether it has a word with a digit and a letter outside of ASCII."""
 
 
 _ESCAPES = (
@@ -91,6 +93,49 @@ _ESCAPES = (
 )
 _COLOUR = Head(r"\\u001[bB]\[", once=True)
 """What a secret may be written with, percent-encoded and in JSON; marks, as a text may have thousands."""
+_LETTERS = (
+    Head(
+        r"[\xc3-\xdf][\x80-\xbf]|\xe2[\x81-\xbf][\x80-\xbf]|[\xe0\xe1\xe3-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}",
+        once=True,
+    ),
+    Head(
+        r"\\u(?:00[89a-fA-F]|0[1-9a-fA-F][0-9a-fA-F]|20[5-9a-fA-F]|2[1-9a-fA-F][0-9a-fA-F]|[13-9a-fA-F][0-9a-fA-F]{2})[0-9a-fA-F]",
+        once=True,
+    ),
+)
+"""A letter outside of ASCII, in UTF-8 and in JSON, but for blanks and the marks of prose."""
+
+
+_BETWEEN = bytes(
+    0x20 if code <= 0x20 or code in b"\"'<>\\" else 0x30 if code in b"0123456789" else 0xFF
+    for code in range(0x100)
+)
+_OTHERS = bytes(code for code in range(0x21, 0x80) if code not in b"\"'<>\\0123456789")
+_LETTER_ESCAPED = re.compile(rb"\\u(?!00[0-7]|20[0-4])[0-9A-Fa-f]{4}")
+_NEAR, _FEW = 256, 32
+
+
+def has_mixed(data: bytes) -> bool:
+    """Say whether a text may have a word with a digit and a letter outside of ASCII. A binary format has any bytes: it is not asked.
+
+    A secret that can be found again has both, and words of prose have not.
+    """
+    if b"\0" in data:
+        return False
+    for number, letter in enumerate(_LETTER_ESCAPED.finditer(data)):
+        if number >= _FEW:
+            return _is_mixed(data)
+        if _is_mixed(data[max(0, letter.start() - _NEAR) : letter.end() + _NEAR]):
+            return True
+    return not data.isascii() and _is_mixed(data)
+
+
+def _is_mixed(data: bytes) -> bool:
+    if b"\\u" in data:
+        first, *rest = data.split(b"\\u")
+        data = b"\xff".join([first.rstrip(b"\\"), *(part[4:].rstrip(b"\\") for part in rest)])
+    signs = data.translate(_BETWEEN, _OTHERS)
+    return b"0\xff" in signs or b"\xff0" in signs
 
 
 class Finder:
@@ -119,7 +164,7 @@ class Finder:
                 words = [Head(re.escape(word.text).decode()) for word in self._words]
                 named = [head for head, _ in names.NAMED]
                 self._set = self._compile(
-                    [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR]
+                    [*self._formats.heads, *named, *words, *_ESCAPES, _COLOUR, *_LETTERS]
                 )
             return self._set
 
@@ -147,7 +192,11 @@ class Finder:
             return Looked(places, hits.searched, escaped=False)
         colour = marks + len(_ESCAPES)
         escaped = any(marks <= which < colour for _, which in hits.found)
-        looked = Looked(places, hits.searched, escaped, any(hit[1] == colour for hit in hits.found))
+        coloured = any(hit[1] == colour for hit in hits.found)
+        lettered = any(hit[1] > colour for hit in hits.found) and has_mixed(data)
+        if not (places or escaped or coloured or lettered or len(data) > hits.searched):
+            return None
+        looked = Looked(places, hits.searched, escaped, coloured, lettered)
         if any(which == reversed_at for _, which in hits.found):
             more = self._reversed_set().find(data)
             if more is not None:

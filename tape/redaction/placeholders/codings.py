@@ -7,6 +7,7 @@ Source: RFC 7617 section 2.1 (Basic), UAX 15 (NFC, NFD), RFC 8259 section 7 (`\u
 """
 
 import json
+import re
 import unicodedata
 from contextlib import suppress
 from functools import lru_cache
@@ -116,6 +117,27 @@ def _raised(text: bytes) -> bytes:
     """Write the digits of escapes of JSON in capitals."""
     first, *rest = text.split(b"\\u")
     return b"\\u".join([first, *(part[:4].upper() + part[4:] for part in rest)])
+
+
+LETTER_OUTSIDE = re.compile(
+    rb"[\xc3-\xdf][\x80-\xbf]|\xe2(?!\x80)[\x80-\xbf]{2}|[\xe0\xe1\xe3-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|"
+    rb"\\{1,7}u[dD][89abAB][0-9A-Fa-f]{2}\\{1,7}u[dD][c-fC-F][0-9A-Fa-f]{2}|\\{1,7}u(?!00[0-9abAB]|20[0-4])[0-9A-Fa-f]{4}"
+)
+"""A character outside of ASCII, in UTF-8 or as an escape of JSON, but for blanks and the marks of prose."""
+
+
+def narrow_letter(found: re.Match[bytes]) -> bytes:
+    """Give a letter, digit or sign of ASCII for a character: without its mark if it is a letter of the Latin script."""
+    text = found[0]
+    if text[:1] == b"\\":
+        units = [int(one[-4:], 16) for one in _UNITS.findall(text)]
+        text = b"".join(unit.to_bytes(2) for unit in units).decode("utf-16-be", "replace").encode()
+    char = text.decode("utf-8", "replace")[:1]
+    plain = unicodedata.normalize("NFD", char)[0]
+    return plain.encode() if plain.isascii() else bytes([_class_of(char)])
+
+
+_UNITS = re.compile(rb"u[0-9A-Fa-f]{4}")
 
 
 def narrow(value: bytes) -> bytes:
