@@ -32,7 +32,7 @@ PARTS = ("answer", "arrival", "asked", "body", "lookup", "held", "progress", "pl
 
 INSIDE = {
     "config": "errors archive_url targets match_pattern value_types values document safe_json_schema contract_schema_file profiles keys sections schema contradictions load experiments watch",
-    "tape": "shell_words exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
+    "tape": "shell_words visible_text exit_codes exchange records folders redaction headers canonical classify dialects diff matching playback policy faults contracts stubs edits splicing schedules",
     "tape.redaction": "harmless acceptance places finding placeholders learned configured resumed search compare_placeholders"
     " secrets_in_heads header_places replaced_places stream redact_heads redactor rewriting",
     "tape.redaction.finding": "command_lines context heads format_table formats literals coded personal spelled commands lines marked tables names finder",
