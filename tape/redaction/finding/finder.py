@@ -194,13 +194,13 @@ class Finder:
         escaped = any(marks <= which < colour for _, which in hits.found)
         coloured = any(hit[1] == colour for hit in hits.found)
         lettered = any(hit[1] > colour for hit in hits.found) and has_mixed(data)
-        if not (places or escaped or coloured or lettered or len(data) > hits.searched):
-            return None
         looked = Looked(places, hits.searched, escaped, coloured, lettered)
         if any(which == reversed_at for _, which in hits.found):
             more = self._reversed_set().find(data)
             if more is not None:
                 return self._with_reversed(looked, more, len(data))
+        if not (places or escaped or coloured or lettered or len(data) > hits.searched):
+            return None
         return looked
 
     def _with_reversed(self, looked: Looked, more: Hits, size: int) -> Looked:

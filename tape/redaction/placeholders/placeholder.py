@@ -41,7 +41,9 @@ from .codings import normal_text, write_as, write_letters
 from .pseudonyms import make_pseudonym, normal_form, read_address
 from .short_values import LONGEST, permute_short
 
-_CHARACTER = re.compile(rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|.", re.DOTALL)
+_CHARACTER = re.compile(
+    rb"\\+u[0-9A-Fa-f]{4}|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|.", re.DOTALL
+)
 _URL_UNIT = re.compile(rb"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _MADE = b"placeholders 6"
 """Changes where a value would have another placeholder than before."""
@@ -57,6 +59,11 @@ _is_shaped = not_remembered(is_shaped)
 _TURNS = 16
 _MADE_LAST = 8192
 """Placeholders that are remembered: a list of secrets may be searched twice, with and without its escapes."""
+
+
+def _is_escape(unit: bytes) -> bool:
+    """Say whether a character is written as an escape: a backslash may stand for itself."""
+    return len(unit) > 1 and unit[:1] == b"\\"
 
 
 _Make = Callable[[bytes, bytes, bytes], bytes]
@@ -150,7 +157,7 @@ class Placeholders:
         """Give what stands for an address in which letters are written as escapes of JSON; None for anything else."""
         units = _CHARACTER.findall(value)
         text = "".join(
-            chr(int(one[-4:], 16)) if one[:1] == b"\\" else one.decode("utf-8", "replace")
+            chr(int(one[-4:], 16)) if _is_escape(one) else one.decode("utf-8", "replace")
             for one in units
         )
         plain = text.encode("utf-8", "surrogatepass")
@@ -158,11 +165,13 @@ class Placeholders:
         if normal is None or b"@" not in normal:
             return None
         made = self.of(plain).decode("utf-8", "replace")
+        if not len(units) == len(text) == len(made):
+            return None
         parts: list[bytes] = []
         for unit, old, new in zip(units, text, made, strict=True):
             if old == new:
                 parts.append(unit)
-            elif unit[:1] == b"\\":
+            elif _is_escape(unit):
                 parts.append(unit[:-4] + b"%04x" % ord(new))
             else:
                 parts.append(new.encode())
