@@ -268,6 +268,11 @@ class Repeat:
     unseen: bool
     """Whether the client had seen no completed answer to the earlier one."""
 
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether it may do something a second time: a safe retry does not."""
+        return self.kind is RepeatKind.POSSIBLE_DUPLICATE
+
     def without_first(self, first: "Repeat | None") -> "Repeat | None":
         """Give what is repeated if the earlier one was never sent: what that one repeats itself.
 
@@ -275,8 +280,8 @@ class Repeat:
         """
         if first is None:
             return None
-        same_key = RepeatKind.POSSIBLE_DUPLICATE not in (self.kind, first.kind)
-        kind = RepeatKind.SAFE_RETRY if same_key else RepeatKind.POSSIBLE_DUPLICATE
+        is_duplicate = self.is_duplicate or first.is_duplicate
+        kind = RepeatKind.POSSIBLE_DUPLICATE if is_duplicate else RepeatKind.SAFE_RETRY
         return Repeat(first.of, kind, first.unseen)
 
 

@@ -71,6 +71,7 @@ from ..headers.shipped_lists import (
     may_have_key,
 )
 from ..records.content_coding import undo_coding
+from ..records.spelling import UNRESERVED
 from ..redaction.compare_placeholders import mark_fields, mark_request
 from ..redaction.header_places import is_marked, mark_header_places
 from ..redaction.places import SECRET, is_account, kind_of_header, query_kind
@@ -881,7 +882,6 @@ def _query(text: str, masks: Masks, redacted: frozenset[str]) -> list[str]:
 _TRIPLET = re.compile(r"%([0-9A-Fa-f]{2})")
 _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 """A sign that begins no encoding. Some servers leave it as it is, some drop it, and some refuse it."""
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 def normal_encodings(text: str) -> str:
@@ -898,4 +898,4 @@ def _triplet(found: re.Match[str]) -> str:
     code = unquote_to_bytes(found[0])[0]
     # The digit of `%2%35` would complete the broken encoding before it.
     completes = "%" in found.string[max(0, found.start() - 2) : found.start()]
-    return found[0].upper() if completes or code not in _UNRESERVED else chr(code)
+    return found[0].upper() if completes or code not in UNRESERVED else chr(code)

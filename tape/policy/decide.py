@@ -65,7 +65,7 @@ from ..canonical.address_fields import AddressField
 from ..canonical.target_overrides import ClaimKind, Claims, claimed, claims_of
 from ..classify.by_method_and_url import Kind, classify_ways
 from ..diff.divergence_types import Difference, one_line
-from ..exchange import Repeat, RepeatKind, Request, RequestClass, Seq, VerdictKind
+from ..exchange import Repeat, Request, RequestClass, Seq, VerdictKind
 from ..matching.cursor import Exhausted, Hit, Unknown
 from .branch import HYPOTHETICAL, Branch, HypotheticalAnswer, SandboxRoute
 from .resume import Resume
@@ -689,7 +689,7 @@ def _violation_of(constraints: Constraints) -> Decision:
 
 def is_duplicate(repeat: Repeat | None) -> bool:
     """Say whether a repeat is one that a gate on duplicates holds: a safe retry is none."""
-    return repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE
+    return repeat is not None and repeat.is_duplicate
 
 
 def _repeated(repeat: Repeat | None) -> str:

@@ -14,6 +14,8 @@ UNIT = re.compile(
     re.DOTALL,
 )
 """One character, or one byte of UTF-8, as it may be written in a URL, a form or a string of JSON, however deep that is nested."""
+UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+"""What a URL need not encode. Source: RFC 3986 section 2.3."""
 _NESTED = re.compile(rb"%(?:25)*[0-9A-Fa-f]{2}|" + UNIT.pattern, re.DOTALL)
 _CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _STANDARD, _URL = re.compile(rb"[+/]"), re.compile(rb"[-_]")

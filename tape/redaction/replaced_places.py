@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ..exchange import BODY, HEADER, TARGET, UNSEARCHED, Request, Secret
-from ..records.spelling import InnerSecret, Spelling
+from ..records.spelling import UNRESERVED, InnerSecret, Spelling
 from .compare_placeholders import find_numbers
 from .header_places import find_in_urls, find_values
 from .placeholders.placeholder import unescape
@@ -32,7 +32,6 @@ _MARK = re.compile("\0([0-9]+)\0")
 _MOST_BYTES = 4 * 1024 * 1024
 """Of a body beyond which values are counted one after the other, and not by their members."""
 _TRIPLET = re.compile(rb"%[0-9A-Fa-f]{2}")
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
 class _Inside(NamedTuple):
@@ -169,7 +168,7 @@ def _in_url(raw: bytes) -> bytes:
 
 def _normal_triplet(triplet: re.Match[bytes]) -> bytes:
     code = unquote_to_bytes(triplet[0])
-    return code if code[0] in _UNRESERVED else triplet[0].upper()
+    return code if code[0] in UNRESERVED else triplet[0].upper()
 
 
 def _in_form(body: bytes, at: int, token: bool) -> _Place:

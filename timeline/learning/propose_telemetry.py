@@ -38,7 +38,7 @@ from ...tape.policy.decide import Facts
 from ..receipts.command.command_end import find_command
 from .freshness import find_given, read_answers
 from .learn import FLOWS, Lesson
-from .telemetry_words import find_made_ids, is_harmless, is_told, takes_reports
+from .telemetry_words import STAMP, find_made_ids, is_harmless, is_told, takes_reports
 from .words import HashWord, find_parts, find_words
 
 _NOTHING = (b"", b"{}", b"[]", b"null")
@@ -54,8 +54,6 @@ _LEAST = 3
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+=-]*")
 """What is no sentence, address or amount."""
-_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+ ?(?:Z|UTC|[+-][0-9:]+)?")
-"""A time, which may have a space in it."""
 _DEEP = 8
 """Texts in texts that are looked into; what is deeper may be anything."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
@@ -295,7 +293,7 @@ def _may_be_order(value: Any, depth: int = 0) -> bool:
     inner = _open_text(value)
     if inner is not None:
         return _may_be_order(inner, depth + 1)
-    if _STAMP.fullmatch(value) is not None:
+    if STAMP.fullmatch(value) is not None:
         return False
     return _PLAIN.fullmatch(value) is None or names_deed(name_words(value))
 

@@ -95,7 +95,8 @@ _HAPPENED = frozenset(("started", "ended", "completed", "finished", "failed", "s
 _UUID = re.compile("[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _LONG = re.compile("(?=.*[0-9])[0-9a-f]{16,64}|[0-9]{15,20}")
 """Hexadecimal digits, or a number of 64 bits."""
-_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+ ?(?:Z|UTC|[+-][0-9:]+)?")
+STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+ ?(?:Z|UTC|[+-][0-9:]+)?")
+"""A time, which may have a space in it."""
 _STATUS = range(100, 600)
 """Codes of HTTP."""
 
@@ -172,7 +173,7 @@ def _is_harmless_text(text: str, words: list[str], window: Window) -> bool:
     if _is_id(words):
         return bool(_UUID.fullmatch(text) or _LONG.fullmatch(text))
     if _is_time(words):
-        return bool(_STAMP.fullmatch(text)) and is_time_of(text, window)
+        return bool(STAMP.fullmatch(text)) and is_time_of(text, window)
     if words[-1:] == ["version"]:
         return _VERSIONED.issuperset(words[:-1]) and bool(_VERSION.fullmatch(text))
     if words in (["level"], ["severity"]):

@@ -207,7 +207,7 @@ class Ledger:
     def duplicates(self) -> int:
         """How many of all effects are possible duplicates."""
         repeats = map(self._repeats.find, (*self._effects, *self._beyond))
-        return sum(one is not None and one.kind is RepeatKind.POSSIBLE_DUPLICATE for one in repeats)
+        return sum(one is not None and one.is_duplicate for one in repeats)
 
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""

@@ -16,7 +16,7 @@ from ...tape.dialects import (
     read_response,
 )
 from ...tape.dialects.common.untrusted_json import as_object
-from ...tape.exchange import Exchange, RepeatKind, RequestClass, Seq, VerdictKind
+from ...tape.exchange import Exchange, RequestClass, Seq, VerdictKind
 from ...tape.exchange import Message as WebSocketMessage
 from ..reading.exchange_json import came_late
 from ..reading.fate import states_less
@@ -415,7 +415,7 @@ class Tracer:
         self._end_ns = max(self._end_ns, started + exchange.end_us * 1000)
         repeat = exchange.repeat
         before = self._seen.pop(exchange.fingerprint, None)
-        if repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE:
+        if repeat is not None and repeat.is_duplicate:
             marks.append(f"possible duplicate of {repeat.of}")
         elif repeat is not None:
             marks.append(f"safe retry of {repeat.of}")

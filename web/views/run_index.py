@@ -17,7 +17,6 @@ from itertools import islice
 from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
-from ...tape.exchange import RepeatKind
 from ...tape.records.events import Event, EventKind
 from ...timeline.reading.given_answer import FROM_TAPE, NEVER_SENT
 from ...timeline.reading.settle_repeat import Repeats
@@ -302,7 +301,7 @@ class _LogReader:
         position = index.position_of(seq)
         if position is None:
             return
-        if repeat is not None and repeat.kind is RepeatKind.POSSIBLE_DUPLICATE:
+        if repeat is not None and repeat.is_duplicate:
             index.marks[position] |= Mark.DUPLICATE
         else:
             index.marks[position] &= ~Mark.DUPLICATE

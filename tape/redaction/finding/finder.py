@@ -111,7 +111,7 @@ _BETWEEN = bytes(
     for code in range(0x100)
 )
 _OTHERS = bytes(code for code in range(0x21, 0x80) if code not in b"\"'<>\\0123456789")
-_LETTER_ESCAPED = re.compile(rb"\\u(?!00[0-7]|20[0-4])[0-9A-Fa-f]{4}")
+_LETTER_ESCAPED = re.compile(_LETTERS[1].pattern.encode())
 _NEAR, _FEW = 256, 32
 
 

@@ -163,12 +163,8 @@ def _fit(before: bytes, after: bytes, start: int, end: int) -> Iterator[tuple[in
 
 
 def _inflate(data: bytes, most: int) -> bytes | None:
-    reader = zlib.decompressobj(-15)
-    try:
-        plain = reader.decompress(data, max(1, most))
-    except zlib.error:
-        return None
-    return plain if reader.eof else None
+    end, plain = _inflate_member(data, 0, max(1, most))
+    return plain if end else None
 
 
 def _crc(data: bytes) -> bytes:
