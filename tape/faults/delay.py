@@ -1,7 +1,9 @@
 """The answer begins later."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from ..exchange import Exchange
 from ..playback.script import Step
 from ..policy.faults import Injection
 from .none import NoFault
@@ -20,3 +22,9 @@ class Delay(NoFault):
         for step in steps:
             latest_us = step.latest_us + delay_us if step.latest_us else 0
             yield step._replace(at_us=step.at_us + delay_us, latest_us=latest_us)
+
+    def give(
+        self, found: Exchange, told: Mapping[str, Any], name: str, tape: str
+    ) -> Exchange | None:
+        """Give it as it is."""
+        return found

@@ -6,21 +6,13 @@ see what it got; what the tape has is named beside it, as not given. And what wa
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any
 
 from ...config import Inject
 from ...store import RunInfo
-from ...tape.exchange import (
-    Ending,
-    Exchange,
-    Fault,
-    FaultKind,
-    Phase,
-    RedactedText,
-    Response,
-    VerdictKind,
-)
+from ...tape.exchange import Exchange, RedactedText, VerdictKind
+from ...tape.faults.kinds import KINDS
+from ...tape.faults.none import give_nothing
 from ...tape.records.events import Event, EventKind
 
 CHANGES = (EventKind.INJECTED, EventKind.CONTRACT)
@@ -29,7 +21,6 @@ NEVER_SENT = "never sent"
 """Mark of what `explore` kept: it says what an agent would be answered."""
 FROM_TAPE = "from the tape, not sent"
 """Mark of what a run that goes on with a crashed one was served of it."""
-_NOTHING = (Inject.RESET, Inject.TIMEOUT, Inject.TIMEOUT_AFTER_SUCCESS)
 
 
 def find_given(found: Exchange, tape: str, changes: Sequence[Event]) -> Exchange:
@@ -77,49 +68,13 @@ def tell_unsent(info: RunInfo, own: Exchange) -> str:
 
 def _inject(found: Exchange, tape: str, data: Mapping[str, Any]) -> Exchange:
     inject, name = Inject(data["inject"]), f"injected: {data['rule']}"
+    kind = KINDS[inject]
     has = str(found.response.status) if found.response is not None else "no answer"
-    warning = f"{name} ({inject.value}); not given: {has}, the answer of {tape}"
-    given = replace(found, response=None, fault=None, gone=None, websocket=None, interim=())
-    if inject is Inject.STATUS:
-        given = replace(given, response=_read_answer(data), end_us=0)
-    elif inject is Inject.RESET:
-        ending = Ending(data.get("ending", Ending.RST.value))
-        text = RedactedText(name)
-        given = replace(given, fault=Fault(FaultKind.RESET, Phase.HEAD, text, 0, ending), end_us=0)
-    elif inject is Inject.CUT:
-        given, warning = _cut(found, data, name, tape), f"{name} (cut)"
-    elif inject not in _NOTHING:
-        given, warning = found, f"{name} ({inject.value})"
+    given = kind.give(found, data, name, tape)
+    warning = f"{name} ({inject.value})"
+    if given is None:
+        given = give_nothing(found)
+        warning += f"; not known: what was given of {has}, the answer of {tape}"
+    elif kind.replaces:
+        warning += f"; not given: {has}, the answer of {tape}"
     return replace(given, warnings=(warning, *found.warnings))
-
-
-def _read_answer(data: Mapping[str, Any]) -> Response | None:
-    """Read the answer of ours that an event has; None in a log of an older version, which has none."""
-    if "answer" not in data:
-        return None
-    status, headers, body = data["answer"]
-    reason = HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b""
-    fields = tuple((bytes(one), bytes(value)) for one, value in headers)
-    return Response(status, reason, "HTTP/1.1", fields, bytes(body), 0)
-
-
-def _cut(found: Exchange, data: Mapping[str, Any], name: str, tape: str) -> Exchange:
-    """Cut what was given; what lies in a file, or was cut by an older version, is said to be cut alone."""
-    response, most = found.response, data.get("after_bytes")
-    if response is None or response.spilled is not None or most is None:
-        return found
-    if len(response.body) < most:
-        return found
-    chunks, left = [], most
-    for chunk in response.chunks:
-        if left > 0:
-            chunks.append(chunk._replace(size=min(chunk.size, left)))
-        left -= chunk.size
-    text = f"{name}: the first {most:,} of the {len(response.body):,} bytes of {tape} were given"
-    at_us = chunks[-1].at_us if chunks else response.head_us
-    ending = Ending(data.get("ending", Ending.RST.value))
-    fault = Fault(FaultKind.CUT, Phase.BODY, RedactedText(text), at_us, ending)
-    cut = replace(
-        response, body=response.body[:most], chunks=tuple(chunks), complete=False, trailers=()
-    )
-    return replace(found, response=cut, fault=fault, end_us=at_us, gone=None)
