@@ -23,6 +23,11 @@ class ExitCode(IntEnum):
         made.meanings = meanings
         return made
 
+    @property
+    def word(self) -> str:
+        """The code's name, for people."""
+        return self.name.lower().replace("_", " ")
+
     OK = 0, "", ("all", "success")
     FAILED = (
         1,
@@ -57,7 +62,11 @@ class ExitCode(IntEnum):
             "a request differs from the crashed run, a limit was reached, or the run was stopped",
         ),
     )
-    UNUSED = (122, "part of the tape was not used", ("`replay`", "part of the tape was not used"))
+    NOT_EXHAUSTED = (
+        122,
+        "part of the tape was not used",
+        ("`replay`", "part of the tape was not used"),
+    )
     LEAKED = (
         123,
         "something tried to leave past the tape",

@@ -91,11 +91,12 @@ TRIED = {
 from playhead.config import Classes
 from playhead.tape.classify.by_method_and_url import classify
 from playhead.tape.dialects import read_request
+from playhead.proxy.run_again.credentials import VARIABLES
 from playhead.tape.exchange import Request
 asked = Request("POST", "https", "api.acme.example", 443, "/v1/talk", "HTTP/1.1", (), b'{"prompt": "hi"}')
-print(read_request(asked).messages[0].parts[0].text, classify("POST", "https", asked.host, 443, "/v1/talk", Classes()).of.value)
+print(*VARIABLES["api.acme.example"], read_request(asked).messages[0].parts[0].text, classify("POST", "https", asked.host, 443, "/v1/talk", Classes()).of.value)
 """,
-        "hi inference\n",
+        "ACME_API_KEY hi inference\n",
     ),
     "fault": (
         """
@@ -106,8 +107,13 @@ from playhead.tape.policy.faults import Injection
 rule = loads("faults: [{match: 'https://a', inject: empty}]").faults[0]
 steps = [Step(0, StepKind.HEAD), Step(1, StepKind.DATA, b"x"), Step(2, StepKind.END)]
 print(*(step.kind.name for step in find_kind(Injection(rule, 1)).lay_over(steps, Injection(rule, 1))))
+from playhead.tape.records.events import Event, EventKind
+from playhead.tests.support.exchanges import make_exchange
+from playhead.timeline.reading.given_answer import find_given
+told = Event(EventKind.INJECTED, 1, {"inject": "empty", "rule": "r"})
+print(find_given(make_exchange(), "night seq 1", [told]).response.body)
 """,
-        "HEAD END\n",
+        "HEAD END\nb''\n",
     ),
     "stub kind": (
         """
@@ -118,8 +124,10 @@ given = loads("effects: [{match: 'https://a', answer: {kind: echo, status: 201}}
 asked = Request("POST", "https", "a", 443, "/", "HTTP/1.1", (), b"said")
 made = make_configured(given, asked)
 print(made.status, made.body.decode(), KINDS[given.kind].words)
+from playhead.tests.support import reference
+print("`echo`: the body of the request" in reference.page("<!-- keys: effects[].answer.* -->\\n"))
 """,
-        "201 said effect rule, which echoes\n",
+        "201 said effect rule, which echoes\nTrue\n",
     ),
     "export format": (
         """
@@ -149,9 +157,10 @@ made = Receipt("r@1", "r", "playback", "sealed")
 made.parts.requests.total = 1
 made.hints.append({"text": "slow"})
 print(exit_code(made), render_receipt(made).splitlines()[-1])
+print(exit_code(made).word)
 print("| 124 | `replay` | a request was slow |" in reference.commands((reference.ROOT / "docs/commands.md").read_text()))
 """,
-        "124 exit code 124: a request was slow\nTrue\n",
+        "124 exit code 124: a request was slow\nslow\nTrue\n",
     ),
     "key": (
         """

@@ -21,10 +21,10 @@ _COMPUTED = ("content-length", "transfer-encoding")
 _OF_CONNECTION = ("connection", "keep-alive", "proxy-connection", "upgrade")
 """Those that speak of the connection: RFC 9110 section 7.6.1, and forbidden by RFC 9113 section 8.2.2."""
 _NO_CONTENT = (204, 205, 304)
-STUB_KINDS = (
-    "template",
-)  # fmt: skip
-"""What may make a configured answer: those of `tape/stubs/kinds.py` with `make`."""
+STUB_KINDS = {
+    "template": "the answer that is given here",
+}
+"""What may make a configured answer, and what that is: those of `tape/stubs/kinds.py` with `make`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,11 @@ class AnswerKeys:
     )
     text: bytes | None = key("", str.encode, "Body as text, in UTF-8.", start=_NO_BODY)
     base64: bytes | None = key("", parse_base64, "Body as bytes.", start=_NO_BODY)
-    kind: str = key("template", choice(*STUB_KINDS), "`template`: the answer that is given here.")
+    kind: str = key(
+        "template",
+        choice(*STUB_KINDS),
+        "; ".join(f"`{kind}`: {what}" for kind, what in STUB_KINDS.items()) + ".",
+    )
 
     def check(self, given: Fields) -> None:
         """Note what is wrong between body, status and header fields."""

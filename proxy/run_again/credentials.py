@@ -5,22 +5,12 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...tape.classify.model_apis import MODEL_APIS
 from ...tape.exchange import Exchange, Headers, Request
 from ..errors import EngineError
 
-VARIABLES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("api.openai.com", "eu.api.openai.com", "us.api.openai.com"), ("OPENAI_API_KEY",)
-    ),
-    "api.anthropic.com": ("ANTHROPIC_API_KEY",),
-    "generativelanguage.googleapis.com": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "api.mistral.ai": ("MISTRAL_API_KEY",),
-    **dict.fromkeys(("api.cohere.com", "api.cohere.ai"), ("CO_API_KEY", "COHERE_API_KEY")),
-}
-"""Variables that have a provider's key, by the hosts that are its own: a key goes to no other host unless you say so.
-
-Others speak the same formats, and a tape may name any host. Source: the API references of these providers.
-"""
+VARIABLES = {host: names for api in MODEL_APIS for host, names in api.keys.items()}
+"""Variables that have a provider's key, by the hosts that are its own."""
 _QUERIES = frozenset(("key", "api-key", "api_key"))
 """Names in a query under which a key is sent."""
 _PLACES = frozenset(("authorization", "x-api-key", "api-key", "x-goog-api-key"))

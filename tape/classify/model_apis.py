@@ -3,7 +3,11 @@
 `docs/extending.md` says how to add one. A dialect itself is a file in `tape/dialects/`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
+
+_NO_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class ModelApi(NamedTuple):
@@ -15,6 +19,12 @@ class ModelApi(NamedTuple):
     """Match patterns of model calls: what is asked there is inference."""
     prices: str = ""
     """Provider in the price table of `genai-prices`, for an address that is nobody's; empty for none."""
+    keys: Mapping[str, tuple[str, ...]] = _NO_KEYS
+    """Variables that have the provider's key, by the hosts that are its own.
+
+    `ask` sends a key to no other host unless you say so: others speak the same formats, and a tape may name any host.
+    Source: the API references of these providers.
+    """
 
 
 MODEL_APIS = (
@@ -45,6 +55,9 @@ MODEL_APIS = (
             "POST *://*/openai/v1/*completions",
         ),
         prices="openai",
+        keys=dict.fromkeys(
+            ("api.openai.com", "eu.api.openai.com", "us.api.openai.com"), ("OPENAI_API_KEY",)
+        ),
     ),
     ModelApi(
         "anthropic",
@@ -54,6 +67,7 @@ MODEL_APIS = (
             "POST *://*/*v1/complete",
         ),
         prices="anthropic",
+        keys={"api.anthropic.com": ("ANTHROPIC_API_KEY",)},
     ),
     # With Vertex
     ModelApi(
@@ -77,6 +91,7 @@ MODEL_APIS = (
             "GET *://*.googleapis.com/ws/*BidiGenerateContent*",
         ),
         prices="google",
+        keys={"generativelanguage.googleapis.com": ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
     ),
     ModelApi(
         "bedrock",
@@ -120,6 +135,7 @@ MODEL_APIS = (
             ),
         ),
         prices="cohere",
+        keys=dict.fromkeys(("api.cohere.com", "api.cohere.ai"), ("CO_API_KEY", "COHERE_API_KEY")),
     ),
     # Besides OpenAI's paths
     ModelApi(
@@ -133,6 +149,7 @@ MODEL_APIS = (
             "POST *://*.mistral.ai/v1/conversations*",
         ),
         prices="mistral",
+        keys={"api.mistral.ai": ("MISTRAL_API_KEY",)},
     ),
     # What the others have besides OpenAI's paths
     ModelApi(

@@ -16,6 +16,7 @@ import msgspec
 from ...tape.canonical.canonical_request import MARKER, Rules, body_tree
 from ...tape.canonical.json import show_json
 from ...tape.dialects import DIALECTS, Image, Other, Part, Text, ToolCall, ToolResult
+from ...tape.dialects.common.drift_places import NOWHERE
 from ...tape.dialects.common.untrusted_json import JsonObject
 from ...tape.exchange import Exchange
 from ..steps.context import CACHE_MARKERS, Context, Item
@@ -48,7 +49,8 @@ def read_beside(context: Context, tree: JsonObject) -> dict[str, str]:
 
     tree: the request, as far as its messages are not a list by themselves.
     """
-    places = _DIALECTS[context.asked.dialect].find_places(tree)
+    dialect = _DIALECTS.get(context.asked.dialect)
+    places = dialect.find_places(tree) if dialect is not None else NOWHERE
     left_out = {*places.system, *places.model}
     if context.previous is not None:
         left_out.add(_LINKS[0])

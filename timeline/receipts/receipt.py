@@ -249,7 +249,7 @@ def exit_code(receipt: Receipt) -> int:
         return ExitCode.DIVERGED
     if parts.tape.gone or parts.tape.gap or parts.gaps.rows:
         return ExitCode.UNTESTABLE
-    return ExitCode.UNUSED if requests.counts[UNUSED] else 0
+    return ExitCode.NOT_EXHAUSTED if requests.counts[UNUSED] else 0
 
 
 def _exit_code_of_branch(parts: Parts) -> int:

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...store import RunInfo, RunStatus, Store
+from ...tape.exit_codes import ExitCode
 from ...timeline import build, exit_code
 from ...timeline.cost.render import say_money
 from ...timeline.cost.sums import read_bill
@@ -72,13 +73,10 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         verdict = f"faithful{receipt.parts.tape.qualify().lower()}"
         if receipt.faithful_but_for:
             verdict += f" but for {', '.join(receipt.faithful_but_for)}"
+    elif code:
+        verdict = ExitCode(code).word
     else:
-        verdict = {
-            121: "diverged",
-            122: "not exhausted",
-            123: "leaked",
-            125: "untestable",
-        }.get(code, "branch" if receipt.branch else "resumed" if receipt.resume else "not faithful")
+        verdict = "branch" if receipt.branch else "resumed" if receipt.resume else "not faithful"
     tokens = spent.tokens
     return RunFacts(
         safe_short(verdict, 80),
