@@ -27,6 +27,7 @@ _STARTS = re.compile(r"subprocess\.Popen|os\.(?:fork|forkpty|posix_spawn|exec|sy
 """Audit events. Source: Python's documentation, table of audit events."""
 
 
+@cache
 def is_fast(path: Path) -> bool:
     """Say whether a test file starts no process."""
     parts = path.resolve().relative_to(TESTS).parts
