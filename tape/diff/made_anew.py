@@ -80,6 +80,15 @@ def is_time_of(text: str, window: Window) -> bool:
     return any(first <= at <= last for at in _read_times(text))
 
 
+def ahead_of(text: str, window: Window) -> float | None:
+    """Give by how many seconds a text or number is a time after a request, or before it if negative; None if it is no time.
+
+    Of the units in which a number may count, the one that brings it nearest to the request.
+    """
+    ahead = [at - window.asked_s for at in _read_times(text)]
+    return min(ahead, key=abs, default=None)
+
+
 def is_moment_of(text: str, asked_s: float) -> bool:
     """Say whether a text or number is the time at which a request was made, which may be written to the minute."""
     found = _ISO.fullmatch(text)

@@ -40,6 +40,8 @@ _TOLD = 64 * 1024
 """Characters of a text in which words and lines are looked for."""
 _PROMPT = 1024 * 1024
 """Characters of a system prompt in which ids and dates are looked for."""
+_AS_FAR_S = 5.0
+"""By how much two times of answers that are as long after their requests may differ."""
 _FEW_DIGITS = 5
 """Digits up to which a number proves nothing: another may be the same by chance."""
 _WORDS = 2000
@@ -520,15 +522,30 @@ def _zip(
         Pair(
             first.text,
             second.text,
-            makes and first.is_named and second.is_named
-            if first.is_counted or second.is_counted
-            else begins or (first.is_own and second.is_own),
+            _may_begin(first, second, begins=begins, makes=makes),
             first.is_time or second.is_time,
             first.is_counted and second.is_counted,
             first.label,
         )
         for first, second in zip(one, other, strict=False)
     ]
+
+
+def _may_begin(first: Anew, second: Anew, *, begins: bool, makes: bool) -> bool:
+    """Say whether one may stand for the other from here on.
+
+    begins: they are in answers. Who answers makes ids, but not every time: a departure is one that somebody chose.
+    """
+    if first.is_counted or second.is_counted:
+        return makes and first.is_named and second.is_named
+    if first.is_own and second.is_own:
+        return True
+    if not begins or not (first.is_time or second.is_time):
+        return begins
+    if first.ahead_s is None or second.ahead_s is None:
+        return first.is_made and second.is_made
+    is_as_far = abs(first.ahead_s - second.ahead_s) <= _AS_FAR_S
+    return is_as_far or (first.is_made and second.is_made)
 
 
 def _align(left: list[Act], rest: list[Act], renaming: Renaming) -> list[Row]:

@@ -4,7 +4,8 @@
 2. A number is an id or a time only if the name of its place says so, or if the run uses it as one elsewhere: an amount, a quantity, a
    phone number or the number of an account never are.
 3. A time is made anew only where that is proved: by the name of its place (`created_at`), or as it is, to the second, a time of its
-   own run. One that the run was given before is none: it may have chosen it. Any other is content, as a departure is.
+   own run. One that the run was given before is none: it may have chosen it. So is one of an answer that is as long after its request in
+   both runs, as an expiry is. Any other is content, as a departure is.
 4. A number of up to nine digits, as servers count, is an id where the name of its place says so, as a whole step of a path, and, from
    six digits on, wherever a run has it after it had it as an id. It stands for another only if the answer to an effect made both.
 5. Who makes an id says whether it may stand for another: an answer does, and so does a request where the name of the place says that
@@ -16,7 +17,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...tape.diff.made_anew import Window, is_time_of
+from ...tape.diff.made_anew import Window, ahead_of, is_time_of
 
 
 def _set(words: str) -> frozenset[str]:
@@ -98,6 +99,10 @@ class Anew(NamedTuple):
     """Whether it is a number of few digits. One of another place may be the same by chance."""
     is_named: bool = False
     """Whether the name of its place says that it is an id."""
+    is_made: bool = False
+    """Whether it is a time that is made anew, by the name of its place or as one of the run, whoever had it before."""
+    ahead_s: float | None = None
+    """By how many seconds it is after the request, if it is a time and that is known."""
 
 
 class Told(NamedTuple):
@@ -174,8 +179,10 @@ def _read(text: str, match: re.Match[str], told: Told, *, is_rpc: bool) -> Anew 
     is_own = bool(_OWN & {*label}) or text[max(0, at - 2) : at] == "--"
     is_own = is_own or (is_rpc and label == ("id",))
     if kind == "time" or (kind == "number" and _is_time(label) and _IS_TIME.fullmatch(token)):
-        is_anew = _is_clock(label, is_member=is_member) or _is_of_run(token, told.window)
-        return Anew(token, name, is_anew and token not in told.times, is_time=True)
+        is_made = _is_clock(label, is_member=is_member) or _is_of_run(token, told.window)
+        is_own = is_made and token not in told.times
+        ahead_s = ahead_of(token, told.window) if told.window is not None else None
+        return Anew(token, name, is_own, is_time=True, is_made=is_made, ahead_s=ahead_s)
     if kind == "number" or (kind == "id" and token.isdigit()):
         behind = kind == "id" and text[at - 2 : at - 1].isalpha()
         if not is_id and (_NUMBERS & {*label} or (token not in told.numbers and not behind)):

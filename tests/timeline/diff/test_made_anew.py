@@ -157,18 +157,22 @@ def test_an_id_of_an_answer_stands_for_another(one: dict[str, Any], other: dict[
 def test_a_time_of_an_answer_stands_for_others() -> None:
     """Two times of one run may be one of another; what the agent was given of them it may send."""
     one, other = "2026-12-01T10:00:00Z", "2026-12-03T11:30:00Z"
-    first = run("a", {"at": one}, given={"time": one, "at": one, "departure": one})
+    first = run("a", {"at": one}, given={"seen": one, "created_at": one, "timestamp": one})
     second = run(
-        "b", {"at": other}, given={"time": one[:-3] + "05Z", "at": other, "departure": other}
+        "b",
+        {"at": other},
+        given={"seen": one[:-3] + "05Z", "created_at": other, "timestamp": other},
     )
     third = run(
-        "c", {"at": "2026-12-04T11:30:00Z"}, given={"time": one, "at": one, "departure": one}
+        "c",
+        {"at": "2026-12-04T11:30:00Z"},
+        given={"seen": one, "created_at": one, "timestamp": one},
     )
     assert first_change(first, second) is None
     assert first_change(first, third) is Change.ASKED
 
 
-@pytest.mark.parametrize("name", ["ts", "created_at", "timestamp", "restore_time", "last_seen"])
+@pytest.mark.parametrize("name", ["ts", "created_at", "timestamp", "last_seen"])
 @pytest.mark.parametrize("is_number", [True, False])
 def test_another_one_of_two_times_of_an_answer_is_a_difference(name: str, is_number: bool) -> None:
     """What a run was given it has not made anew, whatever its place is called: messages are named by their times."""
@@ -182,6 +186,22 @@ def test_another_one_of_two_times_of_an_answer_is_a_difference(name: str, is_num
     assert first_change(first, run("b", {name: times[1]}, given=given)) is Change.ASKED
     assert first_change(first, run("b", {name: later[0]}, given=other)) is None
     assert first_change(first, run("b", {name: later[1]}, given=other)) is Change.ASKED
+
+
+@pytest.mark.parametrize("name", ["departure", "scheduled_at", "restore_time", "expires_at"])
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_another_time_of_an_answer_is_a_difference(name: str, is_nested: bool) -> None:
+    """Unless it is as long after the request in both runs, as what a server makes anew is."""
+
+    def given(ids: str, later_s: float) -> list[Exchange]:
+        made = run(ids, {})[1]
+        at_s = made.started_ns // 10**9 + later_s
+        value = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))
+        return run(ids, {}, given={"orders": [{name: value}]} if is_nested else {name: value})
+
+    day = 86400
+    assert first_change(given("a", day), given("b", day + 2)) is None
+    assert first_change(given("a", day), given("b", 20 * day)) is Change.ANSWERED
 
 
 def test_a_time_of_the_run_itself_is_no_difference() -> None:
