@@ -18,7 +18,7 @@ from ...tape.dialects import Image, ToolResult
 from ...tape.dialects.common.untrusted_json import Json, JsonObject, as_object, find_json
 from ..blame.places import member_step
 from ..steps.call import ModelCall
-from ..steps.context import CACHE_MARKERS, unmarked
+from ..steps.context import CACHE_MARKERS, spell_out, unmarked
 
 TOOLS = ("tools", "toolConfig", "functions")
 SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -180,7 +180,7 @@ def _is_grown(old: Json, new: Json) -> bool:
     if not isinstance(old, dict) or not isinstance(new, dict) or old.get("role") != new.get("role"):
         return False
     for name in ("content", "parts"):
-        one, other = old.get(name), new.get(name)
+        one, other = spell_out(old.get(name)), spell_out(new.get(name))
         if isinstance(one, list) and isinstance(other, list) and len(other) > len(one):
             return first_difference(one, other[: len(one)], "$") is None
     return False
@@ -201,7 +201,14 @@ def _moved(part: str, path: str, old: Json, new: Json) -> Moved | None:
 
 
 def first_difference(old: Json, new: Json, path: str) -> tuple[str, Json, Json] | None:
-    """Find where two values first differ in the order in which they were sent, cache markers aside."""
+    """Find where two values first differ in the order in which they were sent, cache markers aside.
+
+    A text is the same as the list of one part for which it is short.
+    """
+    if isinstance(old, list):
+        new = spell_out(new)
+    elif isinstance(new, list):
+        old = spell_out(old)
     if isinstance(old, dict) and isinstance(new, dict):
         one = {name: value for name, value in old.items() if name not in CACHE_MARKERS}
         other = {name: value for name, value in new.items() if name not in CACHE_MARKERS}

@@ -86,7 +86,7 @@ class Item:
         """Hash of what it says: cache markers do not count. Computed once it is asked for."""
         if not self._key:
             if self._slice:
-                self._key = stable_hash(unmarked(find_json(self._slice)))
+                self._key = stable_hash(_spelled_out(unmarked(find_json(self._slice))))
             else:
                 self._key = blake3(b"".join(map(_bytes, self.messages))).hexdigest(16)
             self._slice = b""
@@ -265,13 +265,28 @@ def unmarked(tree: Json) -> Json:
         parts = found.get(name)
         if isinstance(parts, list):
             found[name] = [
-                {key: value for key, value in part.items() if key not in CACHE_MARKERS}
-                if isinstance(part, dict)
-                else part
+                unmarked(part)
                 for part in parts
                 if not (isinstance(part, dict) and part.keys() <= set(CACHE_MARKERS) and part)
             ]
     return found
+
+
+def spell_out(content: Json) -> Json:
+    """Give a content that is a text as the list of one part for which it is short.
+
+    Source: Anthropic API reference, "Messages", and OpenAI API reference, "Chat completions": `content`.
+    """
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _spelled_out(tree: Json) -> Json:
+    """Spell out the content of a message, and of the results of tools in it."""
+    if not isinstance(tree, dict) or "content" not in tree:
+        return tree
+    content = spell_out(tree["content"])
+    parts = [_spelled_out(part) for part in content] if isinstance(content, list) else content
+    return {**tree, "content": parts}
 
 
 def _read_whole(request: HttpRequest, seq: Seq, before: Context | None) -> Context | None:
