@@ -2,7 +2,8 @@
 
 Both are written into the log of a run, so that a replay can be compared with its recording (`replay --compare stdout,files`).
 The command sees the same kind of stdout as without Playhead: a terminal stays the terminal and is not hashed, a file
-stays the file and is read afterwards, and a pipe is another pipe, whose content is passed on as it comes.
+stays the file and is read afterwards, and a pipe is another pipe, whose content is passed on as it comes. A file that stderr
+is written to as well becomes a pipe, too: what is read of it afterwards would also have that, and what Playhead says.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ _PROGRAM = 0o7111
 """Of a mode: who may run it, and as whom. Who may read it depends on the umask of each machine."""
 _DIGEST_BYTES = 16
 _PIECE_BYTES = 65536
-_STDOUT = 1
+_STDOUT, _STDERR = 1, 2
 _REST_S = 1.0
 """Longest wait for what the command wrote and nobody has read yet, once it has ended."""
 
@@ -54,12 +55,13 @@ class Stdout:
     def __enter__(self) -> Self:
         """Begin."""
         try:
-            mode = os.fstat(_STDOUT).st_mode
+            told = os.fstat(_STDOUT)
         except OSError:  # closed
             return self
-        if stat.S_ISREG(mode):
+        is_file = stat.S_ISREG(told.st_mode)
+        if is_file and not _is_stderr(told):
             self._start = _position()
-        elif stat.S_ISFIFO(mode):
+        elif is_file or stat.S_ISFIFO(told.st_mode):
             self._reader, writer = os.pipe()
             self._real = os.dup(_STDOUT)
             os.dup2(writer, _STDOUT, inheritable=True)
@@ -122,6 +124,13 @@ class Stdout:
                     self._size += len(data)
         except OSError:  # write-only to us
             self._broken = True
+
+
+def _is_stderr(told: os.stat_result) -> bool:
+    """Say whether stderr is this file, too."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(told, os.fstat(_STDERR))
+    return False
 
 
 def _position() -> int:

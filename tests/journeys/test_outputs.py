@@ -68,6 +68,27 @@ def test_a_command_sees_the_stdout_that_it_has_without_playhead(
 
 
 @pytest.mark.parametrize("flags", WAYS)
+def test_a_file_with_both_outputs_is_hashed_without_stderr(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """`> log 2>&1` holds what we say, too, and that may be another thing in each replay."""
+    if flags:
+        need("a sandbox")
+    words = [*COMMAND, "record", *flags, "--run", "r", "--store", str(tmp_path / "store"), "--"]
+    program = "import os; os.write(2, b'err\\n'); os.write(1, b'out\\n')"
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        with prepared.start(
+            [*words, sys.executable, "-S", "-c", program], stdout=file, stderr=file
+        ) as started:
+            started.communicate()
+        assert started.returncode == 0
+    assert {b"err", b"out"} <= {*log.read_bytes().splitlines()}
+    expected = blake2b(b"out\n", digest_size=16).hexdigest()
+    assert _receipt(tmp_path / "store", "r")["stdout"] == {"hash": expected, "bytes": 4}
+
+
+@pytest.mark.parametrize("flags", WAYS)
 def test_a_terminal_stays_the_terminal(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """It is not hashed: nobody but the person has what was written to it."""
     if flags:
