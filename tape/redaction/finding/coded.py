@@ -29,6 +29,8 @@ _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_
 _OUTSIDE = re.compile(rb"[^A-Za-z0-9+/_-]")
 _INSIDE = bytes(code if code in _ALPHABET else 0 for code in range(256))
 _NEAR = 64
+_TEXT = 12
+"""Bytes of a word and what is behind it that have to be text."""
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 
@@ -161,7 +163,7 @@ def decode(data: bytes, end: int, word: Word) -> Coded | None:
     last = near.start() if near else min(len(data), end + _NEAR)
     if last - first < 8:
         return None
-    text = _decode_text(data[first : last - (last - first) % 4])
+    text = _decode_text(data[first : last - (last - first) % 4], word.begins * 6 // 8)
     if text is None or not _begins_key(text, word):
         return None
     start, stop = _before(data, first), last
@@ -175,20 +177,23 @@ def decode(data: bytes, end: int, word: Word) -> Coded | None:
     return Coded(start, stop, plain) if len(plain) > 8 else None
 
 
-def _decode_text(run: bytes) -> bytes | None:
-    """Decode groups of base64 that mean text; most that have a word by chance mean none."""
+def _decode_text(run: bytes, skipped: int) -> bytes | None:
+    """Decode groups of base64 that mean text behind some bytes; most that have a word by chance mean none.
+
+    What is before and behind that text may be anything, as the tags and lengths of a message are.
+    """
     try:
-        plain = binascii.a2b_base64(run.translate(_TO_STANDARD))
+        plain = binascii.a2b_base64(run.translate(_TO_STANDARD))[skipped:]
     except binascii.Error:
         return None
-    return plain if plain.isascii() and min(plain, default=0) >= 9 else None
+    begins = plain[:_TEXT]
+    return plain if begins.isascii() and min(begins, default=0) >= 9 else None
 
 
 def _begins_key(text: bytes, word: Word) -> bool:
-    """Say whether a key begins in a text where a word says so; short prefixes are parts of words, too."""
-    behind = text[word.begins * 6 // 8 :]
+    """Say whether a text begins with a key where a word says so; short prefixes are parts of words, too."""
     return not word.keys or any(
-        all(code in codes for code, codes in zip(behind, key, strict=False)) for key in word.keys
+        all(code in codes for code, codes in zip(text, key, strict=False)) for key in word.keys
     )
 
 

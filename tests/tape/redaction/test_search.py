@@ -218,6 +218,30 @@ def test_a_known_key_is_found_inside_base64(
     assert plain == before + placeholder + after
 
 
+_no_text = st.binary(max_size=40).map(lambda data: bytes(code | 0x80 for code in data))
+_NEW = (b"sk-" + b"proj-" + LONG.encode() + b"k7Qm", b"password=" + TOKEN.encode())
+
+
+@given(
+    st.sampled_from(_NEW),
+    _no_text,
+    st.sampled_from((b"\0", b"\1", b"\x02 ", b"\n", b"\xff", b"\x08\x96\1\x128", b"{\0}")),
+    _no_text,
+    st.booleans(),
+)
+def test_a_new_secret_is_found_in_base64_of_what_is_no_text(
+    secret: bytes, before: bytes, tag: bytes, after: bytes, url: bool
+) -> None:
+    """A message of a binary format has tags and lengths round it, which may be any bytes."""
+    before, after = before + tag, b"\x18" + after
+    code = base64.urlsafe_b64encode if url else base64.b64encode
+    body = b'{"d":"' + code(before + secret + after) + b'"}'
+    out = knowing().request(ask(body))[0].body[6:-2]
+    plain = base64.b64decode(out.translate(bytes.maketrans(b"-_", b"+/")))
+    assert secret.rpartition(b"=")[2] not in plain
+    assert (plain[: len(before)], plain[len(plain) - len(after) :]) == (before, after)
+
+
 @given(_keys, st.lists(st.integers(1, 9), min_size=1, max_size=8))
 def test_a_known_key_is_found_over_the_events_of_a_stream(key: str, sizes: list[int]) -> None:
     """A model says it piece by piece; put together, the answer holds the placeholder."""
