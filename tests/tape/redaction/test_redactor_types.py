@@ -71,11 +71,11 @@ _MADE_IN = {
     "addons/faults/short_circuit.py": "no answer",
     "addons/serving/play.py": "no answer",
     "proxy/experiments/keep_tape.py": "an answer of ours, which a fault gave",
+    "tape/faults/status.py": "what a rule injected, from the log",
     "tape/records/codec.py": "what was kept",
     "tape/redaction/redact_heads.py": "what is left without secrets",
     "tape/redaction/redactor.py": "what is left without secrets",
     "timeline/checks/secrets.py": "the text that is searched",
-    "timeline/reading/given_answer.py": "what a rule injected, from the log",
     "timeline/steps/websocket_calls.py": "messages that were kept",
 }
 """Where a request or an answer that may be kept is made, and of what."""
@@ -90,12 +90,14 @@ _TEXT_MADE_IN = {
     "proxy/engine/http/recording_stream.py": "what a rule injects",
     "proxy/experiments/keep_tape.py": "words of ours",
     "tape/exchange.py": "nothing",
+    "tape/faults/cut.py": "words of ours",
+    "tape/faults/reset.py": "words of ours",
     "tape/records/attempt.py": "words of ours",
     "tape/records/codec.py": "what was kept",
     "tape/redaction/redactor.py": "what is left without secrets",
     "tape/redaction/rewriting/rewriter.py": "what is left without secrets",
     "timeline/formats/jsonl.py": "nothing: the words come by themselves",
-    "timeline/reading/given_answer.py": "what a rule injected, and words of ours",
+    "timeline/reading/given_answer.py": "words of ours",
 }
 """Where a text that may be kept is made, and of what."""
 _OTHER_MESSAGES = ("tape/dialects/", "timeline/steps/", "proxy/sandbox/channel.py", "examples/")
