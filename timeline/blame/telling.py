@@ -29,6 +29,11 @@ _WORDS = re.compile(
     r"|(?:application|audio|font|image|multipart|text|video)/[a-z0-9.+-]+(?:; ?charset=[A-Za-z0-9-]+)?"
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|Etc)/[A-Za-z_/+-]+"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ]00:00(?::00)?(?:\.0+)?(?:Z|[+-]00:?00)?)?"
+    # A model of a day, a version before its release, a quarter, a size of pictures, a collation, this machine and hosts of examples.
+    r"|[a-z]+(?:[-_.](?:[a-z]+|[0-9]{1,2}[a-z]?))*[-@]20[0-9]{2}-?[0-9]{2}-?[0-9]{2}(?:-v[0-9](?::[0-9])?)?"
+    r"|v[0-9]{1,2}(?:alpha|beta|rc|preview|p)[0-9]{1,3}|(?:FY|CY|[QH][1-4][-/ ]?)(?:20)?[0-9]{2}|20[0-9]{2}[-/ ]?[QH][1-4]"
+    r"|[0-9]{2,4}x[0-9]{2,4}|(?:utf8(?:mb[34])?|latin[0-9]|ucs2|utf16)_[a-z0-9_]{1,30}"
+    r"|(?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|host\.docker\.internal|(?:www\.)?example\.(?:com|net|org))(?::[0-9]{1,5})?/?"
     r"|[0-9]{4}[/.][0-9]{2}[/.][0-9]{2}|[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}"
     r"|(?:[A-Z][a-z]{2,8},? )?(?:[0-9]{1,2}\.? [A-Z][a-z]{2,8}|[A-Z][a-z]{2,8}\.? [0-9]{1,2}),? [0-9]{4}"
 )
@@ -41,6 +46,7 @@ _LIST = re.compile(rf"{_ACCEPTED}(?:, ?{_ACCEPTED})*")
 """Words, languages and media types: `gzip, br`, `en-US,en;q=0.9`, `private, max-age=0`."""
 _DAY = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:0{4}|0{6})?")
 _CHARSETS = frozenset((*aliases, *aliases.values()))
+_CODE_OF_STATUS = re.compile(r"^[1-5][0-9]{2} ")
 _PHRASES = frozenset(status.phrase.lower() for status in HTTPStatus)
 PLAIN = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _DIGITS = 4
@@ -72,7 +78,7 @@ def is_telling(text: str) -> bool:
         return False
     if re.sub("[- ]", "_", text[:64].lower()) in _CHARSETS:
         return False
-    if text.lower() in _PHRASES or len(set(text)) < _FEW:
+    if _CODE_OF_STATUS.sub("", text).lower() in _PHRASES or len(set(text)) < _FEW:
         return False
     if len(text.encode("utf-8", "surrogatepass")) >= MIN_VALUE:
         return True

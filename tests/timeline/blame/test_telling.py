@@ -25,8 +25,19 @@ from playhead.timeline.steps.step import Evidence
         ],
         *[
             (one, True)
-            for one in ("claude-opus-4-5-20251101", "tok_5Rt8Wq", "ORD-TKBUGBK", "3.7119")
+            for one in ("tok_5Rt8Wq", "ORD-TKBUGBK", "3.7119", "https://shop.test/orders/A7")
         ],
+        *[(one, True) for one in ("ord-7f3k2-20251101", "200 OK then", "db.shop.test:8080")],
+        # Models with their days, versions, quarters, pictures, collations, this machine.
+        *[
+            (one, False)
+            for one in ("claude-opus-4-5-20251101", "gpt-4o-mini-2024-07-18", "v1beta1", "FY2026")
+        ],
+        *[
+            (one, False)
+            for one in ("Q4-2026", "1920x1080", "utf8mb4_general_ci", "localhost:8080", "200 OK")
+        ],
+        *[(one, False) for one in ("127.0.0.1:8080", "https://example.com", "404 Not Found")],
         # Places, departments, regions, models and machines are named so in many places.
         *[
             (one, False)
