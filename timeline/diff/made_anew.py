@@ -1,6 +1,7 @@
 """Ids and times that a run makes anew, in a text: what may differ between two runs that did the same.
 
-1. A UUID, hexadecimal digits, or letters and digits behind a prefix are an id; an IBAN is none.
+1. A UUID, hexadecimal digits, or letters and digits behind a prefix are an id; an IBAN is none. So are 16 letters, to which chance gave
+   no digit, where the name of the place says so.
 2. A number is an id or a time only if the name of its place says so, or if the run uses it as one elsewhere: an amount, a quantity, a
    phone number or the number of an account never are.
 3. A time is made anew only where that is proved: by the name of its place (`created_at`), or as it is, to the second, a time of its
@@ -32,13 +33,14 @@ _TOKEN = re.compile(
     r"|(?<![0-9a-zA-Z])(?P<number>[0-9]{10,}(?:\.[0-9]+)?)(?![0-9a-zA-Z])"
     r"|(?<![0-9a-zA-Z])(?P<hex>[0-9a-fA-F]{16,})(?![0-9a-zA-Z])"
     r"|(?<=[_-])(?P<id>(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{8,})"
+    r"|(?<=[\"'_-])(?P<letters>[A-Za-z]{16,})(?![0-9A-Za-z_-])"
 )
 _STEP = re.compile(r"(?<=/)[0-9]{1,9}(?=/|$)")
 """A whole step of a path."""
 _COUNTED = re.compile(
     r"(?<=[iI][dD])[\"']?\\{0,8}\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([0-9]{6,9})(?!\.?[0-9a-zA-Z])"
 )
-_MAY_BE = re.compile(r"[0-9]|[0-9a-fA-F]{16}")
+_MAY_BE = re.compile(r"[0-9]|[A-Za-z]{16}")
 _LABEL = re.compile(
     r"(?:[_-][\w-]{0,40})?[\"']?\\{0,8}\s{0,8}\[?\s{0,8}([:=])\s{0,8}([\"']?)\\{0,8}([\w.-]{0,60}[A-Za-z](?: [A-Za-z]{1,20}\b)?)"
 )
@@ -187,6 +189,8 @@ def _read(text: str, match: re.Match[str], told: Told, *, is_rpc: bool) -> Anew 
         behind = kind == "id" and text[at - 2 : at - 1].isalpha()
         if not is_id and (_NUMBERS & {*label} or (token not in told.numbers and not behind)):
             return None
+    if kind == "letters" and not is_id:
+        return None
     if kind == "hex" and _IBAN.fullmatch(token):
         return None
     return Anew(token, name, is_own)

@@ -325,6 +325,12 @@ def test_a_word_that_many_answers_have_is_inferred() -> None:
         ("ord_12345678", "ord_0"),
         ("-12345678", "-12345678"),
         ("no digits here", "no digits here"),
+        # Chance may give no digit.
+        ('{"id": "ord_kbhdigingmtkjsap"}', '{"id": "ord_0"}'),
+        ('{"id": "VstGXRZiBmyTHqsjFyKwQ"}', '{"id": "0"}'),
+        ('{"name": "ord_kbhdigingmtkjsap"}', '{"name": "ord_kbhdigingmtkjsap"}'),
+        ('{"id": "customer_international"}', '{"id": "customer_international"}'),
+        ('{"id": "ord_short"}', '{"id": "ord_short"}'),
     ],
 )
 def test_the_name_of_a_place_makes_a_number_an_id(said: str, shown: str) -> None:
