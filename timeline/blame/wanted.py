@@ -30,6 +30,8 @@ from .telling import ID, is_telling
 _MOST_TEXT = 64 * 1024
 """Characters of a value that are looked for; of a longer one its beginning."""
 _MOST_PARTS = 8
+_DEEP = 6
+"""How often a text of a few signs may be inside of a text of JSON."""
 _SEPARATORS = "[ ,._'\u00a0\u202f\u2009]"
 _NUMBER = re.compile(
     r"(?<![0-9A-Za-z_])[-+]?(?:[0-9]{1,3}(?:[ ,._'\u00a0\u202f\u2009][0-9]{3})+(?:[.,][0-9]+)?"
@@ -189,25 +191,31 @@ def _tells(value: Scalar) -> bool:
 
 
 def _needles(text: str) -> tuple[bytes, ...]:
-    """Give the bytes one of which is wherever a text is, encoded for JSON or for a URL."""
+    """Give the bytes one of which is wherever a text is, encoded for JSON, for a URL or for HTML, however deep."""
     found = core(text)
     if len(found) == 1:
         return found
-    told = text.encode("utf-8", "surrogatepass")
-    ascii_ = json.dumps(text)[1:-1].encode()
-    plain = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    if not text.isascii():
+        return _needles_of(max(text))
+    told = text.encode()
+    nested = [text]
+    for _ in range(_DEEP):
+        nested.append(json.dumps(nested[-1])[1:-1])
     ways = {quote(told, safe=safe) for safe in _KEPT} | {quote_plus(told)}
     encoded = [way for one in sorted(ways) for way in {one, _PERCENT.sub(_lower, one)}]
-    encoded += {
-        html.escape(text),
-        text.encode("ascii", "xmlcharrefreplace").decode(),
-        "".join(f"&{name};" if (name := codepoint2name.get(ord(one))) else one for one in text),
-        "".join(one if one.isascii() else f"&#x{ord(one):x};" for one in text),
-    }
-    twice = (one.replace(b"\\", b"\\\\") for one in (ascii_, plain))
-    nested = (one.replace(b'"', b'\\"') for one in twice)
-    written = (one.encode("utf-8", "surrogatepass") for one in encoded)
-    return (told, ascii_, plain, *written, *nested)
+    named = "".join(f"&{name};" if (name := codepoint2name.get(ord(one))) else one for one in text)
+    return tuple(one.encode() for one in (*nested, *encoded, html.escape(text), named))
+
+
+def _needles_of(char: str) -> tuple[bytes, ...]:
+    r"""Give the same of one character outside ASCII: behind a `\\u`, the backslashes are as many as it is deep."""
+    told = char.encode("utf-8", "surrogatepass")
+    code = json.dumps(char)[-5:-1]
+    numbers = f"&#{ord(char)};", f"&#x{ord(char):x};", f"&#x{ord(char):X};"
+    named = f"&{codepoint2name[ord(char)]};" if ord(char) in codepoint2name else numbers[0]
+    quoted = quote(told)
+    ways = (f"u{code}", f"u{code.upper()}", quoted, quoted.lower(), *numbers, named)
+    return (told, *dict.fromkeys(one.encode() for one in ways))
 
 
 def _lower(found: re.Match[str]) -> str:
