@@ -192,11 +192,12 @@ class FolderRecording:
             return not was.digest or hash_file(folder + b"/" + path) != was.digest
 
         changes = find_changes(before.entries, after.entries, differs)
+        sure = sorted(only_sure(before, after, changes), key=lambda one: is_of_git(one.path))
         hashed = [
             one._replace(entry=one.entry._replace(digest=hash_file(folder + b"/" + one.path)))
             if one.change is not Change.DELETED and one.entry.kind is Kind.FILE
             else one
-            for one in only_sure(before, after, changes)[:MOST_ROWS]
+            for one in sure[:MOST_ROWS]
         ]
         return {
             "folder": {
@@ -205,7 +206,8 @@ class FolderRecording:
                 "within": show_path(self._redact(self._within)),
             },
             "file_effects": effect_rows(hashed, self._redact),
-            "file_effects_omitted": len(changes) - len(hashed),
+            "file_effects_omitted": len(sure) - len(hashed),
+            "file_effects_counts": count_effects(sure),
         }
 
 
@@ -226,6 +228,11 @@ def describe(manifest: Manifest, redact: Callable[[bytes], bytes]) -> dict[str, 
         "branch": show_path(redact(git.branch.encode("utf-8", "replace"))) if git else "",
         "dirty": None if git is None or git.dirty is None else git.dirty_count,
     }
+
+
+def count_effects(effects: list[FileEffect]) -> dict[str, int]:
+    """Count effects by what became of the path; a repository's own files are counted apart, as `git`."""
+    return dict(Counter("git" if is_of_git(one.path) else one.change.value for one in effects))
 
 
 def effect_rows(effects: list[FileEffect], redact: Callable[[bytes], bytes]) -> list[list[object]]:

@@ -21,7 +21,7 @@ from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted,
 from ..folder.git import find_tracked_ignored
 from ..folder.look import IgnoreFilter
 from ..folder.overlay import Trial, command_words, find_overlay
-from ..folder.recording import MOST_ROWS, FolderRecording, effect_rows
+from ..folder.recording import MOST_ROWS, FolderRecording, count_effects, effect_rows
 from ..folder.restore import NotBegun, count_files, name_files
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
@@ -249,6 +249,7 @@ class WorkFolder:
             },
             "file_effects": effect_rows(effects, redact),
             "file_effects_omitted": max(0, len(effects) - MOST_ROWS),
+            "file_effects_counts": count_effects(effects),
         }
 
     def close(self) -> None:

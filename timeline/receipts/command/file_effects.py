@@ -19,6 +19,8 @@ class FileEffects:
     """Of a recording: what it held at the start. Of a replay: on what the command worked. None where nobody looked."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     omitted: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    """Of all that was written, the rows that are left out as well; those of git's own as `git`. Empty in an older log."""
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Take what a launcher noted at the end."""
@@ -28,6 +30,7 @@ class FileEffects:
         rows = data.get("file_effects", ())
         self.rows = [dict(zip(_KEYS, row, strict=False)) for row in rows[:_MOST_ROWS]]
         self.omitted = data.get("file_effects_omitted", 0) + max(0, len(rows) - _MOST_ROWS)
+        self.counts = dict(data.get("file_effects_counts", {}))
 
     def to_json(self) -> dict[str, Any]:
         """Give it as receipts have it."""
@@ -64,17 +67,19 @@ class FileEffects:
         return lines + self._written(mode)
 
     def _written(self, mode: str | None) -> list[str]:
-        own = [row for row in self.rows if _is_of_git(row["path"])]
         shown = [row for row in self.rows if not _is_of_git(row["path"])]
         if not self.rows:
             return []
-        counts = Counter(row["change"] for row in shown)
+        known = Counter("git" if _is_of_git(row["path"]) else row["change"] for row in self.rows)
+        counts = self.counts or known
         told = [
-            f"{counts[name]} {name}" for name in ("created", "changed", "deleted") if counts[name]
+            f"{counts[name]} {name}"
+            for name in ("created", "changed", "deleted")
+            if counts.get(name)
         ]
-        if own:
-            told.append(f"{len(own)} of git's own")
-        if self.omitted:
+        if counts.get("git"):
+            told.append(f"{counts['git']} of git's own")
+        if self.omitted and not self.counts:
             told.append(f"{self.omitted} more")
         became = ""
         if mode in ("overlay", "copy"):
@@ -82,8 +87,9 @@ class FileEffects:
             became = ", kept in the folder" if kept else f", on {_HOW[mode]}, discarded"
         lines = [f"files: {', '.join(told)}{became}"]
         lines += [f"  {row['change']} {row['path']}{_size(row)}" for row in shown[:_MOST_SHOWN]]
-        if len(shown) > _MOST_SHOWN:
-            lines.append(f"  and {len(shown) - _MOST_SHOWN} more")
+        beyond = sum(counts.values()) - counts.get("git", 0) - min(len(shown), _MOST_SHOWN)
+        if beyond > 0:
+            lines.append(f"  and {beyond} more")
         return lines
 
 

@@ -1,0 +1,23 @@
+"""What a receipt says of the files that a command has written."""
+
+from playhead.timeline.receipts.command.file_effects import FileEffects
+
+
+def test_all_effects_are_counted_though_not_all_are_listed() -> None:
+    """A repository's own files are counted apart, and those beyond the rows by what became of them."""
+    rows = [[f"a{at}", "created", "file", 1, "", "0"] for at in range(10)]
+    rows += [[".git/x", "changed", "file", 1, "", "0"]]
+    counts = {"created": 400, "deleted": 406, "changed": 2, "git": 624}
+    told = {"folder": {"mode": "overlay"}, "file_effects": rows, "file_effects_omitted": 1421}
+    found = FileEffects()
+    found.take(told | {"file_effects_counts": counts})
+    first, *shown = found.lines()
+    assert first == (
+        "files: 400 created, 2 changed, 406 deleted, 624 of git's own, on an overlay, discarded"
+    )
+    assert shown[-1] == "  and 800 more"
+    # A log of an older version has counts of its rows alone.
+    found.take(told)
+    first, *shown = found.lines()
+    assert "10 created, 1 of git's own, 1421 more" in first
+    assert shown[-1] == "  and 2 more"
