@@ -6,7 +6,8 @@ come are compared with those of recorded requests of the same endpoint: where th
 then, it begins again. Where an earlier recorded request has begun alike and was answered later, the next message is
 waited for, or that the client is quiet. So it is where the server spoke first: nothing comes before its answer. One that
 says something else later ends there, as a divergence, and so does one that is given up before all messages of the recorded one
-have come. One that its client gives up before any answer is the recorded one that was given up so.
+have come. One that its client gives up before any answer is the recorded one that was given up so. One that the tape cannot have,
+whatever comes, is decided once its client is quiet: it waits for an answer, and may wait without an end.
 
     bidirectional_streaming.py      the hooks
     early_answers/find_begun.py     which recorded request one has been so far
@@ -21,7 +22,12 @@ from ..tape.exchange import Request, RequestClass
 from ..tape.policy.revise import Cause, Refused, revise
 from .answer.compare_rest import compare, diverge_given_up
 from .answer.cut_request import note_cut_request
-from .early_answers.find_begun import find_begun, find_given_up, find_nearest
+from .early_answers.find_begun import (
+    find_begun,
+    find_given_up,
+    find_nearest,
+    may_still_be_known,
+)
 from .early_answers.serve_early import begin_early, end_given_up
 from .run.pending_exchange import PendingExchange, find_pending, note_verdict
 from .wire.http import read_request
@@ -42,6 +48,9 @@ class Bidirectional:
             recorded = find_begun(pending, playback, request)
             if recorded is not None:
                 begin_early(pending, playback, request, recorded)
+                return
+            is_known = body.undecided or may_still_be_known(pending, playback, request)
+            body.note_unknown(is_unknown=not is_known)
 
     def error(self, flow: http.HTTPFlow) -> None:
         """Account for a request of a playback that its client gave up before it had ended."""

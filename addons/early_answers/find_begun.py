@@ -31,6 +31,15 @@ def find_begun(
     return recorded
 
 
+def may_still_be_known(pending: PendingExchange, playback: PlaybackState, request: Request) -> bool:
+    """Say whether the tape has a request that this one may still become.
+
+    Where a playback leaves its tape, what is on no tape may be sent once it has come whole: it is always waited for.
+    """
+    leaves = playback.point.branch is not None or playback.resumption.resume is not None
+    return leaves or _find_alike(pending, playback, request, is_alike) is not None
+
+
 def find_given_up(
     pending: PendingExchange, playback: PlaybackState, request: Request
 ) -> Exchange | None:
@@ -88,6 +97,14 @@ def _given_up(recorded: Exchange, came: bytes, size: int, *, ended: bool) -> boo
     if asked.spilled is not None:
         return True
     return size == len(came) and not differs(asked, 0, came)
+
+
+def is_alike(recorded: Exchange, came: bytes) -> bool:
+    """Say whether a request of which this has come may still become a recorded one."""
+    asked, most = recorded.request, find_extent(recorded).most
+    if asked.spilled is not None:
+        return True
+    return (most is None or len(came) <= most) and not differs(asked, 0, came)
 
 
 def _began(recorded: Exchange, came: bytes) -> bool:

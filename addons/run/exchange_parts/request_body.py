@@ -59,6 +59,8 @@ class RequestBody:
     """Whether the answer may begin before the request has ended."""
     undecided: bool = False
     """Whether more of the request has to come, or its client be quiet, before it is known which recorded one it is."""
+    is_unknown: bool = False
+    """Whether the tape has no request that this one may still become, whatever comes of it."""
     quiet_at: int = -1
     """Bytes of the request after which its client was quiet."""
     early: Early | None = None
@@ -150,6 +152,10 @@ class RequestBody:
     def wait_for_more(self, *, undecided: bool) -> None:
         """Note whether more has to come before it is known which recorded request it is."""
         self.undecided = undecided
+
+    def note_unknown(self, *, is_unknown: bool) -> None:
+        """Note whether the tape has no request that it may still become."""
+        self.is_unknown = is_unknown
 
     def hear_quiet(self, at: int) -> None:
         """Note that its client is quiet after so many bytes."""

@@ -55,6 +55,8 @@ _EARLY_S = 0.0005
 
 _QUIET_S = 0.5
 """Time without a message after which a client is taken to wait for an answer."""
+_UNKNOWN_S = 2.0
+"""The same of a request that the tape cannot have: what it is refused for is known better, the more of it has come."""
 
 
 class Quiet(commands.RequestWakeup):
@@ -271,8 +273,7 @@ class PlayingStream(RecordingStream):
             else:
                 pending.body.have_sent([event.data])
             yield PlayheadBidirectionalHook(pending)
-            if pending.body.undecided and pending.body.early is None:
-                yield Quiet(_QUIET_S, pending.body.sent_bytes)
+            yield from self._await_quiet(pending)
             yield from self._go_on(pending)
         elif isinstance(event, RequestEndOfMessage):
             pending.body.end()
@@ -285,18 +286,43 @@ class PlayingStream(RecordingStream):
         else:
             yield from super().state_consume_request_body(event)
 
+    def _await_quiet(self, pending: PendingExchange) -> Commands:
+        body = pending.body
+        if body.early is not None or pending.decision is not None:
+            return
+        if body.undecided:
+            yield Quiet(_QUIET_S, body.sent_bytes)
+        elif body.is_unknown:
+            yield Quiet(_UNKNOWN_S, body.sent_bytes)
+
     def _note_quiet(self, command: "Quiet") -> Commands:
-        """Begin the answer of a later recorded request, if no more has come of this one."""
+        """Begin the answer of a later recorded request, or decide one that is on no tape, if no more has come of this one."""
         pending = self._pending
         if pending is None or pending.body.request_ended or pending.body.early is not None:
             return
-        if pending.finished or pending.body.sent_bytes != command.sent_bytes:
+        body = pending.body
+        if (
+            pending.finished
+            or pending.decision is not None
+            or body.sent_bytes != command.sent_bytes
+        ):
             return
-        pending.body.hear_quiet(command.sent_bytes)
+        body.hear_quiet(command.sent_bytes)
         if not command.sent_bytes:
-            pending.body.have_sent([b""])
+            body.have_sent([b""])
         yield PlayheadBidirectionalHook(pending)
+        if body.early is None and body.is_unknown:
+            if command.delay >= _UNKNOWN_S:
+                yield from self._end_request(pending)
+            else:
+                yield Quiet(_UNKNOWN_S, body.sent_bytes)
+            return
         yield from self._go_on(pending)
+
+    def _end_request(self, pending: PendingExchange) -> Commands:
+        """Decide a request by what has come of it, as if that were all; what still comes goes nowhere."""
+        pending.body.end()
+        yield from super().state_consume_request_body(RequestEndOfMessage(self.stream_id))
 
     def _go_on(self, pending: PendingExchange) -> Commands:
         if pending.body.early is None:

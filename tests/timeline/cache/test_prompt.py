@@ -19,11 +19,10 @@ MARKED: Json = {"type": "text", "text": "hi", "cache_control": {"type": "ephemer
 @pytest.mark.parametrize("other", [TEXT, [PART], [MARKED]], ids=["text", "part", "marked"])
 def test_a_text_is_the_list_of_one_part(one: Json, other: Json) -> None:
     """Providers read both alike, also in the result of a tool: a client that moves its mark turns one into the other."""
-    given: list[Json] = [
-        {"role": "user", "content": content}
-        for side in (one, other)
-        for content in (side, [{"type": "tool_result", "tool_use_id": "1", "content": side}])
-    ]
+    given: list[Json] = []
+    for side in (one, other):
+        result: Json = {"type": "tool_result", "tool_use_id": "1", "content": side}
+        given += [{"role": "user", "content": side}, {"role": "user", "content": [result]}]
     for old, new in zip(given[:2], given[2:], strict=True):
         assert first_difference(old, new, "$") is None
     changed = json.loads(json.dumps(given[2]).replace("hi", "ho"))
