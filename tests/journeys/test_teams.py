@@ -47,6 +47,11 @@ PACKAGES = {
     "vercel": "ai",
 }
 """By framework; empty: none is needed."""
+ALIKE = ("threads", "langgraph", "openai_agents", "pydantic_ai", "strands")
+"""Those that are recorded once more with one prompt for all."""
+CASES = ["threads", "threads alike"]
+if FULL:
+    CASES = [*PACKAGES, *(f"{name} alike" for name in ALIKE)]
 Parents = Mapping[str, tuple[str | None, ...]]
 """By role, whose a lane may be."""
 _ASKED: Parents = {
@@ -188,8 +193,9 @@ def strings(value: Any) -> Iterator[str]:
             yield value
 
 
-def _command(name: str, base: str) -> list[str]:
+def _command(case: str, base: str) -> list[str]:
     """Give the command of a team; skip where it is not installed."""
+    name, *more = case.split()
     package = PACKAGES[name]
     if name == "claude_code":
         if not (CLIS / package).exists():
@@ -203,7 +209,7 @@ def _command(name: str, base: str) -> list[str]:
             pytest.skip("ai for Node is not installed: run `just sdks`")
         return [str(node), str(SCRIPTS / "team_agent.mjs"), base]
     python = find_python(package, place=FRAMEWORKS) if package else sys.executable
-    return [python, "-W", "ignore", str(SCRIPTS / "team_agents.py"), name, base]
+    return [python, "-W", "ignore", str(SCRIPTS / "team_agents.py"), name, base, *more]
 
 
 def _environment(base: str, home: Path) -> dict[str, str]:
@@ -219,7 +225,7 @@ def _environment(base: str, home: Path) -> dict[str, str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", PACKAGES if FULL else ["threads"])
+@pytest.mark.parametrize("name", CASES)
 def test_each_agent_of_a_team_is_a_lane(
     name: str, tmp_path: Path, certificates: Certificates
 ) -> None:

@@ -1,6 +1,7 @@
-"""A team of agents for each framework, run once: `team_agents NAME BASE`.
+"""A team of agents for each framework, run once: `team_agents NAME BASE [alike]`.
 
 A lead has an analyst and a checker, and the checker has an auditor. Each agent's client says in a header whose it is.
+`alike` gives all of them one prompt, as many a program does.
 """
 
 import asyncio
@@ -19,6 +20,8 @@ PROMPTS = {
     "checker": "You check the books of a region.",
     "auditor": "You audit a region, and trust nobody.",
 }
+if "alike" in sys.argv:
+    PROMPTS = dict.fromkeys(PROMPTS, "You are a helpful assistant.")
 os.environ.update(
     OPENAI_API_KEY=KEY,
     OPENAI_BASE_URL=f"{BASE}/v1",
