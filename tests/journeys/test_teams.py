@@ -22,7 +22,8 @@ from playhead.tests.support.counts import FULL
 from playhead.tests.support.origins import Origin
 from playhead.tests.support.process import playhead, read_json
 from playhead.tests.support.sdks import FRAMEWORKS, SDKS, find_python, site_packages
-from playhead.tests.support.team_host import AGENT, REGIONS, answer, find_role
+from playhead.tests.support.team_host import AGENT, FLAKY, REGIONS, answer, find_role
+from playhead.timeline.steps.lanes import ONCE_MORE
 
 CLIS = SDKS.parent / "clis" / "node_modules"
 SCRIPTS = Path(__file__).parent / "clients"
@@ -49,9 +50,9 @@ PACKAGES = {
 """By framework; empty: none is needed."""
 ALIKE = ("threads", "langgraph", "openai_agents", "pydantic_ai", "strands")
 """Those that are recorded once more with one prompt for all."""
-CASES = ["threads", "threads alike"]
+CASES = ["threads", "threads alike flaky"]
 if FULL:
-    CASES = [*PACKAGES, *(f"{name} alike" for name in ALIKE)]
+    CASES = [*PACKAGES, *(f"{name} alike" for name in ALIKE), "threads alike flaky"]
 Parents = Mapping[str, tuple[str | None, ...]]
 """By role, whose a lane may be."""
 _ASKED: Parents = {
@@ -66,7 +67,7 @@ _PARENTS: dict[str, Parents] = {
 }
 _REGION = re.compile("|".join(REGIONS))
 _NOTE = re.compile(r"note ([0-9a-f]{12})")
-_ROLE_OF_MODEL = re.compile(r'"role": ?"(model|assistant)"')
+_OF_MODEL = re.compile(r'"role": ?"(model|assistant)"')
 
 
 @dataclass
@@ -79,6 +80,8 @@ class Agent:
     calls: list[int] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
     """What was drawn for its answers alone: ids of tool calls, and notes."""
+    failed: str | None = None
+    """What it sent last, where that was not answered: it sends that once more."""
 
 
 def find_agents(exchanges: list[Exchange], lanes: Mapping[int, int | None]) -> list[Agent]:
@@ -97,18 +100,20 @@ def find_agents(exchanges: list[Exchange], lanes: Mapping[int, int | None]) -> l
         assert said is not None
         regions = (_REGION.findall(sent) or ["whole"])[-1:] if role != "lead" else []
         found = [a for a in agents if a.role == role and any(t in sent for t in a.tokens)]
-        if not found and _ROLE_OF_MODEL.search(sent):
+        assert len(found) <= 1, (one.seq, found)
+        if not found and one.request.header(b"x-stainless-retry-count") != b"0":
+            found = [a for a in agents if a.role == role and a.failed == sent]
+        if not found and _OF_MODEL.search(sent):
             same = [a for a in agents if a.role == role and a.regions == {*regions}]
             fewest = min((len(a.calls) for a in same), default=0)
             found = [a for a in same if len(a.calls) == fewest]
-            found.sort(key=lambda a: lanes[a.calls[-1]] != lanes[one.seq])
-        else:
-            assert len(found) <= 1, (one.seq, found)
+        found.sort(key=lambda a: lanes[a.calls[-1]] != lanes[one.seq])
         if not found:
             found = [Agent(role)]
             agents += found
         found[0].regions |= {*regions}
         found[0].calls.append(one.seq)
+        found[0].failed = sent if one.response.status >= 400 else None
         ids = {call.id for call in said.tool_calls if call.id}
         text = said.text + json.dumps([call.arguments for call in said.tool_calls])
         found[0].tokens |= ids | set(_NOTE.findall(text))
@@ -140,9 +145,10 @@ def find_wrong(
         if is_other or (parent.role if parent else None) not in allowed[agent.role]:
             wrong.append(f"{agent} is of {parent}")
     for step in shown["steps"]:
-        path = step["name"].partition("127.0.0.1:")[2].split("/")
-        if step["kind"] == "http" and len(path) == 3:
-            could = [one for one in agents if one.role == path[1] and path[2] in one.regions]
+        role, _, region = step["name"].partition("127.0.0.1:")[2].rpartition("/")
+        role = role.rpartition("/")[2]
+        if step["kind"] == "http" and role in allowed:
+            could = [one for one in agents if one.role == role and region in one.regions]
             agent = of_lane.get(step["lane"] or 0)
             # Of twins that look up the same place nobody can say who it was.
             if agent not in could and not (agent is None and len(could) > 1):
@@ -164,9 +170,11 @@ def find_lanes(shown: dict[str, Any]) -> dict[int, int | None]:
 
 
 def has_bytes(edge: dict[str, Any], exchanges: dict[int, Exchange]) -> bool:
-    """Say whether something that the source answered is in the target's request, byte for byte."""
+    """Say whether something that the source answered is in the target's request, byte for byte; or both sent the same."""
     source, target = exchanges[edge["from"]], exchanges[edge["to"]]
     asked = [target.request.url, *strings(json.loads(target.request.body or b"null"))]
+    if edge["rule"] == ONCE_MORE:
+        return source.request.body == target.request.body
     assert source.response is not None
     said = read_response(source.request, source.response)
     if said is None:
@@ -197,6 +205,8 @@ def _command(case: str, base: str) -> list[str]:
     """Give the command of a team; skip where it is not installed."""
     name, *more = case.split()
     package = PACKAGES[name]
+    if "flaky" in more:
+        base += FLAKY
     if name == "claude_code":
         if not (CLIS / package).exists():
             pytest.skip("Claude Code is not installed: run `just sdks`")

@@ -22,8 +22,10 @@ from playhead.tests.agents.wires import anthropic, chat, gemini, responses
 AGENT = "x-agent"
 """The header that names the agent of a request."""
 IN_TURN = "x-in-turn"
-"""The header of an agent whose sub-agents keep one memory, so that they are asked one after the other."""
+"""The header of an agent whose sub-agents do one thing at a time, so that they are asked one after the other."""
 REGIONS = ("northern", "southern", "eastern", "western")
+FLAKY = "/flaky"
+"""Below it the provider answers no request that OpenAI's SDK sends for the first time."""
 MARKS = {
     "analyst": "You find the figures of a region.",
     "checker": "You check the books of a region.",
@@ -55,6 +57,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
     await asyncio.sleep(0.02 + random.random() / 50)
     name, in_turn = find_role(request.headers.get(AGENT), sent), IN_TURN in request.headers
     base = str(request.url.origin())
+    if request.path.startswith(FLAKY) and request.headers.get("x-stainless-retry-count") == "0":
+        return web.json_response({"error": {"message": "overloaded"}}, status=500)
     if found := _GEMINI.search(request.path):
         streams = found["verb"] == "streamGenerateContent"
         asked = gemini.read(json.loads(sent), found["model"], stream=streams)

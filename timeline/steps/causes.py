@@ -118,7 +118,7 @@ def _by_content(exchange: Exchange, some: list[PendingCall]) -> Found | None:
     if best[0] is not _Place.NOWHERE:
         named = [one for one, place in zip(some, places, strict=True) if place == best]
         return _by_url(exchange, some, named, best[0])
-    fitting = _narrow(exchange, [one for one in some if _shared(exchange, one)])
+    fitting = _narrow(exchange, _inmost([one for one in some if _shared(exchange, one)]))
     if not fitting:
         return None
     call = fitting[0]
@@ -138,7 +138,7 @@ def _by_url(
     if place is _Place.BEGINS:
         rule = "its URL begins with one in the arguments"
     rest = [one for one in some if one not in named]
-    named = _narrow(exchange, named)
+    named = _narrow(exchange, _inmost(named))
     rivals = [one for one in rest if _has_what_none_has(exchange, one, named)]
     if rivals or len(named) > 1:
         return _choose([*named, *rivals], rule)
@@ -166,6 +166,12 @@ def _choose(fitting: list[PendingCall], rule: str) -> Found:
     if len(calls) > 1:
         rule = f"{rule}, or made by another of {', '.join(one.name for one in calls)[:_NAMES]}"
     return Found(calls, Evidence.INFERRED, rule)
+
+
+def _inmost(fitting: list[PendingCall]) -> list[PendingCall]:
+    """Leave out a call whose sub-agent has one that fits: what an agent was given it hands on to its tools."""
+    lanes = {one.lane for one in fitting}
+    return [one for one in fitting if not one.lanes & lanes]
 
 
 def _narrow(exchange: Exchange, fitting: list[PendingCall]) -> list[PendingCall]:

@@ -56,6 +56,19 @@ _READ = 64 * 1024
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
 
 
+class _Rank(NamedTuple):
+    """How well a call goes on with an earlier one; the higher, the better."""
+
+    weight: int
+    is_retry: bool
+    """Whether that one failed: what was answered is not asked for again while something else was not."""
+    same: int
+    """Items that both begin with."""
+    is_own: bool
+    """Whether both are of one process."""
+    youth: int
+
+
 class Made(NamedTuple):
     """An exchange that a tool call caused."""
 
@@ -84,6 +97,8 @@ class PendingCall:
     processes: set[int] = field(default_factory=set)
     agents: int = 0
     """How many sub-agents it has asked for."""
+    lanes: set[int] = field(default_factory=set)
+    """Their lanes, as far as they are known."""
     arrival: Arrival | None = None
     """When its answer came; None where that is not known."""
     at: int = 0
@@ -206,7 +221,10 @@ class Lanes:
         state = placed.state
         if not placed.is_new:
             state = self._advance(call, placed)
-            placed.asked = _asked_by(call, pending, self._warm) if placed.is_fork else None
+            if placed.is_fork:
+                placed.asked = _asked_by(call, pending, self._warm)
+                if placed.asked is not None and not _has_answers(call.context.items):
+                    placed.asked[0].agents += 1
             placed.edges += self._from_others(call, state)
         state.last = state.branch.last = call
         state.lane.last = call.seq
@@ -268,6 +286,7 @@ class Lanes:
             new = self._new(branch.last, 0, "")
         else:
             new = self._new(branch.last, asked[0].lane, _name_of(asked[0]), asked[0].seq)
+            asked[0].lanes.add(new.lane.number)
         new.lane.first, new.branch, new.placed = branch.calls[0][0], branch, len(branch.calls)
         new.lane.client = state.lane.client
         new.calls = state.calls.copy()
@@ -299,19 +318,25 @@ class Lanes:
         if kept is not None:
             edge = Edge(kept.last.seq, call.seq, Evidence.RECORDED, SAME_CONVERSATION)
             return Placed(kept, [edge], branch=kept.branch)
-        best: tuple[tuple[int, int, bool, int], LaneState, Branch, Edge, Seq | None] | None = None
+        best: tuple[_Rank, LaneState, Branch, Edge, Seq | None] | None = None
         for age, state in enumerate(reversed(self._warm)):
             for branch in state.heads():
                 found = goes_on(branch.last, call)
                 if found is None or (found[0] < CARRIED and branch is not state.branch):
                     continue
                 weight, same, edge, retry = found
-                rank = weight, same, branch.last.process == call.process, -age
+                is_own = branch.last.process == call.process
+                rank = _Rank(weight, retry is not None, same, is_own, -age)
                 if best is None or rank > best[0]:
                     best = rank, state, branch, edge, retry
         if best is not None:
             rank, state, branch, edge, retry = best
-            carried = branch if rank[0] == CARRIED else None
+            if self._begins_again(rank, call, branch.last):
+                others = [one for one in pending if one.lane != state.lane.number]
+                asked = _asked_by(call, others, self._warm, once=True)
+                if asked is not None:
+                    return self._begin_asked(call, asked)
+            carried = branch if rank.weight == CARRIED else None
             told = carried is not None and find_repeated(branch.last.context, call.context) > 0
             if same_agent(branch.last, call, continued=True) or (
                 told and keeps_role(branch.last, call)
@@ -323,13 +348,26 @@ class Lanes:
             return Placed(self._new(call, state.lane.number, "", edge.source), [edge], None, True)
         asked = _asked_by(call, pending, self._warm)
         if asked is not None:
-            one, edge = asked[0], _asked_edge(asked, call.seq)
-            return Placed(self._new(call, one.lane, _name_of(one), one.seq), [edge], None, True)
+            return self._begin_asked(call, asked)
         idle = self._find_idle(call, pending)
         if idle is not None:
             edge = Edge(idle.last.seq, call.seq, Evidence.INFERRED, IDLE)
             return Placed(idle, [edge])
         return None
+
+    def _begin_asked(self, call: ModelCall, asked: "_Asked") -> Placed:
+        """Begin the lane of a sub-agent that a tool call asked for."""
+        one = asked[0]
+        one.agents += 1
+        new = self._new(call, one.lane, _name_of(one), one.seq)
+        one.lanes.add(new.lane.number)
+        return Placed(new, [_asked_edge(asked, call.seq)], None, True)
+
+    def _begins_again(self, rank: "_Rank", call: ModelCall, last: ModelCall) -> bool:
+        """Say whether a call has no more than what an earlier one began with, and that one was answered: a sub-agent may be asked twice."""
+        items = call.context.items
+        is_begin = rank.weight < CARRIED and rank.same == len(items)
+        return is_begin and not last.failed and not _has_answers(items)
 
     def _find_kept(self, call: ModelCall) -> LaneState | None:
         """Find the lane of an agent whose conversation the provider keeps under the id that a call names."""
@@ -517,9 +555,12 @@ def _carried(state: LaneState, call: ModelCall) -> Branch:
 
 
 def _asked_by(
-    call: ModelCall, pending: list[PendingCall], warm: list[LaneState]
+    call: ModelCall, pending: list[PendingCall], warm: list[LaneState], *, once: bool = False
 ) -> "_Asked | None":
-    """Find the tool call that asked for a sub-agent: what it was given is in the sub-agent's first messages."""
+    """Find the tool call that asked for a sub-agent: what it was given is in the sub-agent's first messages.
+
+    once: one that has asked for a sub-agent before does not count.
+    """
     texts = [one.strip() for one in user_texts(call.context.items[:4])]
     own = {state.lane.number for state in warm if same_prompt(state.last, call)}
     whole, inside = list[_Asking](), list[_Asking]()
@@ -538,11 +579,25 @@ def _asked_by(
             continue
         # What one was given may contain what another was given; of equal ones each asks for one agent in turn.
         best = max(some, key=lambda one: (one.size, -one.call.agents))
+        if once and best.call.agents:
+            return None
         rule = f"what {best.call.name} was given {where}"
-        best.call.agents += 1
         if all(one is best or best.has(one) for one in some):
             return best.call, Evidence.RECORDED, rule
         return best.call, Evidence.INFERRED, f"{rule}, as what another call was given"
+    return _told_of(texts, [one for one in pending if one.lane not in own and not one.agents])
+
+
+def _told_of(texts: list[str], pending: list[PendingCall]) -> "_Asked | None":
+    """Find the newest tool call that the first messages of a sub-agent tell of, with its name and all that it was given.
+
+    Google ADK does so when it transfers a conversation.
+    """
+    for one in reversed(pending):
+        given = [value for value in one.values if value]
+        for text in texts:
+            if given and len(one.name) >= MIN_TEXT and all(it in text for it in (one.name, *given)):
+                return one, Evidence.INFERRED, f"its first messages tell of {one.name}"
     return None
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from playhead.tests.agents.script import Asked, Said, Tool
 from playhead.tests.agents.wires.pieces import cut
 
+_SCHEMAS = ("parametersJsonSchema", "parameters_json_schema", "parameters")
+"""Where the schema of a tool may stand: Google ADK writes it in the way of Python."""
 _USAGE = {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}
 
 
@@ -19,7 +21,7 @@ def read(body: dict[str, Any], model: str, *, stream: bool) -> Asked:
         for content in body.get("contents", ())
     )
     tools = tuple(
-        Tool(one["name"], one.get("parametersJsonSchema") or one.get("parameters") or {})
+        Tool(one["name"], next((one[key] for key in _SCHEMAS if one.get(key)), {}))
         for tool in body.get("tools") or ()
         for one in tool.get("functionDeclarations", ())
     )

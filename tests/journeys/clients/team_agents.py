@@ -40,7 +40,7 @@ os.environ.update(
 def told(name: str, *, in_turn: bool = False) -> dict[str, str]:
     """Give the header that says whose a request is.
 
-    in_turn: whether its sub-agents have one memory each, and so are not to be asked at one time.
+    in_turn: whether one who is asked cannot be asked again meanwhile.
     """
     return {"x-agent": name} | ({"x-in-turn": "1"} if in_turn else {})
 
@@ -403,7 +403,7 @@ def use_crewai() -> None:
             role=name,
             goal=PROMPTS[name],
             backstory=f"A good {name}.",
-            llm=LLM(model=f"openai/{MODEL}", default_headers=told(name)),
+            llm=LLM(model=f"openai/{MODEL}", default_headers=told(name, in_turn=True)),
             allow_delegation=asks,
             **more,
         )

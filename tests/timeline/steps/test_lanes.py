@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from playhead.store import Store
+from playhead.tape.exchange import Seq
 from playhead.tests.support.agent_tapes import Tape, call, chat, chat_answer, said
+from playhead.tests.support.dialects import make_response
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.lane_tapes import (
     LANE_TAPES,
@@ -240,3 +242,53 @@ def test_two_sub_agents_with_one_task_are_both_of_the_agent_that_gave_it(*, turn
     firsts = {int(one.seq): one for one in steps if one.kind is StepKind.MODEL_CALL}
     found = [[(e.source, e.call, e.evidence.value) for e in firsts[seq].edges] for seq in (2, 3)]
     assert found == [[(1, "t1", "inferred")], [(1, "t2", "inferred")]]
+
+
+def _ask(lead: list[dict[str, object]], tape: Tape, *ids: str) -> list[dict[str, object]]:
+    """Have the lead ask for a sub-agent with each of these calls; give what it has then."""
+    calls = [call(id, "Task", prompt=_SALES) for id in ids]
+    tape.model(chat(lead, tools=("Task",)), chat_answer(None, *calls, id=f"lead {ids}"))
+    return [*lead, {"role": "assistant", "content": None, "tool_calls": calls}]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_sub_agent_that_is_given_the_same_task_again_is_another(*, together: bool) -> None:
+    """Each tool call asks for an agent of its own, whether the first was done by then or both were asked for at once."""
+    tape = Tape("twice the same task")
+    begin = [said("system", "You are a sub-agent."), said("user", _SALES)]
+    lead = [said("system", "You lead."), said("user", "Get it all, twice.")]
+    rounds = [("t1", "t2")] if together else [("t1",), ("t2",)]
+    for ids in rounds:
+        lead = _ask(lead, tape, *ids)
+        for id in ids:
+            look = call(f"look_{id}", "look", file=f"{id}.md")
+            tape.model(chat(begin), chat_answer(None, look, id=f"begin {id}"))
+            # Told in words, as smolagents does: the answer is not in the request.
+            more = [said("assistant", f"Called look_{id}."), said("user", f"It is {id} there.")]
+            tape.model(chat([*begin, *more]), chat_answer(f"Done with {id}.", id=f"end {id}"))
+        for id in ids:
+            lead.append({"role": "tool", "tool_call_id": id, "content": f"Done with {id}."})
+    steps, tracer = trace(tape)
+    firsts = (2, 4) if together else (2, 5)
+    assert lanes_of(steps)[1:] == [[first, first + 1] for first in firsts]
+    assert [one.parent for one in tracer.lanes] == [0, 1, 1]
+    edges = {edge.target: edge for step in steps for edge in step.edges if edge.call}
+    assert [edges[Seq(first)].call for first in firsts] == ["t1", "t2"]
+
+
+def test_a_call_is_a_retry_of_what_failed_not_of_what_was_answered() -> None:
+    """Two agents with one task both fail; the first had its answer when the second tries again."""
+    tape = Tape("both fail")
+    _ask([said("system", "You lead."), said("user", "Get it all, twice.")], tape, "t1", "t2")
+    begin = chat([said("system", "You are a sub-agent."), said("user", _SALES)])
+    refused = make_response(b'{"error": {"message": "overloaded"}}', 500)
+    tape.model(begin, refused)
+    tape.model(begin, refused, overlaps=(2,))
+    for at in (1, 2):
+        look = call(f"call_lo0k{at}lo0k{at}", "look", file=f"{at}.md")
+        tape.model(begin, chat_answer(None, look, id=f"begin {at}"))
+    steps, _ = trace(tape)
+    lanes = lanes_of(steps)
+    assert lanes in ([[1], [2, 4], [3, 5]], [[1], [2, 5], [3, 4]])
+    marks = {step.seq: step.marks for step in steps if step.kind is StepKind.MODEL_CALL}
+    assert {marks[4], marks[5]} == {("retry of 2",), ("retry of 3",)}
