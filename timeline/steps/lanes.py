@@ -225,6 +225,11 @@ class Lanes:
                 placed.asked = _asked_by(call, pending, self._warm)
                 if placed.asked is not None and not _has_answers(call.context.items):
                     placed.asked[0].agents += 1
+            again = None if placed.is_fork else _asked_again(call, state.lane, pending)
+            if again is not None:
+                again[0].agents += 1
+                again[0].lanes.add(state.lane.number)
+                placed.edges.append(_asked_edge(again, call.seq))
             placed.edges += self._from_others(call, state)
         state.last = state.branch.last = call
         state.lane.last = call.seq
@@ -563,6 +568,29 @@ def _asked_by(
     """
     texts = [one.strip() for one in user_texts(call.context.items[:4])]
     own = {state.lane.number for state in warm if same_prompt(state.last, call)}
+    asked = _given_by(texts, pending, own)
+    if asked is not None:
+        return None if once and asked[0].agents else asked
+    free = [one for one in pending if one.lane not in own and not one.agents]
+    return _told_of(user_texts(call.context.items), free)
+
+
+def _asked_again(call: ModelCall, lane: Lane, pending: list[PendingCall]) -> "_Asked | None":
+    """Find the tool call by which an agent asks a sub-agent that remembers what it was asked before."""
+    free = [one for one in pending if one.lane == lane.parent and not one.agents]
+    texts = [one.strip() for one in user_texts(call.context.new())] if free else []
+    if not texts:
+        return None
+    return _given_by(texts, free, set(), "new") or _told_of(texts, free)
+
+
+def _given_by(
+    texts: list[str], pending: list[PendingCall], own: set[int], which: str = "first"
+) -> "_Asked | None":
+    """Find the tool call that was given what is in these messages of a sub-agent.
+
+    own: lanes whose prompt the sub-agent has.
+    """
     whole, inside = list[_Asking](), list[_Asking]()
     for one in pending:
         given = {text.strip() for text in one.values}
@@ -574,22 +602,20 @@ def _asked_by(
         found = {short for short in given if not told and any(short in text for text in texts)}
         if found:
             inside.append(_Asking(one, found))
-    for some, where in ((whole, "is its first message"), (inside, "is in its first message")):
+    for some, where in ((whole, "is its"), (inside, "is in its")):
         if not some:
             continue
         # What one was given may contain what another was given; of equal ones each asks for one agent in turn.
         best = max(some, key=lambda one: (one.size, -one.call.agents))
-        if once and best.call.agents:
-            return None
-        rule = f"what {best.call.name} was given {where}"
+        rule = f"what {best.call.name} was given {where} {which} message"
         if all(one is best or best.has(one) for one in some):
             return best.call, Evidence.RECORDED, rule
         return best.call, Evidence.INFERRED, f"{rule}, as what another call was given"
-    return _told_of(texts, [one for one in pending if one.lane not in own and not one.agents])
+    return None
 
 
 def _told_of(texts: list[str], pending: list[PendingCall]) -> "_Asked | None":
-    """Find the newest tool call that the first messages of a sub-agent tell of, with its name and all that it was given.
+    """Find the newest tool call that messages of a sub-agent tell of, with its name and all that it was given.
 
     Google ADK does so when it transfers a conversation.
     """
@@ -597,7 +623,7 @@ def _told_of(texts: list[str], pending: list[PendingCall]) -> "_Asked | None":
         given = [value for value in one.values if value]
         for text in texts:
             if given and len(one.name) >= MIN_TEXT and all(it in text for it in (one.name, *given)):
-                return one, Evidence.INFERRED, f"its first messages tell of {one.name}"
+                return one, Evidence.INFERRED, f"its messages tell of {one.name}"
     return None
 
 
