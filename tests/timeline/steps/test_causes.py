@@ -265,3 +265,13 @@ def test_a_retry_is_the_same_request(stream: bool) -> None:
     tracer = Tracer()
     first, *_ = [tracer.add(exchange) for exchange in tape.exchanges][1]
     assert first.marks == (("retry of 1",) if stream else ())
+
+
+def test_a_request_is_of_the_sub_agent_that_was_handed_its_value() -> None:
+    """What an agent is given it hands on to its tool: the request is the tool's, not that of who asked the agent."""
+    asks = call("ask_payer", charge="ch_12345678")
+    pays = call("refund", lane=2, charge="ch_12345678")
+    request = asked(REFUNDS, {"charge": "ch_12345678"})
+    assert find(request, asks, pays) is None
+    asks.lanes.add(2)
+    assert told(find(request, asks, pays)) == ("refund", "inferred")

@@ -292,3 +292,29 @@ def test_a_call_is_a_retry_of_what_failed_not_of_what_was_answered() -> None:
     assert lanes in ([[1], [2, 4], [3, 5]], [[1], [2, 5], [3, 4]])
     marks = {step.seq: step.marks for step in steps if step.kind is StepKind.MODEL_CALL}
     assert {marks[4], marks[5]} == {("retry of 2",), ("retry of 3",)}
+
+
+def test_an_agent_that_is_transferred_to_in_words_is_of_who_transferred() -> None:
+    """A conversation that is handed over, told in words as Google ADK does: each agent is of the one whose call is told of."""
+    tape = Tape("transferred")
+    hand = "[lead] called tool `transfer_to_agent` with parameters: {'agent_name': '%s'}"
+    turns = [said("user", "Compare the regions.")]
+    for name in ("analyst", "checker", "analyst"):
+        tape.model(
+            chat([said("system", "You lead a desk."), *turns], tools=("transfer_to_agent",)),
+            chat_answer(None, call(f"to_{name}", "transfer_to_agent", agent_name=name)),
+        )
+        turns.append(said("user", hand % name))
+        told = [said("system", f"You are the {name}, and nobody else."), *turns]
+        tape.model(chat(told), chat_answer(f"The {name} has seen {len(turns)}."))
+        turns.append(said("user", f"[{name}] said: The {name} has seen {len(turns)}."))
+    steps, tracer = trace(tape)
+    assert [(one.parent, one.name) for one in tracer.lanes][1:] == [
+        (1, "transfer_to_agent: analyst"),
+        (1, "transfer_to_agent: checker"),
+    ]
+    edges = {edge.target: edge for step in steps for edge in step.edges if "transfer" in edge.rule}
+    assert {(edge.source, edge.target, edge.evidence.value) for edge in edges.values()} >= {
+        (1, 2, "inferred"),
+        (3, 4, "inferred"),
+    }
