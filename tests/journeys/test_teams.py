@@ -137,23 +137,23 @@ def find_wrong(
             else:
                 of_lane[lane] = agent
     for row in shown["lanes"]:
-        agent, parent = of_lane.get(row["lane"]), of_lane.get(row["of"] or 0)
-        if agent is None:
+        owner, parent = of_lane.get(row["lane"]), of_lane.get(row["of"] or 0)
+        if owner is None:
             wrong.append(f"lane {row} is nobody's")
             continue
-        is_other = parent and parent.regions and not parent.regions & agent.regions
-        if is_other or (parent.role if parent else None) not in allowed[agent.role]:
-            wrong.append(f"{agent} is of {parent}")
+        is_other = parent and parent.regions and not parent.regions & owner.regions
+        if is_other or (parent.role if parent else None) not in allowed[owner.role]:
+            wrong.append(f"{owner} is of {parent}")
     for step in shown["steps"]:
         role, _, region = step["name"].partition("127.0.0.1:")[2].rpartition("/")
         role = role.rpartition("/")[2]
         if step["kind"] == "http" and role in allowed:
             could = [one for one in agents if one.role == role and region in one.regions]
-            agent = of_lane.get(step["lane"] or 0)
+            owner = of_lane.get(step["lane"] or 0)
             # Of twins that look up the same place nobody can say who it was.
-            if agent not in could and not (agent is None and len(could) > 1):
-                wrong.append(f"{step['name']} at {step['seq']} is of {agent}: {step['edges']}")
-    by_seq = {one.seq: one for one in exchanges}
+            if owner not in could and not (owner is None and len(could) > 1):
+                wrong.append(f"{step['name']} at {step['seq']} is of {owner}: {step['edges']}")
+    by_seq = {int(one.seq): one for one in exchanges}
     edges = {json.dumps(edge): edge for step in shown["steps"] for edge in step["edges"]}
     wrong += [
         f"no bytes for {edge}"
@@ -243,7 +243,8 @@ def test_each_agent_of_a_team_is_a_lane(
     _command(name, "")
     store = tmp_path / "store"
     with Origin({"/{path:.*}": answer}, certificates) as origin:
-        words = ["record", "--run", "team", "--store", store, "--upstream-ca", certificates.root]
+        words: list[str | Path] = ["record", "--run", "team", "--store", store]
+        words += ["--upstream-ca", certificates.root]
         env = _environment(origin.url, tmp_path / "home")
         done = playhead(*words, "--", *_command(name, origin.url), env=env, timeout_s=250)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -244,7 +245,7 @@ def test_two_sub_agents_with_one_task_are_both_of_the_agent_that_gave_it(*, turn
     assert found == [[(1, "t1", "inferred")], [(1, "t2", "inferred")]]
 
 
-def _ask(lead: list[dict[str, object]], tape: Tape, *ids: str) -> list[dict[str, object]]:
+def _ask(lead: list[dict[str, Any]], tape: Tape, *ids: str) -> list[dict[str, Any]]:
     """Have the lead ask for a sub-agent with each of these calls; give what it has then."""
     calls = [call(id, "Task", prompt=_SALES) for id in ids]
     tape.model(chat(lead, tools=("Task",)), chat_answer(None, *calls, id=f"lead {ids}"))
@@ -290,7 +291,7 @@ def test_a_call_is_a_retry_of_what_failed_not_of_what_was_answered() -> None:
     steps, _ = trace(tape)
     lanes = lanes_of(steps)
     assert lanes in ([[1], [2, 4], [3, 5]], [[1], [2, 5], [3, 4]])
-    marks = {step.seq: step.marks for step in steps if step.kind is StepKind.MODEL_CALL}
+    marks = {int(one.seq): one.marks for one in steps if one.kind is StepKind.MODEL_CALL}
     assert {marks[4], marks[5]} == {("retry of 2",), ("retry of 3",)}
 
 
