@@ -143,7 +143,7 @@ def _hand_over(name: str, asked: Asked, hands: list[Tool]) -> Said:
         return Said("", (_look_up(name, asked),))
     for tool in hands:
         properties: dict[str, Any] = tool.schema.get("properties", {})
-        named = {key: to for key in ("to_agent", "agent_name") if key in properties}
+        named: dict[str, Any] = {key: to for key in ("to_agent", "agent_name") if key in properties}
         if named or to in tool.name:
             text = "" if name == "lead" else _note(name, asked)
             return Said(text, (Call(tool.name, {**example(tool.schema), **named}),))
