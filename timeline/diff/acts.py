@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
 from ...tape.canonical.canonical_request import Rules
+from ...tape.canonical.json import canonical_json
 from ...tape.dialects import InferenceResponse
 from ...tape.diff.made_anew import Window
 from ...tape.exchange import Exchange, Fingerprint, RequestClass, Seq
@@ -103,8 +104,8 @@ class Act:
     lane: int = 0
     overlaps: frozenset[int] = frozenset()
     """Seqs that were under way when it came."""
-    cause: tuple[Seq, str | None] | None = None
-    """Of what a tool did: the answer that called it, and the id of the call."""
+    cause: tuple[Seq, int] | None = None
+    """Of what a tool did: the answer that called it, and the place of the call among those of the answer: many calls have no id."""
     effect: bool = False
     settings: Settings | None = None
     answer_id: str = ""
@@ -266,7 +267,7 @@ class _Reader:
         act.asked = [
             _said(one, same)
             for one in split_items(context.items[same:], self._names)
-            if one.what != "system"
+            if one.what != "system" and not _is_empty(one)
         ] + unread
         act.answered = _answer_parts(call.answer, self._names)
         act.outcome = _outcome_of(call)
@@ -340,7 +341,7 @@ def _other(exchange: Exchange, step: Step) -> Act:
         edges=step.edges,
     )
     if step.cause is not None:
-        act.cause = step.cause[0], next((edge.call for edge in step.edges if edge.call), None)
+        act.cause = step.cause[0], next((edge.number for edge in step.edges if edge.number), 0)
     query = request.target.partition("?")[2]
     body = _text_of(request.body, request.headers, request.spilled)
     act.asked = [_make("query", query)] if query else []
@@ -394,14 +395,30 @@ def _text_of(body: bytes, headers: tuple[tuple[bytes, bytes], ...], spilled: obj
     if coding:
         plain = undo_coding(body, coding, _MOST)
         body = body if plain is None else plain
-    return body[:_MOST].decode("utf-8", "surrogateescape")
+    return _form_of(body[:_MOST]).decode("utf-8", "surrogateescape")
+
+
+def _form_of(body: bytes) -> bytes:
+    """Give the form under which a body of JSON is compared: the order of its keys and its white space do not count. Any other body stays."""
+    if body.lstrip()[:1] not in (b"{", b"["):
+        return body
+    try:
+        return canonical_json(body)
+    except (ValueError, RecursionError):
+        return body
 
 
 def _answer_parts(answer: InferenceResponse | None, names: dict[str, str]) -> list[Said]:
     """Give the parts of what a model answered."""
     if answer is None or answer.message is None:
         return []
-    return [_said(one) for one in split_items([Item((answer.message,), 0)], names)]
+    parts = split_items([Item((answer.message,), 0)], names)
+    return [_said(one) for one in parts if not _is_empty(one)]
+
+
+def _is_empty(part: ContextPart) -> bool:
+    """Say whether a model said nothing in a part: a stream may end with an empty text, which a plain answer has not."""
+    return part.what == "assistant" and not part.text
 
 
 def _outcome_of(call: ModelCall) -> str:

@@ -128,10 +128,13 @@ def _answered(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Di
 def _answer_parts(one: Act, other: Act, old: Exchange, new: Exchange) -> Iterator[Difference]:
     trees = [_answer_tree(one, old), _answer_tree(other, new)]
     if all(isinstance(tree, dict | list) for tree in trees):
+        is_named = False
         for said in tree_differences(*trees):
             if not _USAGE.match(said.place):
+                is_named = True
                 yield Difference(f"answer {said.place}", said.recorded, said.asked)
-        return
+        if is_named:
+            return
     yield from _said(one.answered, other.answered, "answer")
 
 
@@ -161,10 +164,12 @@ def _said(old: list[Said], new: list[Said], where: str) -> Iterator[Difference]:
             continue
         trees = _tree(one.text), _tree(other.text)
         if trees[0] is not None and trees[1] is not None:
-            for inner in tree_differences(trees[0], trees[1]):
+            found = list(islice(tree_differences(trees[0], trees[1]), _LOOKED_AT))
+            for inner in found:
                 path = inner.place.removeprefix("body ")
                 yield Difference(f"{place} {path}", inner.recorded, inner.asked)
-            continue
+            if found:
+                continue  # else they differ as texts alone: a key that is there twice, or how a number is written
         yield show_difference(place, one.text, other.text)
 
 

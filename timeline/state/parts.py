@@ -105,7 +105,7 @@ def _read(message: Message, part: Part, names: dict[str, str]) -> ContextPart:
         case Image():
             return ContextPart("image", part.media_type or "", data=part.data or part.url or "")
         case Other():
-            return ContextPart(part.kind, json.dumps(part.raw, ensure_ascii=False))
+            return ContextPart(part.kind, json.dumps(part.raw, ensure_ascii=False, sort_keys=True))
 
 
 def short(part: ContextPart) -> str:

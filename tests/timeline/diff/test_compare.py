@@ -21,6 +21,7 @@ from playhead.tests.support.agent_tapes import (
     use,
     user,
 )
+from playhead.tests.support.dialects import make_request, make_response, make_stream
 from playhead.tests.support.in_memory import InMemory
 from playhead.timeline.diff.acts import read_acts
 from playhead.timeline.diff.compare import Change, Compared, compare_acts
@@ -261,3 +262,87 @@ def test_a_run_is_the_same_as_itself(make: Any) -> None:
     """Two recordings of one tape have no divergence, whatever agent made it."""
     tape = make()
     assert told(compare(tape.exchanges, tape.exchanges)) is None
+
+
+def gemini(
+    parts: list[list[dict[str, Any]]], *, plain: bool = False, swapped: bool = False
+) -> list[Exchange]:
+    """Write a run in which one answer, of a stream in pieces, has two tool calls without ids."""
+    tape = Tape("gemini")
+    named = "generateContent" if plain else "streamGenerateContent?alt=sse"
+    url = f"https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:{named}"
+    asked: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Look both up."}]}]
+    pieces = [{"candidates": [{"content": {"role": "model", "parts": one}}]} for one in parts]
+    pieces[-1]["candidates"][0] |= {"finishReason": "STOP"}
+    said = [part for one in parts for part in one if part.get("text") != "" or plain]
+    tape.model(
+        make_request(url, {"contents": asked}),
+        make_response(pieces[0]) if plain else make_stream(*pieces),
+    )
+    order = (2, 1) if swapped else (1, 2)
+    for number in order:
+        tape.get(f"{SHOP}/stock/{number}", {"left": number * 1111})
+    given = [
+        {"functionResponse": {"name": "get", "response": {"result": str({"left": number * 1111})}}}
+        for number in (1, 2)
+    ]
+    asked += [{"role": "model", "parts": said}, {"role": "user", "parts": given}]
+    end = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}, "finishReason": "STOP"}]}
+    tape.model(make_request(url, {"contents": asked}), make_response(end) if plain else make_stream(end))
+    return tape.exchanges
+
+
+CALLS = [
+    {"functionCall": {"name": "get", "args": {"url": f"{SHOP}/stock/{number}"}}}
+    for number in (1, 2)
+]
+
+
+def test_tool_calls_without_ids_may_be_made_in_any_order() -> None:
+    """They are told apart by their places in the answer."""
+    compared = compare(gemini([CALLS]), gemini([CALLS], swapped=True))
+    assert told(compared) is None
+    assert compared.reordered
+
+
+def test_an_empty_text_at_the_end_of_a_stream_says_nothing() -> None:
+    """A plain answer with the same calls is the same."""
+    stream = gemini([CALLS[:1], CALLS[1:], [{"text": ""}]])
+    assert told(compare(gemini([CALLS], plain=True), stream)) is None
+    assert told(compare(stream, gemini([CALLS], plain=True))) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ('{"a": 1, "b": {"c": 2, "d": "x"}}', '{"b":{"d":"\\u0078","c":2},"a":1}', True),
+        ('{"id": "ord_1a2b3c4d5e6f", "a": 1}', '{"a": 1, "id": "ord_9z8y7x6w5v4u"}', True),
+        ('{"a": 1, "b": 2}', '{"b": 1, "a": 2}', False),
+        ("[1, 2]", "[2, 1]", False),
+        ('{"a": 1}', '{"a": 1.0}', False),
+        ('{"a": 1.50}', '{"a": 1.5}', False),
+        ('{"a": 1, "a": 2}', '{"a": 2}', False),
+        ('{"a": 1}, {"b": 2}', '{"b": 2}, {"a": 1}', False),
+    ],
+)
+def test_json_is_compared_by_its_values(one: str, other: str, is_same: bool) -> None:
+    """Keys in another order are no difference, in what is sent and in what is answered; each difference has a place."""
+    for sends in (False, True):
+        runs = []
+        for body in (one, other):
+            tape = Tape("json")
+            if sends:
+                tape.post(f"{SHOP}/orders", body.encode())
+            else:
+                tape.get(f"{SHOP}/orders", body.encode())
+            runs.append(tape.exchanges)
+        compared = compare(*runs)
+        if is_same and not (sends and "id" in one):
+            assert told(compared) is None
+            continue
+        if compared.divergence is None:
+            assert sends, "a rule of matching calls numbers the same"
+            continue
+        assert find_places(
+            compared.divergence.row, InMemory(runs[0]), InMemory(runs[1]), compile_rules()
+        ).listed
