@@ -16,7 +16,7 @@ from ...tape.exchange import Exchange
 from ...tape.records.content_coding import read_codings, undo_coding
 from ...tape.records.events import Event, EventKind
 from ..receipts.unmatched_rules import split_place
-from .personal_data import count_personal_data
+from .personal_data import find_personal_data
 
 _MOST = 16 * 1024 * 1024
 _BEFORE = 80
@@ -129,11 +129,12 @@ def _personal(exchange: Exchange, host: str, bodies: dict[str, bytes]) -> Counte
     before = bodies.get(host, b"")
     bodies[host] = body
     new = body[max(0, common_prefix(before, body) - _BEFORE) :]
-    # A value that stands across the place is counted with what was there before.
-    again = count_personal_data(new[:_BEFORE]) if len(new) < len(body) else Counter[str]()
-    found = count_personal_data(new)
-    found.subtract(again)
-    return +found + count_personal_data(request.target.encode("utf-8", "surrogatepass"))
+    found = find_personal_data(new)
+    if len(new) < len(body):
+        # A value that stands across the place is counted with what was there before.
+        found -= find_personal_data(new[:_BEFORE])
+    found |= find_personal_data(request.target.encode("utf-8", "surrogatepass"))
+    return Counter(kind for kind, _ in found)
 
 
 def agent_name(command: str) -> str:

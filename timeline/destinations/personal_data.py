@@ -2,7 +2,7 @@
 
 Email addresses, telephone numbers in international form (ITU-T E.164), payment cards (ISO/IEC 7812, with the check digit), bank accounts
 (IBAN, ISO 13616, with its check digits) and US social security numbers. Names and addresses have no form, and are not found. Nothing is
-kept but how many there were.
+kept but how many there were: a value that a text has twice counts once.
 """
 
 import re
@@ -17,6 +17,23 @@ _CARD = re.compile(rb"(?<![\w.-])[3-6]\d{3}(?:[ -]?\d){8,15}(?![\w-])")
 _IBAN = re.compile(
     rb"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
+_LENGTHS = (
+    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 "
+    "GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 "
+    "MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 "
+    "TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
+)
+"""Characters of an IBAN by country. Source: SWIFT, "IBAN Registry"."""
+_LIKE_IBAN = re.compile(
+    "|".join(
+        rf"(?<![A-Za-z0-9]){one[:2]}\d{{2}}(?: ?[A-Z0-9]){{{int(one[2:]) - 4}}}(?![A-Za-z0-9])"
+        for one in _LENGTHS.split()
+    ).encode()
+)
+"""What is written as an IBAN, whatever its check digits: the digits in it are of no card."""
+_LONGEST = 66
+"""Characters of the longest IBAN, with a space between any two."""
+_SIGNS = re.compile(rb"[ ().-]")
 _SSN = re.compile(rb"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])")
 
 
@@ -56,11 +73,24 @@ _KINDS: tuple[tuple[str, re.Pattern[bytes], Callable[[bytes], bool], bytes], ...
 
 def count_personal_data(text: bytes) -> Counter[str]:
     """Count the sorts of personal data in a text."""
-    found: Counter[str] = Counter()
+    return Counter(kind for kind, _ in find_personal_data(text))
+
+
+def find_personal_data(text: bytes) -> set[tuple[str, bytes]]:
+    """Find the personal data in a text: each sort and value once, however it is grouped."""
+    found = set[tuple[str, bytes]]()
     for kind, pattern, check, mark in _KINDS:
         if mark and mark not in text:
             continue
-        count = sum(check(one[0]) for one in pattern.finditer(text))
-        if count:
-            found[kind] = count
+        for one in pattern.finditer(text):
+            if check(one[0]) and not (kind == "card" and _is_in_iban(text, one.start())):
+                value = one[0].lower() if kind == "email" else _SIGNS.sub(b"", one[0])
+                found.add((kind, value))
     return found
+
+
+def _is_in_iban(text: bytes, at: int) -> bool:
+    """Say whether a place is in what is written as an IBAN."""
+    begin = max(0, at - _LONGEST)
+    spans = (one.span() for one in _LIKE_IBAN.finditer(text, begin, at + _LONGEST))
+    return any(first <= at < last for first, last in spans)
