@@ -203,12 +203,12 @@ def _figures(body: JsonObject) -> Usage:
         cached_write_1h_tokens=as_count(written.get("ephemeral_1h_input_tokens")),
         reasoning_tokens=as_count(output.get("thinking_tokens")),
         cached_in_input=False,
-        is_dearer=any(
-            as_text(body.get(name)) not in (None, *usual) for name, usual in _USUAL.items()
-        ),
+        is_dearer=as_text(body.get("service_tier")) == _DEARER_TIER
+        or any(as_text(body.get(name)) not in (None, *usual) for name, usual in _USUAL.items()),
     )
 
 
+_DEARER_TIER = "priority"
 _USUAL = {"speed": ("standard", ""), "inference_geo": ("global", "not_available", "")}
 """Words of the usage that cost what the table says; others cost more."""
 _FIGURES = (

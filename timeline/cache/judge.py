@@ -10,7 +10,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ...tape.dialects import Usage
+from ...tape.dialects import Usage, bedrock_converse
 from ..show.listing import input_tokens
 from ..steps.call import ModelCall
 from ..steps.step import Evidence
@@ -211,7 +211,8 @@ def _find_unknown(sent: Sent, before: Sent | None) -> CacheCall | None:
         reason = "the answer states no count of tokens read"
     elif is_marked(call) and not sent.marks and not (sent.read or sent.written):
         if before is None or not before.marks:
-            reason = "the request asks for no cache: it has no cache_control"
+            mark = "cachePoint" if call.context.asked.dialect == bedrock_converse.DIALECT.name else "cache_control"
+            reason = f"the request asks for no cache: it has no {mark}"
     elif sent.whole < (least := find_least(sent.model)):
         reason = f"the prompt has less than the {least:,} tokens from which on it is cached"
     if reason:

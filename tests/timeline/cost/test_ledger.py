@@ -166,6 +166,8 @@ BOTH = {"prompt_tokens": 10, "completion_tokens": 2}
         (CLAUDE, _claude_says(), False),
         (CLAUDE, _claude_says(speed="standard", inference_geo="global", service_tier="standard"), False),
         (CLAUDE, _claude_says(cache_read_input_tokens=90), False),
+        (CLAUDE, _claude_says(service_tier="batch"), False),
+        (CLAUDE, _claude_says(service_tier="priority"), True),
         (CLAUDE, _claude_says(speed="fast"), True),
         (CLAUDE, _claude_says(inference_geo="us"), True),
     ],
