@@ -133,7 +133,7 @@ class _Page:
         call, request = self._call, self._request
         is_beside = step.kind in (StepKind.DECISION, StepKind.SNAPSHOT)
         if call is not None and (is_beside or (step.seq, step.part) != (call.seq, call.part)):
-            yield from self._say("(no answer)")
+            yield from self._say("")
         if request is not None:
             failed = step.kind is StepKind.ERROR and step.seq == request.seq
             self._request = None
@@ -171,7 +171,7 @@ class _Page:
     def flush(self) -> Iterator[Line]:
         """Give what waits for another step."""
         yield from self._flush_more()
-        yield from self._say("(no answer)")
+        yield from self._say("")
         if self._request is not None:
             yield _request_line(self._request, "")
             self._request = None
@@ -184,7 +184,8 @@ class _Page:
         """Give the line of the model call that waits for one."""
         call, self._call = self._call, None
         if call is not None:
-            yield _call_line(call, text, self._models, marks)
+            unsaid = "(cut before its end)" if call.finish == "cut" else "(no answer)"
+            yield _call_line(call, text or unsaid, self._models, marks)
 
 
 def _more_lines(calls: list[Step]) -> Iterator[Line]:

@@ -257,8 +257,8 @@ def _choose(call: ModelCall, before: Iterator[ModelCall]) -> tuple[ModelCall, Ed
             if alike is None and idle and same_prompt(found, call):
                 alike = found
             continue
-        weight, same, edge, _ = told
-        if (weight == CARRIED and same) or (weight == 2 and found.failed):
+        weight, same, edge, retry = told
+        if (weight == CARRIED and same) or (weight == 2 and (found.failed or retry is not None)):
             return found, edge
         if best is None or (weight, same) > best[0]:
             best = (weight, same), found, edge

@@ -53,6 +53,8 @@ class State:
     """An answer that the provider keeps and the run does not have, or 0."""
     snapshots: list[Snapshot] = field(default_factory=list)
     """What the agent had kept of its state since the call before."""
+    asked_part: int = 0
+    """The model call of a WebSocket that was asked for; 0 for the last one, and elsewhere."""
 
     @property
     def usage(self) -> Usage | None:
@@ -73,7 +75,8 @@ def find_state(exchanges: Exchanges, seq: int, part: int = 0) -> State:
     before, edge = found if found is not None else (None, None)
     names = {one.id: one.name for one in (before.calls if before is not None else ()) if one.id}
     parts = split_items(call.context.items, names)
-    state = State(seq, call, exchange, before, edge, parts, [], [], find_pending(parts))
+    pending = find_pending(parts)
+    state = State(seq, call, exchange, before, edge, parts, [], [], pending, asked_part=part)
     if before is None:
         state.entered = [Origin(call.seq, one) for one in parts]
     else:

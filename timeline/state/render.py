@@ -64,7 +64,8 @@ def render_state(state: State, *, full: bool) -> Iterator[str]:
     call, context = state.call, state.call.context
     most = None if full else _MOST
     yield fit(
-        f"state at {state.asked_seq}: the context of model call {_name(call.seq, call.part)}", WIDTH
+        f"state at {_name(state.asked_seq, state.asked_part)}: the context of model call {_name(call.seq, call.part)}",
+        WIDTH,
     )
     if call.seq != state.asked_seq:
         yield f"({state.asked_seq} is no model call; this is the last one before it)"
@@ -137,7 +138,8 @@ def _render_tokens(state: State) -> Iterator[str]:
             if answer.first_token_us is not None
             else ""
         )
-        yield f"answer: {first}whole after {show_time(took)}, {answer.finish_reason or 'no reason to end stated'}"
+        end = "whole" if answer.complete else "cut"
+        yield f"answer: {first}{end} after {show_time(took)}, {answer.finish_reason or 'no reason to end stated'}"
 
 
 def _render_changes(state: State) -> Iterator[str]:
@@ -171,6 +173,9 @@ def _planned(state: State) -> list[str]:
         return ["no answer"]
     if answer.error is not None:
         return [f"error: {answer.error.message}"]
+    if not answer.complete:
+        # A client raises an error before it gives the agent the calls of such an answer.
+        return ["the answer was cut, so it tells nothing"]
     calls = [
         f"{one.name} {one.text or json.dumps(one.arguments, ensure_ascii=False)}"
         for one in state.call.calls
@@ -217,8 +222,10 @@ def state_json(state: State) -> dict[str, Any]:
             {"after": one.after, "at_ns": one.at_ns, "value": one.value} for one in state.snapshots
         ],
         "planned": [
-            {"name": one.name, "call": one.id, "arguments": one.arguments} for one in call.calls
+            {"name": one.name, "call": one.id, "arguments": one.arguments}
+            for one in (() if call.is_cut else call.calls)
         ],
+        "complete": call.answer.complete if call.answer is not None else None,
         "says": call.said or None,
         "usage": asdict(state.usage) if state.usage is not None else None,
         "bytes_by_part": count_bytes(state),

@@ -63,6 +63,18 @@ class ModelCall:
     tools: frozenset[str] = field(default_factory=frozenset)
 
     @property
+    def is_cut(self) -> bool:
+        """Whether there is an answer, and it has no end: the last that it says may be half of what the model said."""
+        return self.answer is not None and not self.answer.complete
+
+    def is_half(self, call: ToolCall) -> bool:
+        """Say whether a tool call of the answer may have been cut: its arguments are no JSON, or it is the last one and has none."""
+        if not self.is_cut:
+            return False
+        is_last = bool(self.calls) and call is self.calls[-1]
+        return call.arguments is None or (is_last and not call.arguments)
+
+    @property
     def said(self) -> str:
         """What the answer says."""
         return self.answer.text if self.answer is not None else ""

@@ -255,7 +255,7 @@ class Lanes:
         current = state.branch
         placed.before = current.last
         if placed.branch is None:
-            if current.last.failed:
+            if current.last.failed or placed.retry_of is not None:
                 return state  # nothing was answered that could be gone on with
             current.left = state.placed
             state.left = [*state.left, current][-_LEFT:]
@@ -498,7 +498,7 @@ def goes_on(last: ModelCall, call: ModelCall) -> tuple[int, int, Edge, Seq | Non
         if apart and not last.failed:
             return None  # another agent with the same task
         same_way = last.context.asked.streamed == call.context.asked.streamed
-        retry = last.seq if last.failed and same_way else None
+        retry = last.seq if (last.failed or last.is_cut) and same_way else None
         # What was answered was not asked for again: another agent may have been given the same.
         evidence = Evidence.RECORDED if retry and not apart else Evidence.INFERRED
         return 2, same, Edge(last.seq, call.seq, evidence, ONCE_MORE), retry

@@ -320,6 +320,9 @@ class Tracer:
             text = (
                 one.text if one.text is not None else json.dumps(one.arguments, ensure_ascii=False)
             )
+            if call.is_half(one):
+                steps.append(Step(StepKind.THOUGHT, seq, "cut", f"{one.name} {text}", lane=number))
+                continue  # nobody can make it
             self._called = seq, self._called[1] + 1 if self._called[0] == seq else 1
             step = Step(StepKind.TOOL_CALL, seq, one.name, text, lane=number, call=one.id)
             state.signatures.append(f"{one.name} {text}")
@@ -479,7 +482,9 @@ def _finish(answer: InferenceResponse | None) -> str | None:
 
 def _failed(exchange: Exchange) -> bool:
     response = exchange.response
-    return exchange.fault is not None or response is None or response.status >= 400
+    if exchange.fault is not None or response is None:
+        return True
+    return response.status >= 400 or not response.complete
 
 
 def _failure(exchange: Exchange, answer: InferenceResponse | None, lane: int) -> list[Step]:

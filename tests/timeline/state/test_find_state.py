@@ -17,13 +17,13 @@ from playhead.tests.support.agent_tapes import (
     responses_by_id,
     said,
 )
-from playhead.tests.support.dialects import make_request, make_response
+from playhead.tests.support.dialects import cut, load_sample, make_request, make_response
 from playhead.tests.support.exchanges import make_intent, make_record, write_run
 from playhead.timeline.state.calls_before import Exchanges
 from playhead.timeline.state.find_state import Origin, State, find_pending, find_state
 from playhead.timeline.state.lost_context import look_at
 from playhead.timeline.state.parts import ContextPart
-from playhead.timeline.state.render import render_lost, render_state
+from playhead.timeline.state.render import render_lost, render_state, state_json
 from playhead.timeline.steps import Evidence, StepKind, Tracer
 
 _ANSWERED = ("tool call", "thought")
@@ -249,3 +249,36 @@ async def test_an_answer_that_nobody_gave_entered_with_its_request(tmp_path: Pat
         (2, "I have paid it."),
         (2, "What is next?"),
     ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic_stream_tools",
+        "openai_chat_stream_parallel_tools",
+        "openai_responses_stream",
+        "gemini_stream_tools",
+        "bedrock_converse_stream_tools",
+    ],
+)
+async def test_a_cut_answer_is_called_cut_and_tells_nothing(tmp_path: Path, name: str) -> None:
+    """The half of a tool call that came is no next step."""
+    request, response = load_sample(name)
+    tape = Tape(name)
+    tape.model(request, cut(response, len(response.body) * 2 // 3))
+    tape.model(request, response)
+    state = await state_at(tmp_path, tape, 1)
+    lines = list(render_state(state, full=True))
+    answer = next(line for line in lines if line.startswith("answer: "))
+    assert "cut after" in answer
+    assert "whole" not in answer
+    assert [line for line in lines if line.startswith("next: ")] == [
+        "next: the answer was cut, so it tells nothing"
+    ]
+    found = state_json(state)
+    assert (found["complete"], found["planned"]) == (False, [])
+    with Store.open(tmp_path / "store") as store:
+        again = find_state(Exchanges(store, store.runs.get("tape")), 2)
+    assert state_json(again)["complete"]
+    assert again.edge is not None
+    assert again.edge.evidence is Evidence.RECORDED

@@ -1,9 +1,13 @@
 """Steps, lanes, edges and marks of the tapes of agents."""
 
+from dataclasses import replace
+
 import pytest
 
+from playhead.tape.dialects import read_response
 from playhead.tape.exchange import RequestClass
 from playhead.tests.support.agent_tapes import TAPES, Tape
+from playhead.tests.support.dialects import cut, load_sample, sample_names
 from playhead.timeline.show.listing import Counts, list_steps
 from playhead.timeline.steps import Step, StepKind, Tracer
 
@@ -125,3 +129,45 @@ def test_a_tool_of_a_server_that_failed_is_an_error(
     (line,) = list_steps(steps, counts)
     assert ("! MCP" in line) is (error is not None)
     assert len(counts.errors) == (error is not None)
+
+
+STREAMS = [
+    name for name in sample_names() if "stream" in name and not name.startswith(("bedrock_invoke", "mcp"))
+]
+"""Samples of streams whose requests are told apart by more than their answers."""
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
+def test_a_request_after_a_cut_stream_is_a_retry(name: str, part: float) -> None:
+    """A stream that was cut has failed, whatever it said before, and half a tool call is none."""
+    request, response = load_sample(name)
+    broken = cut(response, int(len(response.body) * part))
+    tape = Tape(name)
+    tape.model(request, broken)
+    tape.model(request, response)
+    steps, tracer = trace(tape)
+    first, second = (
+        [step for step in steps if step.seq == seq and step.kind is not StepKind.ERROR]
+        for seq in (1, 2)
+    )
+    again = next(step for step in second if step.kind is StepKind.MODEL_CALL)
+    assert "retry of 1" in again.marks
+    assert len(tracer.lanes) <= 1
+    calls = [step.text for step in first if step.kind is StepKind.TOOL_CALL]
+    whole = read_response(request, replace(response, chunks=()))
+    assert whole is not None
+    assert all(text in {step.text for step in second} for text in calls)
+    assert len(calls) <= len(whole.tool_calls)
+
+
+def test_a_read_after_one_that_was_cut_is_a_retry() -> None:
+    """An answer without its end has failed as one with an error has."""
+    tape = Tape("cut")
+    tape.get("https://shop.test/orders", "some words")
+    first = tape.exchanges[0]
+    assert first.response is not None
+    tape.exchanges[0] = replace(first, response=cut(first.response, 4))
+    tape.get("https://shop.test/orders", "some words")
+    steps, _ = trace(tape)
+    assert [step.marks for step in steps if step.kind is StepKind.HTTP] == [(), ("retry of 1",)]
