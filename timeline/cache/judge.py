@@ -211,7 +211,11 @@ def _find_unknown(sent: Sent, before: Sent | None) -> CacheCall | None:
         reason = "the answer states no count of tokens read"
     elif is_marked(call) and not sent.marks and not (sent.read or sent.written):
         if before is None or not before.marks:
-            mark = "cachePoint" if call.context.asked.dialect == bedrock_converse.DIALECT.name else "cache_control"
+            mark = (
+                "cachePoint"
+                if call.context.asked.dialect == bedrock_converse.DIALECT.name
+                else "cache_control"
+            )
             reason = f"the request asks for no cache: it has no {mark}"
     elif sent.whole < (least := find_least(sent.model)):
         reason = f"the prompt has less than the {least:,} tokens from which on it is cached"

@@ -3,7 +3,7 @@
 import json
 import re
 from calendar import day_abbr, day_name, month_abbr, month_name
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -43,6 +43,8 @@ _DRAWN = 8
 """Letters and digits in a row from which on an id was drawn, not counted."""
 _SHORT = 64
 """Words up to which a prompt is taken to say nothing but who the agent is."""
+_CLOCKED = 4
+"""Words up to which a sentence with a date or a time is taken to say nothing else."""
 _TITLED = 4000
 """Characters of a prompt that are searched for a wish for a title."""
 
@@ -228,11 +230,23 @@ def same_agent(one: ModelCall, other: ModelCall, *, continued: bool = False) -> 
         return False
     alike = _alike(first, second)
     tools = _share(one.tools, other.tools)
+    if continued and min(alike, tools) >= 0.5 and _is_same_but_less(one, other):
+        return True
     if one.tools and other.tools:
         return alike >= 0.5 and tools >= 0.5 and (tools >= 0.9 or alike >= 0.8)
     if one.tools or other.tools:
         return alike >= 0.8 and bool(first)
     return alike >= 0.8
+
+
+def _is_same_but_less(one: ModelCall, other: ModelCall) -> bool:
+    """Say whether lines of a prompt and tools only went, or only came: what one agent is given less, it is not given anew.
+
+    Who hands a conversation over gives it to an agent that has something of its own, and does not have what the first one had.
+    """
+    lines = [frozenset(call.context.system.splitlines()) for call in (one, other)]
+    sides = lines, [one.tools, other.tools]
+    return all(first <= second or second <= first for first, second in sides)
 
 
 def keeps_role(one: ModelCall, other: ModelCall) -> bool:
@@ -300,12 +314,27 @@ def _named(text: str) -> frozenset[str]:
 
 
 def _first_sentence(text: str) -> str:
-    return _first_telling_line(text).partition(". ")[0]
+    """Give the first sentence of a prompt that says more than what day or time it is."""
+    sentences = (one for line in _telling_lines(text) for one in line.split(". "))
+    return (
+        next((one for one in sentences if not _is_clock(one)), "")
+        or (_first_telling_line(text).partition(". ")[0])
+    )
+
+
+def _is_clock(sentence: str) -> bool:
+    """Say whether a sentence says nothing but when it is, as `At 12:01` does."""
+    rest, times = _TIME.subn("", sentence)
+    return bool(times) and len(_WORD.findall(rest)) <= _CLOCKED and not _ROLE.search(rest)
 
 
 def _first_telling_line(text: str) -> str:
+    return next(_telling_lines(text), "")
+
+
+def _telling_lines(text: str) -> Iterator[str]:
     lines = (line.strip() for line in text[: 16 * _TITLED].splitlines())
-    return next((one for one in lines if one and not one.startswith(("x-", "<", "#"))), "")[:200]
+    return (one[:200] for one in lines if one and not one.startswith(("x-", "<", "#")))
 
 
 @lru_cache(64)

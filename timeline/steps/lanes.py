@@ -299,6 +299,8 @@ class Lanes:
         if asked is not None:
             placed.edges.append(_asked_edge(asked, new.lane.first))
         placed.state, placed.before, placed.is_new, placed.retry_of = new, None, True, None
+        # In its own lane it is what others branch off from, and is not moved again.
+        branch.begun, branch.placed = 0, None
         new.lane.last = branch.last.seq
         for id in branch.ids:
             if id in self._ids:

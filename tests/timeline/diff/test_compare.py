@@ -287,8 +287,14 @@ def gemini(
         for number in (1, 2)
     ]
     asked += [{"role": "model", "parts": said}, {"role": "user", "parts": given}]
-    end = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}, "finishReason": "STOP"}]}
-    tape.model(make_request(url, {"contents": asked}), make_response(end) if plain else make_stream(end))
+    end = {
+        "candidates": [
+            {"content": {"role": "model", "parts": [{"text": "Done."}]}, "finishReason": "STOP"}
+        ]
+    }
+    tape.model(
+        make_request(url, {"contents": asked}), make_response(end) if plain else make_stream(end)
+    )
     return tape.exchanges
 
 

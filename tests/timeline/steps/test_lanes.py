@@ -155,6 +155,60 @@ def test_a_result_is_new_once_though_the_prompt_is_new_each_turn() -> None:
     assert results == [(2, "it is 0"), (3, "it is 1")]
 
 
+_GUIDE = "You keep the shop.\nNever pay twice.\nBe kind."
+
+
+@pytest.mark.parametrize(
+    ("prompts", "tools", "lanes"),
+    [
+        # Lines and tools that both go at once, or both come.
+        ((_GUIDE, _GUIDE.removesuffix("\nBe kind.")), ("abcd", "abc"), [[1, 2]]),
+        ((_GUIDE.removesuffix("\nBe kind."), _GUIDE), ("abc", "abcd"), [[1, 2]]),
+        ((_GUIDE, _GUIDE.removesuffix("\nBe kind.")), ("abc", "abcd"), [[1, 2]]),
+        # A prompt that begins with what time it is.
+        ((_GUIDE, f"At 12:01. {_GUIDE}"), ("abcd", "abcd"), [[1, 2]]),
+        ((f"Now: 2026-11-24 12:00. {_GUIDE}", _GUIDE), ("abcd", "abcd"), [[1, 2]]),
+        # An agent of its own has something of its own.
+        (
+            (f"{_GUIDE}\nYou are Ana, the clerk.", f"{_GUIDE}\nYou are Ben, a cook and waiter."),
+            ("abcd", "abce"),
+            [[1], [2]],
+        ),
+        (("At 12:00. You are a cook.", "At 12:01. You are a judge."), ("ab", "ab"), [[1], [2]]),
+    ],
+)
+def test_what_is_given_less_is_no_other_agent(
+    prompts: tuple[str, str], tools: tuple[str, str], lanes: list[list[int]]
+) -> None:
+    """Who has the whole conversation goes on with it, though its prompt and its tools change at once."""
+    tape, asked = Tape("less"), [said("user", "Please begin the work.")]
+    for at, (prompt, names) in enumerate(zip(prompts, tools, strict=True)):
+        used = call(f"call_1x9y8z7w{at}", "a", number=at)
+        tape.model(
+            chat([said("system", prompt), *asked], tools=list(names)),
+            chat_answer(None, used, id=f"chatcmpl-{at}"),
+        )
+        told = said("tool", "done", tool_call_id=used["id"])
+        asked += [said("assistant", None, tool_calls=[used]), told]
+    steps, _ = trace(tape)
+    assert lanes_of(steps) == lanes
+
+
+def test_three_agents_with_one_task_are_three_lanes() -> None:
+    """A lane that was told apart from another is not moved when a third one is told apart from it."""
+    tape = Tape("three")
+    asked = {name: [said("system", "You work."), said("user", "Do the work.")] for name in "abc"}
+    for at, name in enumerate("aababcbccc"):
+        used = call(f"call_{name}4x9y8z7w{at}", "get", number=at * 1111)
+        answer = chat_answer(None, used, id=f"chatcmpl-{at}")
+        tape.model(chat(asked[name], tools=["get"]), answer)
+        told = said("tool", f"it is {at * 77777}", tool_call_id=used["id"])
+        asked[name] = [*asked[name], said("assistant", None, tool_calls=[used]), told]
+    steps, tracer = trace(tape)
+    assert lanes_of(steps) == [[1, 2, 4], [3, 5, 7], [6, 8, 9, 10]]
+    assert tracer.open_since is None or tracer.open_since > 4
+
+
 def _team(tasks: list[dict[str, str]], first: list[str]) -> list[tuple[str | None, str]]:
     """Have tasks given to sub-agents, which begin with other texts; give the call and the evidence of each."""
     tape = Tape("team")

@@ -132,7 +132,9 @@ def test_a_tool_of_a_server_that_failed_is_an_error(
 
 
 STREAMS = [
-    name for name in sample_names() if "stream" in name and not name.startswith(("bedrock_invoke", "mcp"))
+    name
+    for name in sample_names()
+    if "stream" in name and not name.startswith(("bedrock_invoke", "mcp"))
 ]
 """Samples of streams whose requests are told apart by more than their answers."""
 
