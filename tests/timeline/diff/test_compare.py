@@ -272,7 +272,9 @@ def gemini(
     named = "generateContent" if plain else "streamGenerateContent?alt=sse"
     url = f"https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:{named}"
     asked: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": "Look both up."}]}]
-    pieces = [{"candidates": [{"content": {"role": "model", "parts": one}}]} for one in parts]
+    pieces: list[dict[str, Any]] = [
+        {"candidates": [{"content": {"role": "model", "parts": one}}]} for one in parts
+    ]
     pieces[-1]["candidates"][0] |= {"finishReason": "STOP"}
     said = [part for one in parts for part in one if part.get("text") != "" or plain]
     tape.model(
