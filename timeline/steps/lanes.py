@@ -374,7 +374,7 @@ class Lanes:
         """Say whether a call has no more than what an earlier one began with, and that one was answered: a sub-agent may be asked twice."""
         items = call.context.items
         is_begin = rank.weight < CARRIED and rank.same == len(items)
-        return is_begin and not last.failed and not _has_answers(items)
+        return is_begin and not (last.failed or last.is_cut) and not _has_answers(items)
 
     def _find_kept(self, call: ModelCall) -> LaneState | None:
         """Find the lane of an agent whose conversation the provider keeps under the id that a call names."""

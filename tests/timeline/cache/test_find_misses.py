@@ -11,7 +11,7 @@ from playhead.store import Store
 from playhead.tests.adversary.planted.cache import cache
 from playhead.tests.support.agent_tapes import Tape, chat, said
 from playhead.tests.support.counts import FULL
-from playhead.tests.support.dialects import make_response
+from playhead.tests.support.dialects import make_request, make_response
 from playhead.tests.support.exchanges import write_run
 from playhead.tests.support.planted_runs import make_exchanges
 from playhead.timeline.cache.find_misses import find_misses
@@ -110,3 +110,38 @@ async def test_a_prompt_that_is_new_each_turn_breaks_the_prefix(
     else:
         assert [one.verdict for one in found] == [Verdict.FIRST, Verdict.FIRST]
         assert "it goes on from 1, of another lane" in lines
+
+
+async def test_a_call_that_asks_for_no_cache_is_told_the_mark_of_its_dialect(
+    tmp_path: Path,
+) -> None:
+    """Bedrock has another word than Anthropic for what is to be cached."""
+    for name, mark, url in (
+        ("bedrock", "cachePoint", f"{_BEDROCK}/converse"),
+        ("anthropic", "cache_control", "https://api.anthropic.com/v1/messages"),
+    ):
+        content = [{"text": "Please say yes."} | ({"type": "text"} if name == "anthropic" else {})]
+        body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": content}]}
+        tape = Tape(name)
+        tape.model(make_request(url, body), make_response(_UNCACHED[mark]))
+        with Store.open(tmp_path / name) as opened:
+            exchanges = Exchanges(opened, await write_run(opened, name, tape.exchanges))
+            (found,) = find_misses(exchanges)
+        assert found.reason == f"the request asks for no cache: it has no {mark}"
+
+
+_BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-sonnet-4-5-20250929-v1%3A0"
+_UNCACHED: dict[str, dict[str, Any]] = {
+    "cachePoint": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Yes."}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 9, "outputTokens": 1, "cacheReadInputTokens": 0},
+    },
+    "cache_control": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Yes."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 0},
+    },
+}

@@ -282,3 +282,10 @@ async def test_a_cut_answer_is_called_cut_and_tells_nothing(tmp_path: Path, name
     assert state_json(again)["complete"]
     assert again.edge is not None
     assert again.edge.evidence is Evidence.RECORDED
+
+
+async def test_a_state_of_a_part_is_headed_by_the_part(tmp_path: Path) -> None:
+    """What was asked for is named as it was asked for."""
+    state = await state_at(tmp_path, claude_code(), 3)
+    state.asked_part = state.call.part = 2
+    assert next(render_state(state, full=False)).startswith("state at 3.2: the context of")
