@@ -307,9 +307,7 @@ class _Bisection:
         for done in run_all(workers, (self._work(number, count, share) for number in range(times))):  # fmt: skip
             ran = read_done(done)
             ran.add_to(self._spent)
-            judged = Judged(Standing.UNKNOWN, ran.untested)
-            if not ran.untested:
-                judged = self._wanted.judge.judge(self._config, ran, done.files)
+            judged = self._wanted.judge.judge(self._config, ran, done.files, ran.untested)
             if self._noted is not None:
                 self._noted.end(done.name, str(count), ran, judged.standing)
             tried.runs.append((ran, judged))

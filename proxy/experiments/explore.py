@@ -52,7 +52,7 @@ from ..run_again.price import Price, find_price
 from ..standard_streams import print_status
 from .budget import Budget
 from .invariants import find_broken
-from .judge import Judge
+from .judge import Judge, Judged
 from .keep_tape import keep_tape
 from .noted_runs import NotedRuns, begin_noted
 from .one_run import Place, Ran, read_done, run_once
@@ -300,6 +300,11 @@ class _Exploration:
                 f"{self._prepared.tape.id!r} cannot be run again without any fault: {one_line(tried.ran.no_result)}",
                 f"see: playhead replay {shell_word(self._prepared.tape.id)}",
             )
+        if tried.untested:
+            raise EngineError(
+                f"it is unknown whether {self._prepared.tape.id!r} breaks the rule without any fault: {one_line(tried.untested)}",
+                f"the check has to end with 0, twice, after {tried.ran.run!r}",
+            )
 
     def _search(self, workers: Workers, at_once: int) -> Tried | None:
         """Find the first seed whose schedule breaks something."""
@@ -401,11 +406,10 @@ class _Exploration:
         ran = read_done(done)
         self._budget.take(done.name, ran)
         broken = [f"{row['invariant']}: {row['text']}" for row in done.result["broken"]]
-        if self._wanted.judge.check and not ran.no_result:
-            judged = self._wanted.judge.judge(self._config, ran, done.files)
-            if judged.standing is Standing.BAD:
-                broken.append(judged.why)
-        untested = ran.no_result
+        judged = self._judge(done, ran)
+        if judged.standing is Standing.BAD:
+            broken.append(judged.why)
+        untested = judged.why if judged.standing is Standing.UNKNOWN else ""
         if schedule and len(ran.unmet) == len(schedule):
             untested = "the agent did not come to its faults"
         tried = Tried(seed, schedule, ran, tuple(broken), untested)
@@ -421,6 +425,13 @@ class _Exploration:
             which = f"seed {seed}: " if seed is not None else ""
             print_status(f"  {which}{_say(schedule)}: {one_line(said)}, {ran.run!r}")
         return tried
+
+    def _judge(self, done: Done, ran: Ran) -> Judged:
+        """Say how a run stands by its check; without one, it is good if it has a result. Raises: EngineError."""
+        judge = self._wanted.judge
+        if judge.check:
+            return judge.judge(self._config, ran, done.files, ran.no_result)
+        return Judged(Standing.UNKNOWN if ran.no_result else Standing.GOOD, ran.no_result)
 
     def _keep(self, tried: Tried) -> None:
         """Keep the smallest schedule, as a tape and as a file."""

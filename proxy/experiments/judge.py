@@ -78,8 +78,13 @@ class Judge:
         standing = _STANDINGS.get(outcome.verdict, Standing.UNKNOWN)
         return Judged(standing, f"{outcome.by} {outcome.text!r}")
 
-    def judge(self, config: Config, ran: Ran, files: Files) -> Judged:
-        """Say how a run stands that has ended. Raises: EngineError, where the check cannot be run."""
+    def judge(self, config: Config, ran: Ran, files: Files, no_result: str) -> Judged:
+        """Say how a run stands that has ended. Raises: EngineError, where the check cannot be run.
+
+        no_result: why the run itself has no result; it is unknown then, and nothing is asked.
+        """
+        if no_result:
+            return Judged(Standing.UNKNOWN, no_result)
         if self.check:
             return self._run_check(config, ran, files)
         if self.by_label:

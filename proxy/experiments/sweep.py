@@ -50,7 +50,7 @@ from ..run_again.price import Price, find_price
 from ..standard_streams import print_status
 from .budget import Budget
 from .journal import SUFFIX, Journal
-from .judge import Judge, Judged, make_judge
+from .judge import Judge, make_judge
 from .noted_runs import UNFINISHED, describe_run, hash_parts, note_and_run, read_row, settle
 from .one_run import Place, read_done, run_once
 from .outcome_table import Row, render_table, to_json
@@ -294,9 +294,7 @@ class _Sweep:
         """Note a run that has ended; say whether it came to its own end."""
         ran, variant = read_done(done), self._by_name[done.name]
         self._budget.take(done.name, ran)
-        judged = Judged(Standing.UNKNOWN, ran.no_result)
-        if not ran.no_result:
-            judged = self._judge.judge(self._config, ran, done.files)
+        judged = self._judge.judge(self._config, ran, done.files, ran.no_result)
         standing = UNFINISHED if ran.limited else judged.standing.value
         begun = self._begun.get(done.name)
         self._journal.add(

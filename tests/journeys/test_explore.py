@@ -239,6 +239,37 @@ def test_a_check_is_an_invariant(world: World) -> None:
     assert json.loads(again.stdout)["found"]["faults"] == told["found"]["faults"]
 
 
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        ("test $PLAYHEAD_EXIT = 0 || exit 125", "the check ended with 125"),
+        (
+            "test $PLAYHEAD_EXIT = 0 || ! mkdir made-$PLAYHEAD_RUN",
+            "the check ended with 0 and 1 on one run",
+        ),
+    ],
+)
+def test_a_check_without_a_result_is_no_green(world: World, check: str, why: str) -> None:
+    """Such a schedule is untested, as a run of a bisection is unknown; nobody says that nothing was broken."""
+    (world.folder / "cut.yaml").write_text("run: tape\nfaults: [{seq: 2, kind: cut, share: 3}]\n")
+    words = ("--check", f"sh -c '{check}'", "--schedule", "cut.yaml")
+    done = world.explore(*words)
+    assert done.returncode == 125, done.stderr
+    assert f"of its answer: {why}, " in done.stderr
+    assert f"1 of them tell nothing: {why}" in done.stdout
+    for made in world.folder.glob("made-*"):
+        made.rmdir()
+    told = json.loads(world.explore(*words, "--json").stdout)
+    assert (told["untested"], told["found"]) == (1, None)
+
+
+def test_a_check_without_a_result_is_no_start(world: World) -> None:
+    """What is not known of the run without faults cannot be laid to one."""
+    done = world.explore("--check", "sh -c 'exit 125'")
+    assert done.returncode == 2, done.stderr
+    assert "it is unknown whether 'tape' breaks the rule without any fault: the check ended with 125" in done.stderr  # fmt: skip
+
+
 def test_what_an_agent_does_not_ask_again_is_told(world: World) -> None:
     """It goes on with what its tape does not hold; that breaks nothing, and tells nothing."""
     (world.folder / "throttle.yaml").write_text("run: tape\nfaults: [{seq: 2, kind: throttle}]\n")
