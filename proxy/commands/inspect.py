@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..standard_streams import print_status
 from .common import (
     RunName,
     complete_names,
@@ -164,6 +165,7 @@ def receipt(
 def effects(config_file: Path | None, store: str | None, as_json: bool, run: str) -> int:
     """List the effects of a run, executed or not."""
     from ...timeline.receipts.effects import effects_of
+    from ...timeline.receipts.gaps import read_gaps
     from ...timeline.receipts.render_text import render_effects
     from ..operations.open_store import open_store
     from ..operations.restore_archived import restore_runs
@@ -173,10 +175,13 @@ def effects(config_file: Path | None, store: str | None, as_json: bool, run: str
     with open_store(config, readonly=True) as opened:
         info = opened.runs.get(run)
         listed, omitted = effects_of(opened, info)
+        gaps = read_gaps(opened, info)
         if as_json:
+            for line in gaps.lines():
+                print_status(f"playhead: {line}")
             print_list(effect.to_json() for effect in listed)
         else:
-            for line in render_effects(info, listed, omitted):
+            for line in render_effects(info, listed, omitted, gaps):
                 click.echo(line)
     return 0
 

@@ -6,12 +6,14 @@ import click
 
 from ...config import Config
 from ...tape.shell_words import shell_word
+from ...timeline.receipts.gaps import read_gaps
 from ...timeline.show.fit import fit
 from ...timeline.show.listing import WIDTH
 from ...timeline.steps.before_effects import BeforeEffect, find_before_effects
 from ...timeline.steps.read_run import RunReader
 from ..operations.open_store import open_store
 from ..operations.restore_archived import restore_runs
+from ..standard_streams import print_status
 
 
 def rewind_run(config: Config, run: str, *, as_json: bool) -> int:
@@ -23,11 +25,15 @@ def rewind_run(config: Config, run: str, *, as_json: bool) -> int:
     with open_store(config, readonly=True) as store:
         info = store.runs.get(run)
         found = find_before_effects(RunReader(store, info).read())
+        gaps = read_gaps(store, info)
+    for line in gaps.lines():
+        print_status(f"playhead: {line}")
     if as_json:
         click.echo(json.dumps([one.to_json() for one in found], indent=1))
         return 0
     if not found:
-        click.echo("it has no effects: nothing that it asked for may have changed the world")
+        known = " outside of the gap" if gaps.rows else ""
+        click.echo(f"it has no effects{known}: nothing that it asked for may have changed the world")
     for one in found:
         for line in _lines(one, info.id):
             click.echo(line)

@@ -147,6 +147,32 @@ def test_a_playback_goes_on_where_the_disk_is_full(tmp_path: Path, origin: Origi
     assert "GAP at" in done.run.stderr
 
 
+_FILL = 'cat /dev/zero > "$1/filler" 2>/dev/null; truncate -s -{free}K "$1/filler"'
+
+
+@pytest.mark.parametrize("free", [300, 800])
+def test_what_a_full_disk_took_from_a_log_is_not_denied(
+    tmp_path: Path, origin: Origin, free: int
+) -> None:
+    """A replay that starts there may begin, and serves its tape; its receipt and its effects claim only what is outside of the gap."""
+    player = f'--store "$1" r -- {_AGENT} poller {origin.url}/x'
+    commands = (
+        f'{_PLAYHEAD} record --quiet --store "$1" --run r -- {_AGENT} poller {origin.url}/x\n'
+        f"{_FILL.format(free=free)}\n"
+        f"{_PLAYHEAD} replay --no-sandbox --in-place {player}\n"
+        f'code=$?; rm "$1/filler"\n'
+        f'for verb in effects "rewind --before-effect"; do {_PLAYHEAD} $verb --store "$1" r@1 >&2; done; (exit $code)'
+    )
+    done = Done(tmp_path, commands)
+    said = done.run.stderr
+    assert (done.run.returncode, done.told) == (125, {"seen": [200, 200]}), said
+    assert "outside of the gap: served 0" in said
+    assert "left on the tape, never asked for, or in the gap:" in said
+    assert "  no effects outside of the gap" in said
+    assert "it has no effects outside of the gap" in said
+    assert said.count("GAP at") == 3
+
+
 def test_a_ballast_makes_room_to_delete(tmp_path: Path) -> None:
     """On a disk that is full to the last byte `gc` deletes; the ballast is back once there is room."""
     done = Done(tmp_path, f'{_AGENT} delete "$1"', size="6m")

@@ -4,6 +4,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ...store import RunInfo, Store
 from ...tape.records.events import Event, EventKind
 from .bounded_rows import BoundedRows, add_row
 from .plain_text import ROWS, WIDTH, plain, titled_rows
@@ -70,3 +71,12 @@ class Gaps:
         """Say what was not reported to sinks."""
         rows = [f"{count} to the {name}" for name, count in sorted(self.sink_lost.items())]
         return titled_rows("effects that were not sent to a sink", rows)
+
+
+def read_gaps(store: Store, info: RunInfo) -> Gaps:
+    """Read the gaps of a run. Blocking. Raises: LogCorrupt."""
+    found = Gaps()
+    for kind in (EventKind.GAP, EventKind.LOST):
+        for event in store.events.of_kind(info, kind):
+            found.take(event)
+    return found

@@ -156,7 +156,8 @@ def _compare_with_tape(parts: Parts, store: Store, info: RunInfo, tape: RunInfo)
     """Find what was left on the tape, and how the command ended otherwise."""
     requests, left, background = parts.requests, parts.left_on_tape, parts.background_reads
     find, find_recorded = _find_in(store, info), _find_in(store, tape)
-    left.begin({*parts.matches.served_as.values(), *parts.branch.replaced, *parts.resume.anew})
+    used = {*parts.matches.served_as.values(), *parts.branch.replaced, *parts.resume.anew}
+    left.begin(used, has_gap=bool(parts.gaps.rows))
     for event in store.events.all(tape):
         parts.take_recorded(event, info.created_ns)
     asked = {*parts.divergences.find_unfinished(), *parts.resume.list_asked(tape.id)}

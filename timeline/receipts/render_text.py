@@ -33,6 +33,7 @@ from .answers.divergences import difference_lines
 from .answers.left_on_tape import UNUSED
 from .bounded_rows import omitted_of
 from .effects import Effect, describe_outcome, effect_lines, effect_text
+from .gaps import Gaps
 from .plain_text import ROWS, TEXT, WIDTH, plain, plain_lines, table
 from .receipt import Receipt, exit_code
 
@@ -262,8 +263,10 @@ def _body(message: Request | Response) -> str:
     return "\n" + plain_lines(text) + (f"\n… {more} bytes more" if more > 0 else "")
 
 
-def render_effects(info: RunInfo, effects: Iterable[Effect], omitted: int) -> Iterator[str]:
-    """Show the effects of a run, some lines each, as they are read."""
+def render_effects(
+    info: RunInfo, effects: Iterable[Effect], omitted: int, gaps: Gaps
+) -> Iterator[str]:
+    """Show the effects of a run, some lines each, as they are read; and the gaps, in which there may be more."""
     head = f"run {plain(info.id)}: {plain(info.mode, 20)}, {info.status.value}"
     yield head + (f", plays {plain(info.parent)}" if info.parent else "")
     empty = True
@@ -287,7 +290,8 @@ def render_effects(info: RunInfo, effects: Iterable[Effect], omitted: int) -> It
     if omitted:
         yield f"  … and {omitted} more"
     if empty:
-        yield "  no effects"
+        yield "  no effects" + (" outside of the gap" if gaps.rows else "")
+    yield from (f"  {line}" for line in gaps.lines())
 
 
 def render_divergences(receipt: Receipt) -> str:
@@ -345,8 +349,9 @@ def _playback(receipt: Receipt) -> Iterator[str]:
     yield f"{what}{parts.tape}"
     yield from parts.command.lines()
     how = parts.matches.summary()
+    known = "outside of the gap: " if parts.gaps.rows else ""
     yield (
-        f"served {counts['served']}{f' ({how})' if how else ''}, stubbed {counts['stubbed']}, "
+        f"{known}served {counts['served']}{f' ({how})' if how else ''}, stubbed {counts['stubbed']}, "
         f"live {counts['live']}, refused {counts['refused']}, unused {counts[UNUSED]}, "
         f"egress attempts {len(parts.past_proxy.egress)}"
     )

@@ -29,6 +29,8 @@ class LeftOnTape:
     last: int = 0
     """Seq of the last recorded request that is no telemetry."""
     _used: Collection[int] = ()
+    _has_gap: bool = False
+    """Whether rows of the run's log are missing: what is in none may have been asked for all the same."""
     _spared: list[tuple[Match, str | None]] = field(default_factory=list, repr=False)
     """The run's live rules, each with the class it is limited to, and what is telemetry in it."""
     _begun: dict[int, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -40,12 +42,13 @@ class LeftOnTape:
             self._spared += _rules(event.data.get("live", ()))
             self._spared += _rules((text, None) for text in event.data.get("telemetry", ()))
 
-    def begin(self, used: Collection[int]) -> None:
+    def begin(self, used: Collection[int], *, has_gap: bool) -> None:
         """Begin to read the tape's log.
 
         used: recorded exchanges that were served, or replaced.
+        has_gap: whether rows of the run's log are missing.
         """
-        self._used = used
+        self._used, self._has_gap = used, has_gap
 
     def take_recorded(self, event: Event, counts: Counter[str]) -> None:
         """Take in an event of the tape's log.
@@ -108,7 +111,7 @@ class LeftOnTape:
 
     def divergences(self) -> list[Mapping[str, Any]]:
         """Give each as a divergence."""
-        return [_divergence(row) for row in self.rows]
+        return [_divergence(row, self._unasked) for row in self.rows]
 
     def lines(self, count: int) -> list[str]:
         """List them.
@@ -120,7 +123,12 @@ class LeftOnTape:
             + (" (outcome unknown)" if "outcome" in row else "")
             for row in self.rows
         ]
-        return titled_rows("left on the tape, never asked for", rows, count)
+        return titled_rows(f"left on the tape, {self._unasked}", rows, count)
+
+    @property
+    def _unasked(self) -> str:
+        """Say that they were not asked for, as far as that is known."""
+        return "never asked for, or in the gap" if self._has_gap else "never asked for"
 
 
 def _is_telemetry_now(method: str, place: tuple[str, str, int, str]) -> bool:
@@ -134,9 +142,9 @@ def _rules(noted: Any) -> Iterator[tuple[Match, str | None]]:
             yield parse_match(text), only
 
 
-def _divergence(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    text = "on the tape, and never asked for"
+def _divergence(row: Mapping[str, Any], unasked: str) -> Mapping[str, Any]:
+    text = f"on the tape, and {unasked}"
     if "outcome" in row:
-        text = "under way when the recording ended, so its outcome is unknown, and never asked for"
+        text = f"under way when the recording ended, so its outcome is unknown, and {unasked}"
     kind, seq = DivergenceKind.UNUSED, Seq(row["seq"])
     return Divergence(kind, seq, row["method"], row["url"], seq, (), text).to_json()
