@@ -48,6 +48,7 @@ from .overlay import (
     find_places,
     is_in_memory,
     make_room,
+    measure_free,
     overlay_rows,
     try_namespace,
 )
@@ -586,13 +587,13 @@ def _open_copy(
             "--in-place runs the command on the folder itself; or run it in a smaller folder",
         )
     for place in find_places(store.path, area.folders):
-        free = os.statvfs(place)
-        if os.access(place, os.W_OK) and free.f_bavail * free.f_frsize > size + _LEAST_FREE:
+        if measure_free(place) > size + _LEAST_FREE:
             break
     else:
         raise EngineError(
-            f"there is no room for a copy of {area.folder} ({what})",
-            "free some space, or --in-place runs the command on the folder itself",
+            f"there is no room for a copy of {area.folder} ({what})"
+            + (f"; {reason[0]}" if reason else ""),
+            "free some space; --in-place would have the command write to the folder itself",
         )
     execution = Execution(area, COPY)
     execution.room = execution._stack.enter_context(make_room(place))

@@ -28,6 +28,8 @@ from ..sandbox.preflight import find_switch
 _PATIENCE_S = 20.0
 _YOUNG_NS = 60_000_000_000
 _PREFIX = "playhead-folder-"
+_OWN = "/playhead/folders"
+"""A place of our own in the user's cache; not there before it is needed."""
 _SHARED_MEMORY = "/dev/shm"
 _MOST_MEMORY_KINDS = ("tmpfs", "ramfs")
 
@@ -50,7 +52,7 @@ def find_places(store: Path, folders: Iterable[str]) -> Iterator[str]:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     given = [
         str(store.resolve().parent),
-        os.path.join(cache, "playhead", "folders"),
+        cache + _OWN,
         tempfile.gettempdir(),
         "/var/tmp",
         os.environ.get("XDG_RUNTIME_DIR", ""),
@@ -66,10 +68,22 @@ def find_places(store: Path, folders: Iterable[str]) -> Iterator[str]:
         yield real
 
 
+def measure_free(place: str) -> int:
+    """Give the bytes that are free for a folder of ours in a place; 0 where none can be made there."""
+    if place.endswith(_OWN):  # it is made with its first folder
+        while not os.path.lexists(place):
+            place = os.path.dirname(place)
+    try:
+        free = os.statvfs(place)
+    except OSError:
+        return 0
+    return free.f_bavail * free.f_frsize if os.access(place, os.W_OK | os.X_OK) else 0
+
+
 @contextlib.contextmanager
 def make_room(place: str) -> Iterator[str]:
     """Make a folder of this user's alone, and remove it with whatever is in it. Raises: OSError."""
-    if place.endswith("/playhead/folders"):
+    if place.endswith(_OWN):
         os.makedirs(place, 0o700, exist_ok=True)
     _remove_left(place)
     made = tempfile.mkdtemp(prefix=_PREFIX, dir=place)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -112,9 +113,10 @@ class WorkFolder:
             else:
                 await self._begin_replay(self._area, run, preload_bundle)
         except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise EngineError(
                 f"the working folder {self._area.folder} cannot be prepared: {error}",
-                "--in-place runs the command on the folder itself",
+                "free some space there" if full else "--in-place runs the command on the folder itself",
             ) from error
 
     async def _begin_recording(self, area: Area) -> None:

@@ -11,6 +11,7 @@ from playhead.proxy.folder.overlay import (
     explain,
     find_places,
     make_room,
+    measure_free,
     overlay_rows,
     try_overlay,
 )
@@ -25,6 +26,18 @@ def test_layers_are_never_in_the_folder(tmp_path: Path) -> None:
     assert next(find_places(tmp_path / "other/store", [str(tmp_path / "work")])) == str(
         tmp_path / "other"
     )
+
+
+def test_the_cache_is_a_place_before_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the room of the disk it will be on; nothing is made to look, and what cannot be written to has no room."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home/.cache"))
+    place = str(tmp_path / "home/.cache/playhead/folders")
+    assert place in find_places(tmp_path / "store", [])
+    assert measure_free(place) == measure_free(str(tmp_path)) > 0
+    assert not (tmp_path / "home").exists()
+    assert measure_free("/proc") == measure_free(str(tmp_path / "missing")) == 0
 
 
 def test_what_a_killed_process_left_is_removed(
