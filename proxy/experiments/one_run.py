@@ -1,7 +1,7 @@
 """One run of a command against a tape, in a process of its own; and what of it is told."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +11,7 @@ from ...config import Config
 from ...tape.exit_codes import ExitCode
 from ...tape.policy.branch import Branch
 from ...timeline import Receipt
+from ...timeline.receipts.render_text import explain_exit
 from ..operations.open_store import open_store
 from ..run.launcher import ContainerHost, Output
 from ..run.launcher import branch as run_branch
@@ -18,11 +19,13 @@ from ..run_again.branch import Spent
 from ..run_again.price import find_spent
 from .workers import Done, Files
 
-_OURS: dict[int, str] = {
+_OURS: Mapping[int, str] = {
     ExitCode.LEAKED: "something tried to leave past the proxy",
-    ExitCode.UNTESTABLE: "it never sent the request of its --at",
+    ExitCode.UNTESTABLE: "it did not come so far that anything could be tested",
     ExitCode.INTERRUPTED: "it was interrupted",
 }
+"""Codes that are none of the command, and what they say where its receipt is not at hand."""
+_EXPLAINED = (ExitCode.LEAKED, ExitCode.UNTESTABLE)
 
 
 class Place(NamedTuple):
@@ -54,13 +57,15 @@ class Ran:
     """Whether a cap was reached."""
     unmet: tuple[str, ...] = ()
     """Faults of its schedule that changed nothing, since the command did not come to them."""
+    because: str = ""
+    """Why its code is one of ours, as its receipt says; empty where it is the command's, or was noted by an earlier call."""
 
     @property
     def no_result(self) -> str:
         """Say why it tells nothing; empty where it does."""
         if self.refused:
             return f"a request was refused: {self.refused[0]}"
-        return _OURS.get(self.code, "")
+        return self.because or _OURS.get(self.code, "")
 
     @property
     def untested(self) -> str:
@@ -93,6 +98,7 @@ def run_once(config: Config, place: Place, declared: Branch, files: Files) -> di
     return {
         "run": receipt.run,
         "code": code,
+        "because": explain_exit(receipt, ExitCode(code)) if code in _EXPLAINED else "",
         "child_exit": receipt.parts.command.ended.child_exit,
         "refused": [str(row["reason"]) for row in receipt.refused[:3]],
         "stubbed": receipt.counts["stubbed"],
@@ -118,6 +124,7 @@ def read_done(done: Done) -> Ran:
         told["unpriced"],
         told["limited"],
         tuple(told.get("unmet", ())),
+        told.get("because", ""),
     )
 
 

@@ -33,7 +33,9 @@ def rewind_run(config: Config, run: str, *, as_json: bool) -> int:
         return 0
     if not found:
         known = " outside of the gap" if gaps.rows else ""
-        click.echo(f"it has no effects{known}: nothing that it asked for may have changed the world")
+        click.echo(
+            f"it has no effects{known}: nothing that it asked for may have changed the world"
+        )
     for one in found:
         for line in _lines(one, info.id):
             click.echo(line)

@@ -116,7 +116,9 @@ class WorkFolder:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise EngineError(
                 f"the working folder {self._area.folder} cannot be prepared: {error}",
-                "free some space there" if full else "--in-place runs the command on the folder itself",
+                "free some space there"
+                if full
+                else "--in-place runs the command on the folder itself",
             ) from error
 
     async def _begin_recording(self, area: Area) -> None:

@@ -125,7 +125,7 @@ class Search:
                 "the bad run is good when it is run again, without any answer of the good run"
             )
         elif count == self.count and standing is Standing.BAD and high < count:
-            self.problem = f"it is good with {high} answers of the good run, and bad with all of them: more than one answer decides"
+            self.problem = f"it is good with {high} answers of the good run, and bad with all of them: more than one answer decides, or the result comes by chance"
         elif count == self.count and standing is Standing.BAD:
             self.problem = "it is bad with all answers of the good run: none of them turns it bad"
         elif self._next() is None and self.high - self.low > 1:

@@ -315,6 +315,14 @@ def test_what_the_run_does_without_faults_is_not_looked_for(world: World) -> Non
     assert "breaks the rule without any fault" in done.stderr
 
 
+def test_a_run_that_tells_nothing_says_why(world: World) -> None:
+    """In the words of its receipt, as no experiment has the flags of a branch."""
+    told = ("--store", "store", "--no-sandbox", "--", sys.executable, "-c", "pass")
+    done = playhead("explore", "tape", *told, cwd=world.folder, timeout_s=100)
+    assert done.returncode == 2, done.stderr
+    assert "without any fault: nothing was tested: the agent made no request" in done.stderr
+
+
 def test_a_live_model_is_all_that_is_asked(world: World) -> None:
     """Counted at the shop."""
     world.shop.requests.clear()

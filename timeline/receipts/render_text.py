@@ -396,11 +396,11 @@ def _end(receipt: Receipt) -> Iterator[str]:
     if receipt.status == RunStatus.RECOVERED.value:
         yield f"exit code {code}: its process died, so the end of its log may be missing"
     elif code:
-        yield f"exit code {code}: {_explain(receipt, ExitCode(code))}"
+        yield f"exit code {code}: {explain_exit(receipt, ExitCode(code))}"
 
 
-def _explain(receipt: Receipt, code: ExitCode) -> str:
-    """Say why a playback ends with a code."""
+def explain_exit(receipt: Receipt, code: ExitCode) -> str:
+    """Say why a playback ends with a code of ours."""
     parts = receipt.parts
     if code is ExitCode.UNTESTABLE and parts.surroundings.changed:
         return (
@@ -438,7 +438,7 @@ def _explain_resumed(receipt: Receipt) -> str:
     more = "nothing but what was approved at a gate" if parts.resume.executed else "nothing"
     if refused:
         return f"a request is not the one that the crashed run has there, so {more} was sent"
-    if parts.resume.reached is None:
+    if parts.resume.reached is None and not parts.gaps.rows:
         return f"not all that the crashed run had asked for was asked for again, so {more} was sent"
     return "not all was written, so nobody knows"
 
@@ -459,6 +459,6 @@ def explain_branch(receipt: Receipt) -> str:
         return (
             f"a request before exchange {at} is not as it was recorded; it was served all the same"
         )
-    if reached is None:
+    if reached is None and not parts.gaps.rows:
         return f"exchange {at} was never asked for, so nothing was tried"
     return "not all was written, so nobody knows"
