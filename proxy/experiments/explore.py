@@ -439,7 +439,8 @@ class _Exploration:
         with open_store(self._config) as store:
             run = store.runs.get(tried.ran.run)
             name = f"{tape}-seed-{tried.seed}"
-            kept = keep_tape(store, run, self._config, tried.schedule, name)
+            late_s = self._prepared.late_s
+            kept = keep_tape(store, run, self._config, tried.schedule, late_s, name)
         path = Path(f"{kept.id}.yaml".replace("/", "-"))
         path.write_text(
             "\n".join(_file_lines(tape, tried, self._prepared.late_s, kept.id)), "utf-8"

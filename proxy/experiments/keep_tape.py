@@ -57,15 +57,18 @@ class _Kept(NamedTuple):
     tape_seq: Seq | None
 
 
-def keep_tape(store: Store, run: RunInfo, config: Config, schedule: Schedule, name: str) -> RunInfo:
+def keep_tape(
+    store: Store, run: RunInfo, config: Config, schedule: Schedule, late_s: float, name: str
+) -> RunInfo:
     """Keep a run under a name; give the recording. Blocking.
 
+    late_s: how late a late answer was.
     Raises: LogCorrupt; StoreError.
     """
     now_ns, rules = time.time_ns(), rules_of(config, time.thread_time)
     tape = store.runs.find_tape(run)
     key = find_key(store, tape) if tape is not None else ""
-    kept = list(_read_kept(store, run, tape, schedule)) if tape is not None else []
+    kept = list(_read_kept(store, run, tape, (schedule, late_s))) if tape is not None else []
     last = max((one.exchange.seq for one in kept), default=0)
     with store.ingest() as ingest:
         number = ingest.begin(name)
@@ -124,7 +127,10 @@ def _index(exchange: Exchange, rules: Rules, effects: Effects) -> Exchange:
     return replace(exchange, fingerprint=fingerprint(form), repeat=repeat)
 
 
-def _read_kept(store: Store, run: RunInfo, tape: RunInfo, schedule: Schedule) -> Iterator[_Kept]:
+def _read_kept(
+    store: Store, run: RunInfo, tape: RunInfo, met: tuple[Schedule, float]
+) -> Iterator[_Kept]:
+    schedule, late_s = met
     tape_seqs, gone = dict[int, Seq](), dict[int, int]()
     for event in store.events.all(run):
         if event.kind is EventKind.VERDICT and "tape_seq" in event.data:
@@ -146,13 +152,15 @@ def _read_kept(store: Store, run: RunInfo, tape: RunInfo, schedule: Schedule) ->
         )
         if fault is not None and tape_seq is not None:
             other = store.exchanges.find(tape, fault.other) if fault.other is not None else None
-            made = _lay(made, fault, other)
+            made = _lay(made, fault, late_s, other)
         if seq in gone:
             made = _leave(made, gone[seq])
         yield _Kept(made, tape_seq)
 
 
-def _lay(exchange: Exchange, fault: ScheduledFault, other: Exchange | None) -> Exchange:
+def _lay(
+    exchange: Exchange, fault: ScheduledFault, late_s: float, other: Exchange | None
+) -> Exchange:
     """Give an exchange as its agent saw it that met a fault."""
     response = exchange.response
     if response is None:
@@ -172,7 +180,23 @@ def _lay(exchange: Exchange, fault: ScheduledFault, other: Exchange | None) -> E
             gone=None,
             warnings=(*exchange.warnings, NOT_ASKED),
         )
-    return exchange
+    return _delay(exchange, _find_delay_us(exchange, fault, late_s))
+
+
+def _find_delay_us(exchange: Exchange, fault: ScheduledFault, late_s: float) -> int:
+    """Give how much later its answer came, in microseconds."""
+    met = RunningSchedule((fault,), late_s).take(replace(exchange, seq=fault.seq))
+    injection = met.injection if met is not None else None
+    return int(injection.rule.delay_s * 1e6) if injection is not None else 0
+
+
+def _delay(exchange: Exchange, delay_us: int) -> Exchange:
+    response = exchange.response
+    if response is None or not delay_us:
+        return exchange
+    chunks = tuple(chunk._replace(at_us=chunk.at_us + delay_us) for chunk in response.chunks)
+    response = replace(response, head_us=response.head_us + delay_us, chunks=chunks)
+    return replace(exchange, response=response, end_us=exchange.end_us + delay_us)
 
 
 def _throttle(exchange: Exchange, fault: ScheduledFault) -> Response | None:
@@ -186,9 +210,10 @@ def _throttle(exchange: Exchange, fault: ScheduledFault) -> Response | None:
 
 
 def _leave(exchange: Exchange, gone_us: int) -> Exchange:
-    """Give an exchange whose client left before its answer came, which came later."""
+    """Give an exchange whose client left before its answer came: when its fault had it come, or at some time after that."""
     response, late_us = exchange.response, gone_us + _MARGIN_US
     if response is not None:
+        late_us = response.head_us if response.head_us > gone_us else late_us
         chunks = tuple(chunk._replace(at_us=late_us) for chunk in response.chunks)
         response = replace(response, head_us=late_us, chunks=chunks)
     return replace(

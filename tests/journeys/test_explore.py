@@ -139,6 +139,25 @@ def test_the_kept_tape_is_no_recording_of_what_was_sent(
     assert kept not in json.dumps(said)
 
 
+def test_the_kept_tape_has_the_faults_of_its_schedule(
+    found: tuple[Demo, "CompletedProcess[str]"],
+) -> None:
+    """Its late answer came when the schedule had it come, so that an agent with more patience is given on both what it is given on one."""
+    demo, done = found
+    told = json.loads(done.stdout)["found"]
+    (fault,) = told["faults"]
+    late_s = 8.0 if fault["kind"] == "late" else 8.0 / 5
+    with Store.open(demo.folder / "store", readonly=True) as store:
+        run = store.runs.get(told["tape"])
+        exchanges = Exchanges(store, run)
+        kept = [one for one in map(exchanges.find, exchanges.seqs) if one is not None]
+    late = next(one for one in kept if one.gone is not None and not one.gone.head)
+    assert late.gone is not None
+    assert late.response is not None
+    assert late.gone.at_us < late_s * 1e6 <= late.response.head_us < (late_s + 1) * 1e6
+    assert late.end_us >= late.response.head_us
+
+
 def test_a_fixed_agent_does_otherwise(found: tuple[Demo, "CompletedProcess[str]"]) -> None:
     """On the kept tape it asks for refunds instead of making another."""
     demo, done = found
