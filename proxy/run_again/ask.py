@@ -7,8 +7,8 @@ import asyncio
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,6 +63,18 @@ class Question:
             raise ValueError(f"{' and '.join(named)}: edit the whole call, or change a part of it")
 
 
+@dataclass(slots=True)
+class _Sent:
+    """What has been sent so far."""
+
+    runs: list[RunId] = field(default_factory=list)
+    """Of the calls that have ended."""
+    spent: Spent = field(default_factory=Spent)
+    """By these."""
+    is_under_way: bool = False
+    """Whether there is another call, which has not ended."""
+
+
 class _Prepared(NamedTuple):
     """All that is needed before anything is sent."""
 
@@ -100,9 +112,16 @@ def ask(config: Config, name: str, question: Question, repeat: Repeat, *, as_jso
     print_status(f"  price: as recorded {one.show(repeat.times)}")
     if not repeat.yes:
         confirm()
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runs, spent = runner.run(_ask_all(config, prepared, repeat))
-    return _show(config, prepared, repeat, runs, spent, as_json=as_json)
+    sent = _Sent()
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_ask_all(config, prepared, repeat, sent))
+    except KeyboardInterrupt:
+        more = ", and one more was under way" if sent.is_under_way else ""
+        print_status(f"playhead: interrupted after {len(sent.runs)} of {repeat.times}{more}")
+        print_status(_say_spent(sent.runs, sent.spent))
+        raise
+    return _show(config, prepared, repeat, sent.runs, sent.spent, as_json=as_json)
 
 
 def _prepare(store: Store, config: Config, name: str, question: Question) -> _Prepared:
@@ -169,11 +188,12 @@ def _say_changes(change: RequestChange | None) -> Iterator[str]:
         yield "as edited"
 
 
-async def _ask_all(
-    config: Config, prepared: _Prepared, repeat: Repeat
-) -> tuple[list[RunId], Spent]:
-    """Ask once or several times, each in a run of its own."""
-    runs, spent, caps = list[RunId](), Spent(), repeat.caps
+async def _ask_all(config: Config, prepared: _Prepared, repeat: Repeat, sent: _Sent) -> None:
+    """Ask once or several times, each in a run of its own.
+
+    sent: is told what was sent, as it is sent.
+    """
+    runs, spent, caps = sent.runs, sent.spent, repeat.caps
     own = replace(config, mode=Mode.PLAYBACK, control=own_control(config.control))
     runtime = Runtime(own, sole=prepared.tape.id)
     async with runtime:
@@ -182,6 +202,7 @@ async def _ask_all(
         for _ in range(repeat.times):
             limited = replace(own, limits=limit_run(own.limits, caps, spent, calls=1))
             runtime.registry.adopt(limited)
+            sent.is_under_way = True
             await asyncio.to_thread(
                 _send, address, prepared.request, str(runtime.ca.certificate_file)
             )
@@ -191,6 +212,7 @@ async def _ask_all(
             sealing = runtime.registry.end(open_run, "the call was answered")
             if sealing is not None:
                 await sealing
+            sent.is_under_way = False
             meter = open_run.usage_meter
             if caps.usd is not None and meter is not None and meter.has_refused:
                 break  # it was not sent
@@ -198,7 +220,6 @@ async def _ask_all(
             spent.add(await asyncio.to_thread(find_spent, runtime.store, open_run.info))
             if caps.usd is not None and spent.usd >= caps.usd:
                 break
-    return runs, spent
 
 
 def _send(proxy: Listen, request: Request, ca: str) -> None:
@@ -274,7 +295,13 @@ def _show(
             click.echo(f"refused {refused.count(text)}: {one_line(text)}")
         if unsent:
             print_status(f"playhead: stopped after {len(runs)} of {repeat.times}: the cap was reached; go on with --times {unsent}")  # fmt: skip
-        print_status(
-            f"playhead: {spent.calls} calls, {usd} USD{show_unpriced(spent.unpriced)}; runs {', '.join(runs[:3])}{' …' * (len(runs) > 3)}"
-        )
+        print_status(_say_spent(runs, spent))
     return ExitCode.DIVERGED if refused else 0
+
+
+def _say_spent(runs: Sequence[RunId], spent: Spent) -> str:
+    """Say how many calls were made, what they cost, and where they are."""
+    return (
+        f"playhead: {spent.calls} calls, {spent.usd:f} USD{show_unpriced(spent.unpriced)};"
+        f" runs {', '.join(runs[:3])}{' …' * (len(runs) > 3)}"
+    )

@@ -11,7 +11,7 @@ import click
 from ...config import Config
 from ...store import RunInfo, Store
 from ...tape.diff.divergence_types import one_line
-from ...tape.exchange import RequestClass
+from ...tape.exchange import RequestClass, Seq
 from ...tape.policy.resume import Resume, UnknownEffect
 from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
@@ -36,7 +36,7 @@ class Crash(NamedTuple):
     run: RunInfo
     known: Resume
     answered: int
-    """Exchanges with an outcome, telemetry aside."""
+    """Exchanges with an outcome, and WebSockets that were open, telemetry aside."""
     effects: int
     """Those of them that are effects."""
     replaced: int
@@ -101,6 +101,10 @@ def find_crash(store: Store, name: str) -> Crash:
         if event.data.get("replaced"):
             replaced.add(event.seq)
     answered -= known.unanswered
+    for seq in kinds.keys() - answered - known.unanswered:
+        kept = store.exchanges.find(run, Seq(seq))
+        if kept is not None and kept.websocket is not None:  # as far as its messages go
+            answered.add(seq)
     told = [kinds.get(seq) for seq in answered]
     return Crash(
         run,

@@ -1,7 +1,11 @@
 """A recorded model call is sent again without its agent: to its own host, as often as asked, and nothing else is."""
 
+import asyncio
 import json
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -23,11 +27,15 @@ class Model:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
+        self.answers = 1 << 30
+        """So many calls; what is asked after them is never answered."""
         self._numbers = count()
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.asked.append((request.headers.get("x-api-key", ""), body))
+        if len(self.asked) > self.answers:
+            await asyncio.Event().wait()
         text = "no" if next(self._numbers) % 3 == 2 else "yes"
         content = [{"type": "text", "text": text}]
         usage = {"input_tokens": 10, "output_tokens": 1}
@@ -185,3 +193,22 @@ def test_a_cap_that_ends_it_is_said(world: World, capfd: pytest.CaptureFixture[s
     assert f"refused 3: {NO_ROOM}" in out
     assert "stopped after 2 of 5: the cap was reached" in err
     assert ask(world, capfd, *words, "--times", 2)[0] == 0
+
+
+def test_an_interrupted_one_says_what_was_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two calls with their price, and one that nobody has waited for."""
+    world.model.asked.clear()
+    monkeypatch.setattr(world.model, "answers", 2)
+    command = [sys.executable, "-m", "playhead.proxy.cli", "ask", "--store", str(world.store)]
+    words = [*_KEY, "tape", "2", "--times", "5", "--yes"]
+    with subprocess.Popen(command + words, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 60
+        while len(world.model.asked) < 3 and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted after 2 of 5, and one more was under way" in said
+    assert "2 calls, 0.000150 USD; runs tape@" in said

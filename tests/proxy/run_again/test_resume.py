@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from playhead.proxy.run_again.resume import announce, find_crash
 from playhead.store import RunInfo, Store
 from playhead.store.encryption.key import StoreKey
 from playhead.store.tables.run_info import Owner
-from playhead.tape.exchange import RequestClass, Seq
+from playhead.tape.exchange import RequestClass, Seq, WebSocketSummary
 from playhead.tape.policy.resume import UnknownEffect
 from playhead.tape.records.events import Event, EventKind
+from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import ask, record_run
 from playhead.tests.support.resume_cases import WORDS, Words
@@ -123,6 +125,21 @@ def test_what_is_executed_is_said_first(stores: dict[str, Path]) -> None:
         "recorded with, and not run: touch planted",
     ):
         assert text in told, (text, told)
+
+
+def test_a_websocket_that_was_open_comes_from_the_tape(tmp_path: Path) -> None:
+    """It has no outcome, and is played as far as its messages go: it counts as what the receipt calls served."""
+    opened = make_exchange(2, websocket=WebSocketSummary(1, 3, None))
+
+    async def save(run: RunInfo) -> None:
+        store.events.append_made(run.number, partial(make_intent, opened))
+        await store.exchanges.save(run.number, partial(make_record, opened, final=False))
+
+    with Store.open(tmp_path) as store:
+        store.runs.owner = _DEAD
+        asyncio.run(save(record_run(store, "r", [ask()], seal=False)))
+    with Store.open(tmp_path) as store:
+        assert find_crash(store, "r").answered == 2
 
 
 def test_what_was_answered_is_no_unknown_effect(tmp_path: Path) -> None:

@@ -4,18 +4,22 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from playhead.config import Config, Control
+from playhead.proxy.control.handlers.breaks import ANSWER
 from playhead.proxy.control.handlers.route_table import make_table
 from playhead.proxy.control.http import serving
 from playhead.proxy.control.http.route import Route
 from playhead.proxy.control.http.serving import BODY_BYTES
 from playhead.tests.support.client import Connection
 from playhead.tests.support.control import Controlled, controlled, read_answer
+
+_PAGE = (Path(__file__).parents[4] / "docs/control.md").read_text("utf-8")
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -457,3 +461,9 @@ async def test_names_that_were_given_are_answered(api: Controlled) -> None:
         ("x.playhead.test", "https://x.playhead.test", 403),
     ]:
         assert (await api.ask("GET", "/v1/runs", host=host, origin=origin)).status == status
+
+
+async def test_the_longest_body_is_documented() -> None:
+    """As the longest text that a route takes fits into it."""
+    assert f"| 413 | Body above {BODY_BYTES >> 20} MiB. |" in _PAGE
+    assert ANSWER.most < BODY_BYTES
