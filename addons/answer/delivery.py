@@ -7,6 +7,7 @@ from mitmproxy import http
 from ...tape.diff.divergence_types import Difference, Divergence, DivergenceKind
 from ...tape.exchange import Gone, Headers, RequestClass
 from ...tape.playback.delivery import is_out_of_time, left_early, left_late
+from ...tape.playback.script import Rest, Steps
 from ...tape.policy.revise import Cause, Refused
 from ...tape.records.events import EventKind
 from ..run.pending_exchange import PendingExchange, note_divergence, note_verdict
@@ -19,7 +20,16 @@ _WAITED = (
     "seq {}: its client gave up this effect after {:.1f} s, and after {:.1f} s while recording;"
     " that is not compared"
 )
-_ADVICE = "`--late served` (`playback.late`) would have served it"
+_ADVICE = {
+    Rest.WHOLE: "`--late served` (`playback.late`) would have served it",
+    Rest.PART: "`--late served` (`playback.late`) would have served the part of it that the tape has",
+    Rest.NONE: "the tape does not have it",
+}
+_LATER = {
+    Rest.WHOLE: "when it would have been answered",
+    Rest.PART: "when more would have come",
+    Rest.NONE: "and waited for the rest of this answer",
+}
 
 
 def note_left(pending: PendingExchange) -> None:
@@ -50,7 +60,8 @@ def note_left(pending: PendingExchange) -> None:
         _note(pending, then, now, f"the client left its answer {how}")
     elif late:
         then = _show(steps.gone)[1]
-        text = f"the client left later than while recording, when it would have been answered; {_ADVICE}"
+        rest = _find_rest(steps)
+        text = f"the client left later than while recording, {_LATER[rest]}; {_ADVICE[rest]}"
         after = f"left after {spent_us / 1e6:.1f} s"
         _note(pending, then, after if steps.head else f"{after}, before it began", text)
     elif steps.gone is not None and not steps.gone.head and not steps.head:
@@ -80,20 +91,27 @@ def note_late(pending: PendingExchange) -> None:
         pending.open_run.note(EventKind.OUTCOME, seq=pending.seq, late=True)
 
 
-def refuse_late(pending: PendingExchange) -> http.Response:
-    """Log that a client waited for what its recorded self had left before it came; give the refusal."""
+def refuse_late(pending: PendingExchange, rest: Rest) -> http.Response:
+    """Log that a client waited for what its recorded self had left before it came; give the refusal.
+
+    rest: what the tape has of it.
+    """
     request, steps = pending.request, pending.playing.steps
     gone = steps.gone if steps is not None else None
     begun = steps is not None and steps.head
     after = f"{gone.at_us / 1e6:.1f} s" if gone is not None else "a while"
     what = "the rest of this answer" if begun else "this answer"
-    reason = f"the recorded client left after {after} and never saw {what}; {_ADVICE}"
+    reason = f"the recorded client left after {after} and never saw {what}; {_ADVICE[rest]}"
     decision = pending.revise(Refused(Cause.LATE, reason))
     if request is not None:
         note_verdict(pending, request, decision)
     if not _is_not_compared(pending):
         _note(pending, _show(gone)[1], "waits for more", reason)
     return refusal(request, None, reason)
+
+
+def _find_rest(steps: Steps) -> Rest:
+    return steps.next.rest if steps.next is not None else Rest.NONE
 
 
 def _is_not_compared(pending: PendingExchange) -> bool:

@@ -60,14 +60,16 @@ def lay_out(
     made = make_head(head, flow.request)
     answer, pieces = _read_pieces(pending, answer, raw)
     asked = open_run.config.playback
-    held = asked.late == "held" and pending.held.injection is None
-    late_wait_us = int(asked.late_wait * 1e6) if held else None
+    late_wait_us = int(asked.late_wait * 1e6) if pending.held.injection is None else None
     interim = exchange.interim if raw is None else raw.interim
     # Whoever listens to events reads them as they come, and may leave before an end that waits for others.
     listens = b"event-stream" in (exchange.request.header(b"accept") or b"")
     ordered = not listens and asked.order != "free"
     played = (answer, interim)
-    steps = script(exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered)
+    served = asked.late == "served"
+    steps = script(
+        exchange, asked.pace, pieces, late_wait_us, played, ordered=ordered, served=served
+    )
     change = spelling.take if spelling is not None else None
     laid = LaidAnswer(made, Steps(steps, change, exchange.gone), head.ragged)
     injection = pending.held.injection

@@ -70,7 +70,7 @@ class Playback:
     late_wait: float = key(
         "60s",
         parse_duration,
-        "How long a client may wait for a held answer after the recorded client left.",
+        "How long a client may wait for a held answer, or one that the tape does not have, after the recorded client left.",
     )
     order: str = key(
         "effects",

@@ -31,6 +31,10 @@ LATE_MARGIN_US = 500_000
 client that leaves at about the same moment as then leaves first again."""
 _SLACK = 4
 """A client that leaves a quarter later than its recorded self left leaves when that did: machines are slow at times."""
+_PATIENCE = 2
+_PATIENCE_US = 2_000_000
+"""A client that has begun to read an answer of which the tape has no more leaves later than its recorded self if it stays so
+many times as long, and so much longer: when more would have come is not known, so this is generous."""
 _WHOLE = 1 << 63
 """Bytes of a request that ends before its answer does."""
 CAUSE_MARGIN_US = 1_000_000
@@ -55,7 +59,15 @@ class StepKind(StrEnum):
     """End it as `Step.ending` says."""
     HANG = "hang"
     LATE = "late"
-    """What follows was never seen by the recorded client, and is not played: see `late_wait_us`."""
+    """What follows was never seen by the recorded client, and is not played, or not on the tape: see `late_wait_us`."""
+
+
+class Rest(StrEnum):
+    """How much the tape has of what the recorded client left."""
+
+    WHOLE = "whole"
+    PART = "part"
+    NONE = "none"
 
 
 class Step(NamedTuple):
@@ -76,7 +88,9 @@ class Step(NamedTuple):
     unseen: bool = False
     """Whether the recorded client had left by then."""
     due_us: int = 0
-    """Of LATE: by then a client that is still there would have been sent what is held back; 0 where nothing came."""
+    """Of LATE: a client that is still there by then waits for more than its recorded self; 0 where nobody can say that."""
+    rest: Rest = Rest.NONE
+    """Of LATE: what the tape has of what is not played."""
     interim: RawInterim | Interim | None = None
     """Of INTERIM."""
     ordered: Seq | None = None
@@ -148,14 +162,17 @@ def script(
     played: tuple[HttpResponse | None, Iterable[RawInterim | Interim]] | None = None,
     *,
     ordered: bool = False,
+    served: bool = False,
 ) -> Iterator[Step]:
     """Give the steps that play an exchange; the last one is END, FAIL, HANG or LATE.
 
     pieces: the body of a response that is spilled, piece by piece; what reading it raises is passed on.
     late_wait_us: longest wait, after the recorded client had left, for the present one to leave; then LATE comes in the
-        place of what the recorded client never saw. None plays that, too.
+        place of what the recorded client never saw. None plays that, too, and waits for ever for what the tape does not have.
     played: its answer and interim answers as they are to be played; None plays those that were kept.
     ordered: its last piece waits for the exchanges that overlapped this one and were answered before it.
+    served: with `late_wait_us`, what the recorded client never saw is played as far as the tape has it; LATE ends it where
+        that is not the whole.
     """
     answer, interim = (exchange.response, exchange.interim) if played is None else played
     steps = _steps(exchange, answer, interim, pace, pieces)
@@ -165,10 +182,18 @@ def script(
     if gone is None or late_wait_us is None:
         return steps
     left_us = int(gone.at_us * max(pace, 1))
-    late = Step(left_us + late_wait_us, StepKind.LATE)
+    if gone.head and _is_open_ended(exchange):
+        ends_late = None
+    else:
+        ends_late = Step(late_wait_us, StepKind.LATE)
+    if served:
+        return _until_unknown(steps, ends_late, left_us, begun=gone.head)
+    is_whole = exchange.fault is not None or (answer is not None and answer.complete)
+    rest = Rest.WHOLE if is_whole else Rest.PART
+    late = Step(left_us + late_wait_us, StepKind.LATE, rest=rest)
     least_due_us = left_us + left_us // _SLACK + LATE_MARGIN_US
-    open_ended = gone.head and _is_open_ended(exchange)
-    return _until_late(steps, late, least_due_us, open_ended=open_ended)
+    seen = _until_late(steps, late, least_due_us)
+    return _until_unknown(seen, ends_late, left_us, begun=gone.head)
 
 
 def _in_order(steps: Iterator[Step], seq: Seq) -> Iterator[Step]:
@@ -185,17 +210,33 @@ def _in_order(steps: Iterator[Step], seq: Seq) -> Iterator[Step]:
         yield held
 
 
-def _until_late(
-    steps: Iterator[Step], late: Step, least_due_us: int, *, open_ended: bool
+def _until_unknown(
+    steps: Iterator[Step], late: Step | None, left_us: int, *, begun: bool
 ) -> Iterator[Step]:
+    """Have LATE in the place of HANG, so that nobody waits for ever for what the tape does not have.
+
+    late: its time is the wait; None lets an answer hang that has no end of its own.
+    left_us: the recorded client left then.
+    begun: whether it had been sent some of the answer. One that had not may wait as long as it likes: a deadline for several
+        calls leaves another time to one of them.
+    """
+    last_us = left_us
+    for step in steps:
+        if step.kind is StepKind.HANG and late is not None:
+            due_us = _PATIENCE * last_us + _PATIENCE_US if begun else 0
+            yield late._replace(at_us=last_us + late.at_us, due_us=due_us)
+            return
+        last_us = max(last_us, step.at_us)
+        begun = begun or step.kind is StepKind.HEAD
+        yield step
+
+
+def _until_late(steps: Iterator[Step], late: Step, least_due_us: int) -> Iterator[Step]:
     """End steps before the first that the recorded client did not see; the end of what it had whole is none.
 
     least_due_us: a client that leaves by then leaves when its recorded self did.
     """
     for step in steps:
-        if step.kind is StepKind.HANG:
-            yield step if open_ended else late
-            return
         if step.unseen and step.kind is not StepKind.END:
             yield late._replace(due_us=max(step.at_us, least_due_us))
             close = getattr(steps, "close", None)

@@ -35,7 +35,7 @@ from ....addons.wire.http import make_interim
 from ....config import Mode
 from ....store import StoreError
 from ....tape.exchange import Ending, Seq
-from ....tape.playback.script import ORDER_MARGIN_US, Step, StepKind
+from ....tape.playback.script import ORDER_MARGIN_US, Rest, Step, StepKind
 from ....tape.policy.revise import Cause, Refused
 from ..hooks.own_hooks import Drain, Hear, PlayheadBidirectionalHook
 from .base_stream import Commands
@@ -140,7 +140,7 @@ class PlayingStream(RecordingStream):
             case StepKind.END:
                 yield from self._play_end(pending)
             case StepKind.LATE:
-                yield from self._refuse_late(pending)
+                yield from self._refuse_late(pending, step.rest)
             case StepKind.FAIL:
                 self._over(pending, ended=False)
                 yield from self._end(step.ending, step.code, begun=self._begun)
@@ -201,9 +201,9 @@ class PlayingStream(RecordingStream):
             pending.playing.steps.close()
         yield DropStream(self.stream_id)
 
-    def _refuse_late(self, pending: PendingExchange) -> Commands:
+    def _refuse_late(self, pending: PendingExchange, rest: Rest) -> Commands:
         """End an answer of which the recorded client had seen no more, and which this one waits for."""
-        refused = refuse_late(pending)
+        refused = refuse_late(pending, rest)
         if self._head_played:
             self._over(pending, ended=False)
             yield from self._end(Ending.RST, 0, begun=True)

@@ -15,7 +15,7 @@ from playhead.tape.exchange import (
     Response,
 )
 from playhead.tape.playback.delivery import is_out_of_time, left_early, left_late
-from playhead.tape.playback.script import StepKind, Steps, script
+from playhead.tape.playback.script import Rest, StepKind, Steps, script
 from playhead.tests.support.exchanges import make_exchange, make_response
 
 MIB = 1024 * 1024
@@ -139,6 +139,58 @@ def test_what_the_recorded_client_had_left_is_held_back(
     steps = list(script(exchange, 1.0, None, WAIT_US))
     assert [step.kind for step in steps] == kinds
     assert steps[-1].at_us == last_ms * 1000
+
+
+PART = replace(answer((300, b"one"), (600, b"two")), complete=False)
+
+
+@pytest.mark.parametrize("served", [True, False], ids=["served", "held"])
+@pytest.mark.parametrize(
+    ("response", "left", "kinds", "served_kinds", "due_ms", "rest"),
+    [
+        # The tape has all that the client had taken, and no more.
+        (PART, gone(650, 2), [HEAD, DATA, DATA, LATE], [HEAD, DATA, DATA, LATE], 3_300, Rest.NONE),
+        # Some came after the client had left; the run ended before the rest.
+        (PART, gone(350, 1), [HEAD, DATA, LATE], [HEAD, DATA, DATA, LATE], 1_100, Rest.PART),
+        # Nobody read on, and nothing had come: the client may wait as long as it likes.
+        (None, gone(350, 0, head=False), [LATE], [LATE], 0, Rest.NONE),
+    ],
+)  # fmt: skip
+def test_nobody_waits_for_ever_for_what_the_tape_does_not_have(
+    response: Response | None,
+    left: Gone,
+    kinds: list[StepKind],
+    served_kinds: list[StepKind],
+    due_ms: int,
+    rest: Rest,
+    *,
+    served: bool,
+) -> None:
+    """Also where late answers are served: what there is of one comes, and then it ends."""
+    exchange = make_exchange(response=response, gone=left, request_class=RequestClass.INFERENCE)
+    last = list(script(exchange, 1.0, None, WAIT_US, served=served))
+    assert [step.kind for step in last] == (served_kinds if served else kinds)
+    late = last[-1]
+    if served:
+        came_us = max([left.at_us, *(step.at_us for step in last[:-1])])
+        assert (late.at_us, late.rest) == (came_us + WAIT_US, Rest.NONE)
+        assert late.due_us == (2 * came_us + 2_000_000 if left.head else 0)
+    else:
+        assert (late.at_us, late.due_us, late.rest) == (left.at_us + WAIT_US, due_ms * 1000, rest)
+
+
+@pytest.mark.parametrize(
+    ("spent_s", "late"), [(0.7, False), (3.0, False), (3.4, True), (12.0, True)]
+)
+def test_staying_for_the_rest_of_a_stream_that_is_not_on_the_tape_is_late(
+    spent_s: float, late: bool
+) -> None:
+    """Its recorded self left after 0.65 s; a machine may be slow, and more than that is another client."""
+    exchange = make_exchange(response=PART, gone=gone(650, 2))
+    steps = Steps(script(exchange, 1.0, None, WAIT_US, served=True), gone=exchange.gone)
+    for _ in range(3):
+        steps.take()
+    assert left_late(steps, int(spent_s * 1e6)) is late
 
 
 def test_a_stream_of_pushed_events_that_was_left_stays_open() -> None:
