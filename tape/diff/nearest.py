@@ -6,6 +6,8 @@ requests hold: a cheap look at every candidate, a close one at a few.
 
 import heapq
 from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ..canonical.canonical_request import BodyKind, ContentType, open_body
@@ -16,8 +18,20 @@ from .path_shape import path_shape
 
 _NEAR = 8
 """Candidates looked at closely."""
+_MANY = 32
+_SMALL_BODY = 4 * 1024
+"""Bytes of a body up to which `_MANY` are."""
 _CLOSE_BODY = 1024 * 1024
 """Bytes of a body that are compared closely when candidates are ranked."""
+_SHORT_BODY = 256
+"""Bytes of a body up to which the longest runs are looked for that two have in common."""
+_GRAM = 3
+_GRAM_BYTES = 64 * 1024
+"""Bytes of a body up to which its runs of `_GRAM` bytes are compared."""
+_ELSEWHERE = 1.5
+"""A request of another path is so much farther."""
+_BESIDE = 20_000
+"""Endpoints of a tape that are looked through for one that differs in a single segment."""
 
 
 def distance(recorded: Request, asked: Request) -> float:
@@ -26,7 +40,7 @@ def distance(recorded: Request, asked: Request) -> float:
     Method, host and path weigh more than everything else together; a shared beginning of a list, as of a
     conversation, counts for each of its items.
     """
-    return _endpoint_distance(recorded, asked) + _content_distance(recorded, asked)
+    return _endpoint_distance(recorded, asked) + _content_distance(recorded, asked, _text_distance)
 
 
 def _endpoint_distance(recorded: Request, asked: Request) -> float:
@@ -42,14 +56,70 @@ def _endpoint_distance(recorded: Request, asked: Request) -> float:
     return far
 
 
-def _content_distance(recorded: Request, asked: Request) -> float:
-    far = 0.0
+def _meant_distance(recorded: Request, asked: Request) -> float:
+    """Say how far two requests of one host are apart for a person, who sees what a name or a message has in common.
+
+    Unlike `distance`, it knows that `mp2` is nearer to `mp` than to `src2`, which has the same shape, that a deed of S3 is in the
+    header fields, and that a longer message of gRPC begins with another length.
+    """
+    far = 4.0 * (recorded.method != asked.method)
+    far += 1.0 * (recorded.port != asked.port or recorded.scheme != asked.scheme)
+    far += _path_distance(recorded.path, asked.path)
+    far += _share(
+        {name.lower() for name, _ in recorded.headers}, {name.lower() for name, _ in asked.headers}
+    )
+    return far + _content_distance(recorded, asked, _loose_distance)
+
+
+def _path_distance(old: str, new: str) -> float:
+    if old == new:
+        return 0.0
+    one, other = old.split("/"), new.split("/")
+    far = 2.0 * (1 - sum(map(str.__eq__, one, other)) / max(len(one), len(other)))
+    if path_shape(old) != path_shape(new):
+        if len(one) == len(other):
+            pairs = zip(one, other, strict=True)
+            far += 4.0 * min(
+                1.0, sum(_text_distance(*pair) for pair in pairs if pair[0] != pair[1])
+            )
+        else:
+            far += 4.0
+    return far + _ELSEWHERE
+
+
+def _loose_distance(old: bytes, new: bytes) -> float:
+    """Weigh runs of bytes that two bodies share, wherever they are, more than a common beginning and end.
+
+    In binary messages, a text that gets longer changes the lengths before it.
+    """
+    far, size = _text_distance(old, new), max(len(old), len(new))
+    if size > _GRAM_BYTES:
+        return far
+    if size <= _SHORT_BODY:
+        return max(0.02, 1 - SequenceMatcher(None, old, new, autojunk=False).ratio())
+    one, other = (
+        {body[at : at + _GRAM] for at in range(max(1, len(body) - _GRAM + 1))}
+        for body in (old, new)
+    )
+    return 0.25 * far + 0.75 * len(one ^ other) / (len(one) + len(other))
+
+
+def _share(one: set[Any], other: set[Any]) -> float:
+    """Give the share of the members of two sets that only one of them has."""
+    return len(one ^ other) / max(1, len(one | other))
+
+
+def _query_distance(recorded: Request, asked: Request) -> float:
     old, new = recorded.target.partition("?")[2], asked.target.partition("?")[2]
-    if old != new:
-        one, other = set(old.split("&")), set(new.split("&"))
-        far += len(one ^ other) / max(1, len(one | other))
+    return 0.0 if old == new else _share(set(old.split("&")), set(new.split("&")))
+
+
+def _content_distance(
+    recorded: Request, asked: Request, of_bytes: Callable[[bytes, bytes], float]
+) -> float:
+    far = _query_distance(recorded, asked)
     if recorded.body != asked.body:
-        far += 2.0 * _body_distance(recorded, asked)
+        far += 2.0 * _body_distance(recorded, asked, of_bytes)
     for name in (b"range", b"x-amz-target", b"soapaction", b"accept", b"content-type"):
         first, second = recorded.header(name), asked.header(name)
         if first != second and (name != b"content-type" or _media(first) != _media(second)):
@@ -61,7 +131,9 @@ def _media(value: bytes | None) -> bytes:
     return (value or b"").partition(b";")[0].strip().lower()
 
 
-def _body_distance(recorded: Request, asked: Request) -> float:
+def _body_distance(
+    recorded: Request, asked: Request, of_bytes: Callable[[bytes, bytes], float]
+) -> float:
     (old, old_type), (new, new_type) = open_body(recorded), open_body(asked)
     if _is_close_json(old, old_type) and _is_close_json(new, new_type):
         try:
@@ -69,7 +141,7 @@ def _body_distance(recorded: Request, asked: Request) -> float:
         except (ValueError, RecursionError):
             # Broken, or nested too deep: as bytes.
             pass
-    return _text_distance(old, new)
+    return of_bytes(old, new)
 
 
 def _is_close_json(body: bytes, content: ContentType | None) -> bool:
@@ -140,29 +212,37 @@ def nearest(
 ) -> tuple[Seq, Request] | None:
     """Find the recorded request a person would say was meant; of equals, the first.
 
-    Those of the same endpoint go before those of the same host and shape of path, then those of the same
+    Those of the same host and the same path, its shape, or all but a segment of it go before those of the same
     path elsewhere, then those of the same host. Another host *and* another shape of path is not near.
-    Looks at every candidate once, briefly, and closely at eight.
+    Looks at every candidate once, briefly, and closely at a few of each of the two.
     """
-    tiers: list[list[tuple[int, int, int, Seq, Request]]] = [[], [], [], []]
+    tiers: list[list[tuple[float, int, int, Seq, Request]]] = [[], [], [], []]
     tier_of = _tier_finder(asked)
     similar = _similarity_to(asked.body)
+    whole = max(1, similar(asked.body))
     own = len(asked.body)
+    most = _MANY if own <= _SMALL_BODY else _NEAR
     order = 0
     for seq, request in candidates:
         tier = tier_of(request)
         if tier is None:
             continue
         order -= 1
-        item = (similar(request.body), -abs(len(request.body) - own), order, seq, request)
+        near = 2 * similar(request.body) / whole - _query_distance(request, asked)
+        if tier:  # of one path this is hardly ever another
+            near -= 4.0 * (request.method != asked.method) + _path_distance(
+                request.path, asked.path
+            )
+        item = (near, -abs(len(request.body) - own), order, seq, request)
         kept = tiers[tier]
-        if len(kept) < _NEAR:
+        if len(kept) < most:
             heapq.heappush(kept, item)
         elif item[:3] > kept[0][:3]:
             heapq.heapreplace(kept, item)
-    for kept in tiers:
+    same, beside, *others = tiers
+    for kept in ([*same, *beside], *others):
         if kept:
-            found = min(kept, key=lambda item: (distance(item[4], asked), -item[2]))
+            found = min(kept, key=lambda item: (_meant_distance(item[4], asked), -item[2]))
             return found[3], found[4]
     return None
 
@@ -207,13 +287,18 @@ class Endpoints:
     def candidates(self, asked: Request, is_served: Callable[[Seq], bool], limit: int) -> list[Seq]:
         """Give those that may be meant, the likeliest first.
 
-        The nearest endpoint of which there is any goes first, in it what has not been served: what comes
-        next on the tape, and what is as long.
+        A few whose path differs in one segment are among them. Else the nearest endpoint of which there is any goes
+        first, in it what has not been served: what comes next on the tape, and what is as long.
         """
         url = asked.url.partition("?")[0]
         host, path = _split(url)
         shape = path_shape(path)
         chosen: dict[Seq, None] = {}
+        for beside in self._find_beside(asked.method, url, shape):
+            if len(chosen) >= limit // 4:
+                break
+            few = [one for one in beside if not is_served(one.seq)] or beside
+            chosen |= dict.fromkeys(_likely(few, asked.body_bytes, limit // 8))
         for tier in (
             self._same.get((asked.method, url)),
             self._shape.get((host, shape)),
@@ -227,6 +312,23 @@ class Endpoints:
             if len(chosen) >= limit:
                 break
         return list(chosen)[:limit]
+
+    def _find_beside(self, method: str, url: str, shape: str) -> list[list[Known]]:
+        """Give those of a method whose path differs from a URL's in a single segment, and so in its shape; the most alike first."""
+        own, own_host = url.split("/"), _split(url)[0]
+        found: list[tuple[float, list[Known]]] = []
+        for (its_method, its_url), known in islice(self._same.items(), _BESIDE):
+            if its_method != method or its_url.count("/") != len(own) - 1:
+                continue
+            others = [
+                pair for pair in zip(its_url.split("/"), own, strict=True) if pair[0] != pair[1]
+            ]
+            if len(others) != 1:
+                continue
+            host, path = _split(its_url)
+            if host == own_host and path_shape(path) != shape:
+                found.append((_text_distance(*others[0]), known))
+        return [known for _, known in sorted(found, key=lambda one: one[0])]
 
 
 def _likely(tier: list[Known], size: int, limit: int) -> list[Seq]:
@@ -244,6 +346,14 @@ def _split(url: str) -> tuple[str, str]:
     return (host if port.isdigit() and host else authority).lower().strip("[]"), slash + path
 
 
+def _is_beside(path: str, asked: str, shape: str) -> bool:
+    """Say whether a path is that which is asked for, has its shape, or differs from it in one segment."""
+    if path == asked or path_shape(path) == shape:
+        return True
+    one, other = path.split("/"), asked.split("/")
+    return len(one) == len(other) and sum(map(str.__ne__, one, other)) == 1
+
+
 def _tier_finder(asked: Request) -> Callable[[Request], int | None]:
     """Give a function that says how near a request's endpoint is: 0 the same, 3 the same host, else None."""
     host, path = asked.host.lower(), asked.path
@@ -258,7 +368,7 @@ def _tier_finder(asked: Request) -> Callable[[Request], int | None]:
         tier: int | None
         if same_host and its_path == path and request.method == asked.method:
             tier = 0
-        elif same_host and (its_path == path or path_shape(its_path) == shape):
+        elif same_host and _is_beside(its_path, path, shape):
             tier = 1
         elif its_path == path or path_shape(its_path) == shape:
             tier = 2
