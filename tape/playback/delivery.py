@@ -9,6 +9,9 @@ from .script import StepKind, Steps
 
 _MARGIN_US = 100_000
 """A client that left so much before something was due may have left because of it while it was recorded."""
+_PIPE_BYTES = 256 * 1024
+"""After so many bytes the sockets between are full, so pieces go on when the client reads, and it is as fast as its machine."""
+_MOST_MARGIN_US = 1_000_000
 _BUFFERS = 8 * 1024 * 1024
 """Bytes that the buffers of both sides may hold, of what a client is said to have been sent."""
 _TERMINAL = (b"data: [DONE]", b"message_stop", b"response.completed", b"response.failed")
@@ -64,11 +67,13 @@ def left_early(steps: Steps, spent_us: int, *, trailers: bool, out_of_time: bool
             return trailers
         return not (steps.head and is_terminal(steps.tail))
     # It had left as well: what it was sent until then, and this one is not.
-    size = 0
+    size, margin_us = 0, _MARGIN_US
+    if steps.size > _PIPE_BYTES:
+        margin_us = max(_MARGIN_US, min(steps.gone.at_us // 2, _MOST_MARGIN_US))
     for step in steps.rest():
         if step.unseen or step.kind not in (StepKind.HEAD, StepKind.DATA):
             return False
         size += len(step.data)
-        if step.at_us > spent_us + _MARGIN_US or size > _BUFFERS:
+        if step.at_us > spent_us + margin_us or size > _BUFFERS:
             return True
     return False

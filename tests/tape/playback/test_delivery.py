@@ -36,6 +36,7 @@ def gone(at_ms: int, chunks: int, *, head: bool = True) -> Gone:
 
 THREE = answer((300, b"one"), (600, b"two"), (900, b"three"))
 LARGE = answer(*((20, b"x" * MIB) for _ in range(32)))
+MIBS = answer((20, b"x" * MIB), (130, b"x" * MIB), (260, b"x" * MIB), (2900, b"x" * MIB))
 MODEL = answer((100, b"data: 1\n\n"), (200, b"data: [DONE]\n\n"), (300, b"\n"))
 WHOLE = None
 
@@ -53,6 +54,8 @@ LEAVES = [
     ("the second piece was about to come", THREE, gone(650, 2), 2, 590, False),
     ("nothing then, nothing now", THREE, gone(200, 0, head=False), 0, 100, False),
     ("nothing then, nothing later now", THREE, gone(200, 0, head=False), 0, 5000, False),
+    ("a large one, and the client reads faster now", MIBS, gone(266, 3), 3, 140, False),
+    ("a large one, and far earlier now", MIBS, gone(3000, 4), 3, 266, True),
     ("28 MiB then, 24 MiB now", LARGE, gone(900, 28), 25, 900, False),
     ("28 MiB then, 8 MiB now", LARGE, gone(900, 28), 9, 900, True),
 ]
