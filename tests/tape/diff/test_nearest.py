@@ -30,13 +30,13 @@ PROTOBUF = [
     ("POST /f.Svc/S", b"\0\0\0\0" + bytes([len(text) + 2, 10, len(text)]) + text, ["te"])
     for text in TEXTS
 ]
-CHARGES = [
+CHARGES: list[tuple[str, bytes, list[str]]] = [
     (f"POST /charge?{query}", b'{"order": "%d", "amount": %d}' % (number, number), [])
     for number, query in enumerate(
         ["m=ok", "d=0.1", "m=rst", "d=1.2", "m=cut", "d=2", "a=1", "a=2", "a=3", "m=503", "d=9"]
     )
 ]
-NAMES = [
+NAMES: list[tuple[str, bytes, list[str]]] = [
     ("GET /customers/anna/orders", b"", []),
     ("GET /customers/bert2/orders", b"", []),
     ("POST /customers/anna/orders", b"{}", []),
