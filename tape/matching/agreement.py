@@ -120,6 +120,15 @@ def _show_place(place: str) -> str:
     return _NUMBER.split(place)[0] if part == HEADER.strip() else _SHOWN[part]
 
 
+def _without_head(message: Request) -> Request:
+    """Give a message of a WebSocket without what its handshake had.
+
+    That was compared with the recorded handshake. Here both messages have it from the present one, whose credentials may stand for others.
+    """
+    content = tuple(field for field in message.headers if field[0].lower() == b"content-type")
+    return replace(message, target=message.target.partition("?")[0], headers=content)
+
+
 class Agreement:
     """What one playback has seen of linked values so far."""
 
@@ -400,7 +409,7 @@ class Agreement:
         request_class: of the handshake.
         seq: the answers before it had been given.
         """
-        old, new = (read_inner(one, self._find) for one in (recorded, present))
+        old, new = (read_inner(_without_head(one), self._find) for one in (recorded, present))
         values = self._recorded or RecordedValues(self._rules.fields.account)
         unsettled = self._inner.pair_unsettled(old.linked, new.linked)
         moved = set(values.find_moved(old.linked, new.linked))

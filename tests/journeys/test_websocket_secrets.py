@@ -114,6 +114,36 @@ async def test_values_that_are_mixed_up_are_refused(tmp_path: Path) -> None:
     assert places(receipt) == [["message[4].$.text"]]
 
 
+TOKENS = "rW0yC1uN8hGs4jB6eXkT5dv7Qm2pZ9xA", "J3hGu5tE0oApL9wq2Xk7vT4mZc6RbnY1"
+ACCESS = "Zc6RbnY1sF8dJ3hGu5tE0oApL9wq2Xk7", "b3LrfW0yC1uN8hGs4jB6eXkT5dv7Qm2p"
+
+
+def _log_in(number: int, key: str) -> tuple[str, list[str]]:
+    """Give the query of a URL and the messages of a client with credentials of its own."""
+    auth = json.dumps({"type": "auth", "access_token": ACCESS[number]})
+    return f"?token={TOKENS[number]}", [auth, f"free text key {key}"]
+
+
+async def test_a_token_of_the_url_is_compared_once(tmp_path: Path) -> None:
+    """On a tape of another store: the handshake has said for which one it stands, and no message has it."""
+    store = tmp_path / "store"
+    talks = [_log_in(0, FIRST), _log_in(1, SECOND)]
+    with WebsocketOrigin({}) as origin:
+        url = f"{origin.url}/rates"
+        async with running_engine(Config(mode=Mode.RECORD, store=store), _KEYS[0]) as running:
+            for query, texts in talks:
+                await _talk(running, url + query, texts)
+            await running.end("r")
+        origin.stop()
+        store = _carry(store, tmp_path / "other")
+        async with running_engine(Config(mode=Mode.PLAYBACK, store=store), _KEYS[1]) as running:
+            for query, texts in talks:
+                await _talk(running, url + query, texts)
+            await running.end("r@1")
+            receipt = build(running.store, running.store.runs.get("r@1"))
+    assert receipt.faithful, receipt.to_json()
+
+
 async def test_what_the_server_said_comes_back(tmp_path: Path) -> None:
     """The client has a placeholder in its place, which stands for itself."""
     store = tmp_path / "store"
