@@ -129,6 +129,8 @@ ANOTHER = f"{UNSEARCHED}:another"
 """A kind that no value has, and that is compared: with it in a place, a request is another one where that place counts."""
 
 
+PIECE = "piece"
+"""How a placeholder of an answer is written that goes on from an earlier event of its stream, as `Secret.coded` has it."""
 UNLOADABLE = "key that cannot be loaded"
 """Kind of a place in which the placeholder of a private key is no key."""
 DIGEST = "digest of the body"
@@ -160,7 +162,9 @@ class Secret(NamedTuple):
     size: int
     kind: str
     coded: str = ""
-    """`base64` or `hex` if the value was written so, and in which alphabet or letters; empty where its placeholder shows how it was."""
+    """`base64` or `hex` if the value was written so, and in which alphabet or letters; empty where its placeholder shows how it was.
+
+    In an answer also `PIECE`."""
 
 
 class MessageKind(StrEnum):

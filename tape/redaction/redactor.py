@@ -68,6 +68,7 @@ from .placeholders.body_digests import FittedHeaders, fit_digests, leave_out_dig
 from .placeholders.mend_checksums import mend_checksums
 from .placeholders.placeholder import Keeper, MadeKeeper, Placeholders, unescape
 from .placeholders.prefixes import prefix_size
+from .placeholders.split_values import list_values
 from .placeholders.unloadable import has_unloadable_key
 from .places import (
     GOOGLE,
@@ -320,9 +321,7 @@ class Redactor:
 
     def _search_plain(self, answer: Response, body: bytes, *, cut: bool = False) -> Searched | None:
         final = answer.complete and not cut
-        kind = see_framing(_kind(answer.headers)._replace(answer=True, final=final), body)
-        if not kind.stream and _may_come_in_pieces(answer.headers):
-            kind = kind._replace(lines=True)
+        kind = _answer_kind(answer.headers, body)._replace(final=final)
         searched = self._search.search(body, kind)
         if searched is None:
             return None
@@ -366,15 +365,14 @@ class Redactor:
                 # Without a value it takes the cookie back.
                 found += [(cookie, one, one) for one in self._keeper.found if one.strip(b' "')]
         if response.body:
-            values = self._keep_all(response.body, response.secrets)
+            values = self._keep_all(list_body_values(response))
             found += [("", value, value) for value in values]
         return found
 
     @staticmethod
     def list_given(response: Response) -> list[bytes]:
         """Give what a recorded answer may have given: what was replaced in its body, and the values of header fields and cookies. Any thread."""
-        body = response.body
-        found = [unescape(body[one.at : one.at + one.size]) for one in response.secrets]
+        found = list_body_values(response) if response.body else []
         for name, value in response.headers:
             cookie = value.partition(b";")[0].partition(b"=")[2]
             found.append(cookie if name.lower() == b"set-cookie" else value.strip())
@@ -405,7 +403,7 @@ class Redactor:
                 parts.append(("response.interim.", one.headers))
             else:
                 parts += [("response.header.", one.headers), ("response.trailer.", one.trailers)]
-                self._keep_made(one.body, one.secrets, BODY)
+                self._keep_made_values(list_body_values(one))
         found: dict[Redaction, None] = {}
         for prefix, headers in parts:
             for name, value in headers:
@@ -427,19 +425,20 @@ class Redactor:
         return tuple(found)
 
     def _keep_made(self, data: bytes, secrets: Iterable[Secret], part: str) -> None:
-        for one in secrets:
-            value = unescape(data[one.at : one.at + one.size])
-            if one.part == part and reads_as_made(value):
+        values = [data[one.at : one.at + one.size] for one in secrets if one.part == part]
+        self._keep_made_values(map(unescape, values))
+
+    def _keep_made_values(self, values: Iterable[bytes]) -> None:
+        for value in values:
+            if reads_as_made(value):
                 self._learned.add(value)
                 self._made.of(value)
 
     def learn_message(self, message: Message) -> list[bytes]:
         """Take the placeholders of a recorded message of a WebSocket for secrets, as those of an answer; give them."""
-        return self._keep_all(message.data, message.secrets)
+        return self._keep_all(_values_of(message.data, message.secrets, _PLAIN))
 
-    def _keep_all(self, data: bytes, secrets: Sequence[Secret]) -> list[bytes]:
-        # Without their escapes: that is what the agent reads.
-        values = [unescape(data[one.at : one.at + one.size]) for one in secrets]
+    def _keep_all(self, values: list[bytes]) -> list[bytes]:
         for value in values:
             self._learned.add(value)
             self._keeper.in_text(value)
@@ -592,6 +591,25 @@ def _kind_of(content_type: bytes) -> Kind:
 def _may_come_in_pieces(headers: Headers) -> bool:
     """Say whether an answer may be a list whose items come one by one: one of no known length."""
     return not any(name.lower() == b"content-length" for name, _ in headers)
+
+
+def _answer_kind(headers: Headers, body: bytes) -> Kind:
+    """Say what is known of the body of an answer before it is searched."""
+    kind = see_framing(_kind(headers)._replace(answer=True), body)
+    pieces = not kind.stream and _may_come_in_pieces(headers)
+    return kind._replace(lines=True) if pieces else kind
+
+
+def list_body_values(answer: HttpResponse) -> list[bytes]:
+    """Give what an agent reads in the places of an answer's body where placeholders are."""
+    secrets = [one for one in answer.secrets if one.part == BODY]
+    return _values_of(answer.body, secrets, _answer_kind(answer.headers, answer.body))
+
+
+def _values_of(data: bytes, secrets: Sequence[Secret], kind: Kind) -> list[bytes]:
+    kind = see_framing(kind, data)
+    events = kind.stream if kind.stream or kind.lines else None
+    return list_values(data, secrets, events=events)
 
 
 def _secrets(searched: Searched, part: str = BODY) -> list[Secret]:

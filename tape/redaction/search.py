@@ -25,7 +25,7 @@ from urllib.parse import unquote_plus, unquote_to_bytes
 
 from ...config.schema import KeepRule, RedactRule
 from ...config.values import compile_regex
-from ..exchange import UNSEARCHED
+from ..exchange import PIECE, UNSEARCHED
 from ..records.spelling import in_base64
 from .acceptance import is_declared, is_strong
 from .configured import ConfiguredFields
@@ -128,6 +128,8 @@ class _Edit(NamedTuple):
     kind: str
     declared: bool
     coded: str = ""
+    goes_on: bool = False
+    """Whether the value began in an earlier piece of a stream."""
 
 
 class Search:
@@ -189,9 +191,7 @@ class Search:
         founds = finding.found
         if kind.form and data.count(b"&") <= MAX_PAIRS:
             founds = founds + self._form(data)
-        for pattern in self._patterns:
-            founds = founds + _pattern(pattern, data)
-        founds = founds + self._find_configured(context)
+        founds = founds + self._find_patterns(data) + self._find_configured(context)
         if founds or finding.runs:
             self._take_all(data, finding._replace(found=founds), edits)
         until = min(finding.searched, _escaped_until(data)) if escaped else finding.searched
@@ -234,7 +234,7 @@ class Search:
             searched = min(searched, until)
         if searched < len(whole):
             edits.append(self._leave_out(whole, searched, edits))
-        return self._apply(whole, edits) if edits else None
+        return self._apply(whole, edits, answer=kind.answer) if edits else None
 
     def is_plainly_clean(self, texts: Sequence[bytes]) -> bool:
         """Say at once whether texts hold no secret: none has a place where one may be, or what was learned.
@@ -260,6 +260,9 @@ class Search:
         """Find what a configuration names: its fields, and the kinds of personal data."""
         fields = self._configured.find(context) if self._configured is not None else []
         return fields + self._find_personal(context.data)
+
+    def _find_patterns(self, data: bytes) -> list[Found]:
+        return [found for pattern in self._patterns for found in _pattern(pattern, data)]
 
     def _find_personal(self, data: bytes) -> list[Found]:
         return self._personal.find(data) if self._personal is not None else []
@@ -347,7 +350,8 @@ class Search:
             most -= finding.spent
             if finding.searched < len(view.data):
                 searched = min(searched, view.cut(finding.searched))
-            for found in finding.found + self._find_personal(view.data):
+            configured = self._find_patterns(view.data) + self._find_configured(joined)
+            for found in finding.found + configured:
                 self._spread(view, data, found, edits)
         return views, searched
 
@@ -427,9 +431,8 @@ class Search:
         if found.learn and len(edits) < _MOST_LEARNED:
             self._learned.add(unescape(value) if view.depth == 1 else value)
         new = self._placeholders.in_text(value)
-        self._write(
-            view, data, found.start, found.end, new, edits, found.kind if view.depth > 1 else SECRET
-        )
+        kind = found.kind if view.depth > 1 or found.kind == CONFIGURED else SECRET
+        self._write(view, data, found.start, found.end, new, edits, kind)
 
     def _write(
         self,
@@ -448,7 +451,7 @@ class Search:
             written = _rewrite(raw, told, view.depth)
             if written == raw and told != view.data[start + at : start + at + size]:
                 written = self._placeholders.in_text(raw)  # written in a way of its own
-            edits.append(_Edit(first, last, written, kind, False, coded))
+            edits.append(_Edit(first, last, written, kind, False, coded, goes_on=at > 0))
             at += size
 
     def _find_learned(
@@ -492,7 +495,7 @@ class Search:
     def _written(self, data: bytes, match: Match) -> tuple[int, int, bytes]:
         return write_match(data, match, self._placeholders.of(match.needle.value))
 
-    def _apply(self, data: bytes, edits: list[_Edit]) -> Searched:
+    def _apply(self, data: bytes, edits: list[_Edit], *, answer: bool = False) -> Searched:
         edits.sort(key=lambda edit: (edit.start, -edit.end, not edit.declared))
         merged: list[_Edit] = []
         for edit in edits:
@@ -510,7 +513,13 @@ class Search:
             at = edit.end
         parts.append(data[at:])
         spans = tuple(
-            Span(edit.start, edit.end - edit.start, edit.kind, edit.coded) for edit in merged
+            Span(
+                edit.start,
+                edit.end - edit.start,
+                edit.kind,
+                PIECE if answer and edit.goes_on else edit.coded,
+            )
+            for edit in merged
         )
         return Searched(b"".join(parts), spans)
 

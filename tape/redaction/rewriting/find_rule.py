@@ -9,7 +9,7 @@ from ..finding.format_table import FORMATS, expand
 from ..learned import Learned
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
-from ..search import Kind, Search
+from ..search import Kind, Search, see_framing
 
 _PLACED = {"header": "header", "trailer": "header", "interim": "header", "query": "query"}
 """Words of a place, and the key of a rule that names it."""
@@ -85,7 +85,8 @@ class RuleNames:
             named = [n for n, rule in self._named if getattr(rule, key).lower() == words[2]]
             if named:
                 return named
-        found = [name for name, search in self._solo if search.search(data) is not None]
+        kind = see_framing(Kind(lines=True), data)  # it may be said in pieces
+        found = [name for name, search in self._solo if search.search(data, kind) is not None]
         if not found:  # in a URL
             lower = data.lower()
             found = [

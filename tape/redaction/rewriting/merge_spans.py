@@ -31,7 +31,7 @@ def merge(before: bytes, old: Iterable[Span], after: bytes, found: Sequence[Span
     if len(before) != len(after):
         return Merged(after, tuple(found), tuple(found))
     old = sorted(old)
-    stay, fresh, at = list[Span](), list[Span](), 0
+    stay, fresh, same, at = list[Span](), list[Span](), list[Span](), 0
     parts = bytearray(before)
     for one in found:
         start, end = one.at, one.at + one.size
@@ -44,7 +44,11 @@ def merge(before: bytes, old: Iterable[Span], after: bytes, found: Sequence[Span
             upto += 1
         touched = old[at:upto]
         covered = sum(min(end, s.at + s.size) - max(start, s.at) for s in touched)
-        if covered >= one.size or before[start:end] == after[start:end]:
+        if covered >= one.size:
+            continue
+        if before[start:end] == after[start:end]:
+            if not touched:
+                same.append(one)
             continue
         parts[start:end] = after[start:end]
         at = upto
@@ -54,5 +58,6 @@ def merge(before: bytes, old: Iterable[Span], after: bytes, found: Sequence[Span
         last = max([end, *(span.at + span.size for span in touched)])
         coded = "" if touched else one.coded
         fresh.append(Span(first, last - first, one.kind, coded))
-    spans = sorted([*stay, *old[at:], *fresh])
+    # One piece of a value may have nothing that is replaced, as its sign between two words.
+    spans = sorted([*stay, *old[at:], *fresh, *(same if fresh else ())])
     return Merged(bytes(parts), tuple(spans), tuple(fresh))

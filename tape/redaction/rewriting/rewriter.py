@@ -42,7 +42,7 @@ from ..placeholders.mend_checksums import mend_checksums
 from ..placeholders.placeholder import Placeholders, unescape
 from ..places import CONFIGURED, SECRET
 from ..redact_heads import find_apart, in_order
-from ..redactor import Redactor, _codings, _kind, fit_head, with_digests
+from ..redactor import Redactor, _codings, _kind, fit_head, list_body_values, with_digests
 from ..search import Kind, Searched, Span
 from ..secrets_in_heads import Heads, Pair
 from ..stream import Piece, Stream
@@ -276,7 +276,8 @@ class Rewriter(Redactor):
         for interim in exchange.interim:
             self._keep_fields(interim.headers, "response.interim.", told)
         if response is not None:
-            self._keep_spans(response.body, response.secrets)
+            for value in list_body_values(response):
+                self._keep(value)
             self._keep_fields(response.headers, "response.header.", told)
             self._keep_fields(response.trailers, "response.trailer.", told)
 

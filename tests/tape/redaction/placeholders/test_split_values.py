@@ -1,0 +1,124 @@
+"""A value that a stream says in several events is one value to whoever reads the tape."""
+
+import json
+
+import pytest
+
+from playhead.config import RedactRule
+from playhead.tape.exchange import PIECE, Chunk, Headers, RawResponse, Request, Response, Secret
+from playhead.tape.redaction.placeholders.split_values import list_values
+from playhead.tape.redaction.redactor import Redactor
+from playhead.tape.redaction.rewriting.rewriter import Rewriter
+
+STORE = b"k" * 32
+RULES = [RedactRule(pattern="acme_[0-9a-f]{16,}")]
+ACME = "acme_9f3c07ab6d41e8527b0cd9e3"
+KEY = "sk-proj-" + "kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eXoQ2wE4rT6yU8"
+EVENTS = (b"content-type", b"text/event-stream")
+LINES = (b"content-type", b"application/x-ndjson")
+
+
+def answer(body: bytes, *headers: tuple[bytes, bytes]) -> RawResponse:
+    """Give an answer as it came."""
+    return RawResponse(200, b"OK", "HTTP/1.1", headers, body, 1, (Chunk(1, len(body)),))
+
+
+def say(*pieces: str, index: int = 0) -> bytes:
+    """Give a stream of a model that says a text in pieces."""
+    choices = [[{"index": index, "delta": {"content": piece}}] for piece in pieces]
+    return b"".join(b"data: %b\n\n" % json.dumps({"choices": one}).encode() for one in choices)
+
+
+def read(body: bytes) -> str:
+    """Give the text that a stream says."""
+    events = [json.loads(line[6:]) for line in body.decode().split("\n") if line]
+    return "".join(one["choices"][0]["delta"]["content"] for one in events)
+
+
+def send(value: str, *headers: tuple[bytes, bytes]) -> Request:
+    """Give a request with a value in its body."""
+    body = json.dumps({"v": value}).encode()
+    return Request("POST", "https", "api.test", 443, "/use", "HTTP/1.1", headers, body)
+
+
+def rewrite(raw: RawResponse) -> Response:
+    """Give an answer that was recorded without rules, and rewritten under those of now."""
+    old, _, _ = Redactor(STORE).response(raw)
+    rewriter = Rewriter(STORE, RULES)
+    return rewriter._response(old, {}, [])[0]
+
+
+CUTS = [
+    [ACME[:7], ACME[7:18], ACME[18:]],
+    ["acme", "_", ACME[5:12], ACME[12:]],
+    list(ACME),
+]
+
+
+@pytest.mark.parametrize("pieces", CUTS)
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_what_a_pattern_names_is_replaced_and_known_again_over_events(
+    pieces: list[str], rewritten: bool
+) -> None:
+    """The agent of a replay sends back the placeholder that it was given, as the tape has it in the request."""
+    raw = answer(say("id ", *pieces, " ok"), EVENTS)
+    kept = rewrite(raw) if rewritten else Redactor(STORE, RULES).response(raw)[0]
+    placeholder = read(kept.body).split()[1]
+    recorded, _ = Redactor(STORE, RULES).request(send(ACME))
+    assert placeholder != ACME
+    replay = Redactor(STORE, RULES)
+    assert [value for _, value, _ in replay.learn(kept)] == [placeholder.encode()]
+    asked, _ = replay.request(send(placeholder))
+    assert (asked.body, asked.secrets) == (
+        recorded.body,
+        tuple(one._replace(kind="secret") for one in recorded.secrets),
+    )
+
+
+def test_pieces_of_a_value_are_no_values() -> None:
+    """Another key that begins as one of them does is replaced whole."""
+    kept, _, _ = Redactor(STORE).response(answer(say(KEY[:9], KEY[9:20], KEY[20:]), EVENTS))
+    replay = Redactor(STORE)
+    replay.learn(kept)
+    other = read(kept.body)[:9] + KEY[9:][::-1]
+    fresh = Redactor(STORE)
+    assert replay.request(send(other))[0].body == fresh.request(send(other))[0].body
+
+
+def test_values_beside_each_other_are_told_apart() -> None:
+    """Two choices take turns, and each says a key of its own."""
+    other = KEY[:8] + KEY[8:][::-1]
+    events = [
+        event
+        for at in range(0, len(KEY), 8)
+        for event in (say(KEY[at : at + 8]), say(other[at : at + 8], index=1))
+    ]
+    redactor = Redactor(STORE)
+    kept, _, _ = redactor.response(answer(b"".join(events), EVENTS))
+    told = {value for _, value, _ in Redactor(STORE).learn(kept)}
+    assert told == {redactor.stands_for(one.encode()) for one in (KEY, other)}
+
+
+ROWS = b'{"id": 1, "token": "%b"}\n{"id": 2, "token": "%b"}\n'
+
+
+def test_a_token_in_each_line_is_one_value_each() -> None:
+    """Each fills its string, as a piece does."""
+    tokens = (b"v7Qm2pZ9xAb3LrfW0yC1kT5d", b"9xAb3LrfW0yC1kT5dv7Qm2pZ")
+    body = ROWS % tokens
+    places = [Secret("body", body.index(one), len(one), "secret") for one in tokens]
+    # On a tape of before nothing says so: both readings are listed.
+    both = list_values(body, places, events=False)
+    assert both == [tokens[0], b"".join(tokens), tokens[1]]
+    split = [places[0], places[1]._replace(coded=PIECE)]
+    assert list_values(body, split, events=False) == [b"".join(tokens)]
+    assert list_values(body, split, events=None) == list(tokens)
+
+
+def test_pieces_of_requests_are_not_marked() -> None:
+    """How their values are written counts in matching, also with tapes of before."""
+    headers: Headers = (EVENTS,)
+    body = say(KEY[:9], KEY[9:])
+    request = Request("POST", "https", "api.test", 443, "/x", "HTTP/1.1", headers, body)
+    kept, _ = Redactor(STORE).request(request)
+    assert [one.coded for one in kept.secrets] == ["", ""]
