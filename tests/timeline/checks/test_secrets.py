@@ -1,18 +1,26 @@
 """What a store holds that reads like a secret."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from playhead.proxy.cli import main
+from playhead.proxy.operations.verify import WITHOUT_DETECTORS
 from playhead.store import Store
 from playhead.tape.exchange import Request, Response
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.exchanges import make_response
 from playhead.tests.support.process import playhead
 from playhead.tests.support.recordings import record_run
-from playhead.timeline.checks.secrets import find_secrets, open_detectors, render_findings
+from playhead.timeline.checks.secrets import (
+    detect_nothing,
+    find_detectors,
+    find_secrets,
+    render_findings,
+)
 
 GITHUB = "ghp_kT5dv7Qm2pZ9xAb3LrfW0yC1uN8hGs4jB6eX"
 HEADER = (b"content-type", b"application/json")
@@ -60,7 +68,9 @@ def test_what_was_not_redacted_is_found(
     """By run, seq and place; its value is not said."""
     with Store.open(tmp_path / "store") as store:
         run = record_run(store, "leaky", [(ask(), make_response(b"{}")), (request_, response)])
-        found = list(find_secrets(store, [run], lambda: Redactor(b"k"), open_detectors()))
+        found = list(
+            find_secrets(store, [run], lambda: Redactor(b"k"), find_detectors() or detect_nothing)
+        )
     places = {(one.run, one.seq, one.place) for one in found}
     assert ("leaky", 2, place) in places
     assert all(seq == 2 or name.startswith("event") for _, seq, name in places)
@@ -77,7 +87,9 @@ def test_what_was_redacted_is_no_finding(tmp_path: Path) -> None:
             asked, _ = redactor.request(request)
             clean.append((asked, redactor.response(response)[0]))
         run = record_run(store, "clean", clean[2:])
-        found = list(find_secrets(store, [run], lambda: Redactor(b"k"), open_detectors()))
+        found = list(
+            find_secrets(store, [run], lambda: Redactor(b"k"), find_detectors() or detect_nothing)
+        )
     assert found == []
 
 
@@ -97,3 +109,21 @@ def test_the_command_says_where_and_ends_with_one(tmp_path: Path) -> None:
     assert {"run": "leaky", "seq": 1, "place": "request.body", "kind": "key"} in found["found"]
     assert playhead("verify", "--store", folder).returncode == 0  # it is as it was recorded
     assert playhead("verify", "--secrets", "nobody", "--store", folder).returncode == 2
+
+
+def test_without_detect_secrets_the_own_search_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what was not done; the rest is as ever."""
+    for name in ("detect_secrets", "detect_secrets.settings"):
+        monkeypatch.setitem(sys.modules, name, None)
+    folder = tmp_path / "store"
+    with Store.open(folder) as store:
+        body = b'{"api_key": "v7Qm2pZ9xAb3LrfW"}'
+        record_run(store, "leaky", [(ask("/", body), make_response(b""))])
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "--secrets", "--store", str(folder)])
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert "leaky 1 request.body: key" in said.out
+    assert WITHOUT_DETECTORS in said.err
