@@ -32,6 +32,8 @@ _BESIDE_A_BODY = frozenset(
     )
 )
 """Tell a request by what is said of it: in a body alone they may be the trace that is deleted."""
+_LASTING = _BESIDE_A_BODY | {"correlationid"}
+"""Of those the ones that several requests have, and none of them means the other by it."""
 _IN_A_QUERY = frozenset(
     (
         *("idempotencykey", "idempotencytoken", "dedupid", "deduplicationid", "nonce", "token"),
@@ -147,12 +149,8 @@ def names_request(place: str, *, counts: bool = False, own: frozenset[str] = fro
     what, steps = _read(place)
     if not steps:
         return False
-    words = name_words(steps[-1])
-    before = 0
-    while before < len(words) - 1 and (words[before] in _BEFORE_REQUESTS or words[before] in own):
-        before += 1
-    name = "".join(_SHORT.get(word, word) for word in words[before:])
-    if name in _CLIENTS and "client" not in words[:before]:
+    before, name = _read_request_name(steps[-1], own)
+    if name in _CLIENTS and "client" not in before:
         return False
     if name not in _REQUESTS and not (counts and name in _SEQUENCES):
         return False
@@ -163,6 +161,21 @@ def names_request(place: str, *, counts: bool = False, own: frozenset[str] = fro
     if len(steps) == 1 and name in _BESIDE_A_BODY:
         return False
     return all("".join(name_words(step)) in _AROUND_REQUESTS for step in steps[:-1])
+
+
+def names_lasting(place: str) -> bool:
+    """Say whether a place is called as the identifier of what lasts for several requests is, as a session or a trace."""
+    steps = _read(place)[1]
+    return bool(steps) and _read_request_name(steps[-1], frozenset())[1] in _LASTING
+
+
+def _read_request_name(step: str, own: frozenset[str]) -> tuple[list[str], str]:
+    """Give the words before the name of an identifier of requests, and that name, written in one word."""
+    words = name_words(step)
+    before = 0
+    while before < len(words) - 1 and (words[before] in _BEFORE_REQUESTS or words[before] in own):
+        before += 1
+    return words[:before], "".join(_SHORT.get(word, word) for word in words[before:])
 
 
 def names_time(place: str) -> bool:

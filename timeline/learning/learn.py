@@ -40,7 +40,7 @@ from ...tape.diff.divergence_types import ABSENT, Difference, one_line
 from ...tape.diff.made_anew import Value, Window, is_proved, is_time_of
 from ...tape.diff.nearest import distance
 from ...tape.diff.path_shape import id_shape
-from ...tape.diff.place_names import names_party
+from ...tape.diff.place_names import names_lasting, names_party
 from ...tape.diff.volatile import (
     Seen,
     ValueClass,
@@ -64,6 +64,7 @@ from .freshness import (
     read_answers,
     read_told,
 )
+from .linked_requests import Holders, find_holders
 from .place_values import Step, find_steps, texts_at, values_at
 from .words import HashWord, find_words
 
@@ -97,6 +98,7 @@ CONTENT = "content"
 PARTY = "it says with whom something is done"
 UNPROVED = "nothing proves that the client makes it anew"
 BROUGHT = "in one request or more it is not the client's own: an answer, the command line, the environment, a file's name or a model's question had it before"
+LINKS = "another request of the same recording has the value, too: it may say which one is meant"
 PARTLY_SEARCHED = (
     "not all of the answers was searched: one is too large, in an unknown coding, or not kept whole"
 )
@@ -742,6 +744,11 @@ class _Sent(NamedTuple):
     shown: str
     before: When
     at_s: float
+    asked: Request
+
+    @property
+    def words(self) -> set[bytes]:
+        return find_words(self.shown.encode("utf-8", "surrogatepass"))
 
 
 def _prove_everywhere(
@@ -752,16 +759,13 @@ def _prove_everywhere(
     if not asked:
         return places
     sent, told = list[dict[Place, list[_Sent]]](), list[Mapping[bytes, When]]()
+    holders = list[Holders]()
     runs = tuple(tape.info for tape in tapes)
     for tape in tapes:
         found = _find_sent(tape, asked)
-        wanted = {
-            word
-            for values in found.values()
-            for one in values
-            for word in find_words(one.shown.encode("utf-8", "surrogatepass"))
-        }
+        wanted = {word for values in found.values() for one in values for word in one.words}
         sent.append(found)
+        holders.append(find_holders(tape.store, tape.info, tape.classes, _find_linking(found)))
         asks_a_model = partial(_asks_a_model, tape)
         first = find_first(read_told(tape.store, tape.info, runs, asks_a_model), wanted)
         told.append(first | find_given(tape.store, runs, wanted, hashed))
@@ -770,6 +774,7 @@ def _prove_everywhere(
             one,
             (sent[0][one], sent[1][one]),
             (Known(told[0]), Known(told[1])),
+            (holders[0], holders[1]),
             (runs[0].created_ns / 1e9, runs[1].created_ns / 1e9),
         )
         for one in asked
@@ -808,14 +813,29 @@ def _find_sent(tape: _Tape, places: Sequence[Place]) -> dict[Place, list[_Sent]]
             ]
         for place in here:
             for asked, before, at_s in said:
-                found[place] += [_Sent(one, before, at_s) for one in texts_at(asked, place.place)]
+                found[place] += [
+                    _Sent(one, before, at_s, asked) for one in texts_at(asked, place.place)
+                ]
     return found
+
+
+def _find_linking(sent: Mapping[Place, list[_Sent]]) -> set[bytes]:
+    """Give the words by which one request may mean another: those of drawn values at places whose names do not say that they last."""
+    return {
+        word
+        for place, values in sent.items()
+        if place.value_class in (ValueClass.ID, ValueClass.RANDOM)
+        and not names_lasting(place.place)
+        for one in values
+        for word in one.words
+    }
 
 
 def _why_not(
     place: Place,
     sent: tuple[list[_Sent], list[_Sent]],
     known: tuple[Known, Known],
+    holders: tuple[Holders, Holders],
     begun_s: tuple[float, float],
 ) -> str:
     """Say why a place has no rule after all; empty where each of its values is proved to be made anew."""
@@ -836,6 +856,9 @@ def _why_not(
             return NOT_EVERYWHERE
     if place.value_class is ValueClass.COUNTER:
         return ""
+    for values, others in zip(sent, holders, strict=True):
+        if any(others.has_another(one.words, one.asked) for one in values):
+            return LINKS
     if {one.shown for one in sent[0]} & {one.shown for one in sent[1]}:
         return NOT_EVERYWHERE
     both = (*sent[0], *sent[1])

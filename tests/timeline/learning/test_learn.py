@@ -28,6 +28,7 @@ from playhead.tests.support.recordings import Asked, ask, record_run
 from playhead.timeline.learning.learn import (
     BROUGHT,
     FLOWS,
+    LINKS,
     NOT_EVERYWHERE,
     PARTLY_SEARCHED,
     PARTY,
@@ -265,6 +266,27 @@ def test_who_is_paid_is_content(study: Any, path: str) -> None:
     assert proposed == {"body $.request_id", "body $.meta.trace_id"}
     assert {one.why for one in lesson.places if not one.proposed} == {PARTY}
     assert PARTY in render_lesson(lesson)
+
+
+def test_what_says_which_request_is_meant_is_no_throw_away(study: Any) -> None:
+    """A release has nothing but the id of one of two holds; an id of a session is in both, and a retry has that of its first."""
+
+    def task(chance: Random) -> list[Asked]:
+        one, other, paid, session = (new_id(chance) for _ in range(4))
+        meta = {"session_id": session}
+        site = "https://api.test/v1/"
+        return [
+            ask({"request_id": one, "amount": 7, "metadata": meta}, url=f"{site}hold"),
+            ask({"request_id": other, "amount": 900, "metadata": meta}, url=f"{site}hold"),
+            ask({"request_id": one}, url=f"{site}release"),
+            *[ask({"idempotency_key": paid, "amount": 5}, url=f"{site}pay")] * 2,
+            (make_request(f"{site}q?nonce={other}"), make_response()),
+        ]
+
+    lesson = study(task)
+    proposed = {(one.match.rpartition("/")[2], one.place) for one in lesson.places if one.proposed}
+    assert proposed == {("hold", "body $.metadata.session_id"), ("pay", "body $.idempotency_key")}
+    assert {one.why for one in lesson.places if not one.proposed} == {LINKS}
 
 
 DRAWN = "6f1c9d3e-2b7a-4c58-9e1f-0a3b5c7d9e1", "cm0gLXJmIC9ob21lL2FsaWNlL29sZC1kb2N1bWVudHM7"
