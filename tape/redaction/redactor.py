@@ -356,9 +356,15 @@ class Redactor:
         the name of the cookie that it is, or an empty one.
         """
         found = []
-        for name, value in response.headers:
+        for name, value in (*response.headers, *response.trailers):
             self._keeper.found.clear()
-            self._given.field(name, value, in_request=False)
+            if not self._heads.names_in_answer(name):
+                self._given.field(name, value, in_request=False)
+            elif reads_as_made(
+                value.strip()
+            ):  # what is no placeholder was not hidden in the requests either
+                self._learned.add(value.strip())
+                self._keeper.of(value.strip())
             if self._keeper.found:
                 is_cookie = name.lower() == b"set-cookie"
                 cookie = value.partition(b"=")[0].strip().decode("latin-1") if is_cookie else ""
@@ -373,7 +379,7 @@ class Redactor:
     def list_given(response: Response) -> list[bytes]:
         """Give what a recorded answer may have given: what was replaced in its body, and the values of header fields and cookies. Any thread."""
         found = list_body_values(response) if response.body else []
-        for name, value in response.headers:
+        for name, value in (*response.headers, *response.trailers):
             cookie = value.partition(b";")[0].partition(b"=")[2]
             found.append(cookie if name.lower() == b"set-cookie" else value.strip())
         return [*found, *(token for one in found for _, token in list_tokens(one))]

@@ -65,10 +65,15 @@ _IN_URLS = re.compile(rb"[?#@]")
 
 _NAMED = re.compile(r"(?:key|passwd|pwd|pass|passphrase|[a-z](?:token|jwt)|sessionid)\Z")
 """How further fields are named that may hold a secret: it has to look like one."""
+_TOKENS = re.compile(r"[a-z](?:token|jwt)\Z")
+"""The same in an answer, where keys and ids of sessions are mostly names of what is cached or open."""
 _URL = "url"
 """In place of a kind: the header field is a URL."""
 _PROTOCOLS = "protocols"
 """In place of a kind: the header field lists subprotocols of a WebSocket."""
+
+_NOT_ENCODED = re.compile(rb"%(?![0-9A-Fa-f]{2})|%(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
+"""A percent sign that no encoder has written: of nothing, or of a letter or digit."""
 
 KindOf = Callable[[bytes], str | None]
 
@@ -108,6 +113,10 @@ class Heads:
         self._in_request: KindOf = lru_cache(maxsize=1024)(self._find_in_request)
         self._in_response: KindOf = lru_cache(maxsize=1024)(self._find_in_response)
         self._names_one: Callable[[bytes], bool] = lru_cache(maxsize=1024)(self._is_named_like_one)
+        self.names_in_answer: Callable[[bytes], bool] = lru_cache(maxsize=1024)(
+            self._is_named_in_answer
+        )
+        """Say whether a field of an answer that the table does not know is named like one that holds a secret."""
 
     def placeholder(self, kind: str, value: bytes) -> bytes:
         """Give what stands for a secret of a kind; `value` is a whole header or query value.
@@ -130,7 +139,7 @@ class Heads:
         """
         kind = (self._in_request if in_request else self._in_response)(name)
         if kind is None:
-            if in_request and self._names_one(name):
+            if (self._names_one if in_request else self.names_in_answer)(name):
                 self._learn_if_strong(name, value.strip())
             if b"/" in value and _IN_URLS.search(value):
                 return self._urls(value)
@@ -246,6 +255,14 @@ class Heads:
         lower = name.decode("latin-1").lower()
         return lower not in self._kept and _NAMED.search(lower) is not None
 
+    def _is_named_in_answer(self, name: bytes) -> bool:
+        lower = name.decode("latin-1").lower().replace("_", "-")
+        return (
+            self._in_response(name) is None
+            and not self._kept.intersection((lower, lower.replace("-", "_")))
+            and (kind_of_header(lower) is not None or _TOKENS.search(lower) is not None)
+        )
+
     def _urls(self, value: bytes) -> tuple[bytes, tuple[str, ...], bytes]:
         """Replace the secrets of each URL in a text."""
         new: list[bytes] = []
@@ -335,12 +352,19 @@ class Heads:
 
     def _in_url(self, kind: str, value: bytes) -> bytes:
         """Replace a value in which percent-encodings stand: what is encoded is replaced, or stays."""
-        self._learn(kind, unescape(value).strip())
+        written = value.strip() if _NOT_ENCODED.search(value) else b""
+        self._learn(kind, unescape(value).strip(), written)
         return self._placeholders.in_url(value)
 
-    def _learn(self, kind: str, value: bytes) -> None:
+    def _learn(self, kind: str, value: bytes, written: bytes = b"") -> None:
+        """Take a secret, to be found elsewhere.
+
+        written: as it was sent, if that is what it is: then it is as long.
+        """
         # Cookies are full of settings, and a signature is for one request alone.
-        if kind == SIGNATURE or (kind == COOKIE and not is_credential(value)):
+        if kind == SIGNATURE or (
+            kind == COOKIE and not is_credential(value) and not is_credential(written)
+        ):
             return
         self._learned.add(value)
         # Whatever its scheme and parameters are, each word of it may be the credential, and comes back by itself.

@@ -13,6 +13,7 @@ from playhead.tape.exchange import Headers, Redaction, Request
 from playhead.tape.redaction.places import AMBIGUOUS, HEADERS, QUERY
 from playhead.tape.redaction.redactor import Redactor
 from playhead.tests.support.counts import tries
+from playhead.tests.support.exchanges import make_response
 
 REDACTOR = Redactor(b"k" * 32)
 OTHER = Redactor(b"o" * 32)
@@ -301,6 +302,67 @@ def test_trailers_are_redacted() -> None:
     new, places = REDACTOR.request(replace(ask(), trailers=((b"x-api-key", b"abc123"),)))
     assert new.trailers[0][1] != b"abc123"
     assert places == (Redaction("request.trailer.x-api-key", "key"),)
+
+
+DRAWN = b"v7Qm2pZ9xAb3LrfW0yC1kT5d"
+
+
+@pytest.mark.parametrize(
+    "name", [b"x-trail-token", b"X-Auth_Jwt", b"x-tenant-secret", b"x-trailtoken"]
+)
+def test_a_field_of_an_answer_named_like_a_secret_is_replaced(name: bytes) -> None:
+    """If its value looks like one; a replay knows the placeholder again wherever the agent puts it."""
+    fields = ((name, DRAWN),)
+    redactor = Redactor(b"k" * 32)
+    kept, places, _ = redactor.response(replace(make_response(b""), trailers=fields))
+    ((_, made),) = kept.trailers
+    assert made == redactor.stands_for(DRAWN) != DRAWN
+    assert [one.kind for one in places] == ["secret"]
+    assert redactor.response_headers(fields)[0] == kept.trailers
+    recorded, replay = redactor.text(b"use %b now" % DRAWN), Redactor(b"k" * 32)
+    assert replay.learn(kept) == [("", made, made)]
+    assert replay.text(b"use %b now" % made) == recorded
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, DRAWN) for name in (b"x-next-token", b"x-ms-continuation-token", b"etag")),
+        *((name, DRAWN) for name in (b"lock-token", b"mcp-session-id", b"x-cache-key")),
+        (b"x-rate-limit-token", b"page2"),
+    ],
+)
+def test_other_fields_of_an_answer_stay(name: bytes, value: bytes) -> None:
+    """Cursors, ids of sessions, keys of caches, and words."""
+    fields = ((name, value),)
+    assert Redactor(b"k" * 32).response_headers(fields) == (fields, ())
+
+
+def test_what_a_tape_of_before_says_in_the_open_is_not_hidden_in_its_replay() -> None:
+    """Its requests have it in the open, too."""
+    replay = Redactor(b"k" * 32)
+    answer = replace(make_response(b""), trailers=((b"x-trail-token", DRAWN),))
+    assert replay.learn(answer) == []
+    assert replay.text(b"use %b now" % DRAWN) == b"use %b now" % DRAWN
+
+
+@pytest.mark.parametrize(
+    "value", ["%5aUiPOJj4%GH1Wj", "a%5aUiPOJj4%GH1Wj", "UiPOJj4%GH1Wj%5a", "Ui%POJj4%5a1Wj9q"]
+)
+def test_a_cookie_that_no_encoder_has_written_is_as_long_as_it_looks(value: str) -> None:
+    """Its percent signs mean nothing; it is found in what follows."""
+    redactor = Redactor(b"k" * 32)
+    kept, _ = redactor.request(ask(((b"cookie", b"a=" + value.encode()),)))
+    made = kept.headers[0][1].removeprefix(b"a=")
+    assert redactor.text(b'{"c": "%b"}' % value.encode()) == b'{"c": "%b"}' % made
+    assert value.encode() not in made
+
+
+def test_an_encoded_setting_in_a_cookie_stays_elsewhere() -> None:
+    """It is shorter than it is written."""
+    redactor = Redactor(b"k" * 32)
+    redactor.request(ask(((b"cookie", b"a=lang%3Den%3Btz%3D2"),)))
+    assert redactor.text(b"lang=en;tz=2") == b"lang=en;tz=2"
 
 
 @pytest.mark.parametrize(
