@@ -64,7 +64,7 @@ from .freshness import (
     read_answers,
     read_told,
 )
-from .linked_requests import Holders, find_holders
+from .id_links import Holders, find_holders
 from .place_values import Step, find_steps, texts_at, values_at
 from .words import HashWord, find_words
 
