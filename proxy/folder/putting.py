@@ -3,7 +3,7 @@
 1. A place is looked at right before it is written to, and compared with what was there.
 2. A file goes into its place by an exchange. What came out is looked at, too, and goes back if somebody wrote to it meanwhile.
 3. Where a file system exchanges nothing, the look right before is all.
-4. A file that is gone meanwhile can be written: nothing is lost by that.
+4. What somebody removed meanwhile stays removed, and is named, unless it was to go anyway.
 
 Source: renameat2(2).
 """
@@ -73,7 +73,7 @@ class Places:
         if self._entries is None:
             os.rename(made, where)
             return True
-        if not self._is_as_it_was(path, where):
+        if self._has_gone(path, where) or not self._is_as_it_was(path, where):
             return self.leave(path)
         try:
             exchange(made, where)
@@ -91,6 +91,8 @@ class Places:
         return self.leave(path)
 
     def _put_new(self, path: bytes, made: bytes, where: bytes) -> bool:
+        if self._has_gone(path, where):
+            return self.leave(path)
         try:
             _rename_to_free_place(made, where)
         except (FileExistsError, FileNotFoundError, NotADirectoryError):
@@ -100,6 +102,8 @@ class Places:
     def make_folder(self, path: bytes) -> bool:
         """Have a folder be at a path; say whether it is. Raises: OSError."""
         where = self._folder + b"/" + path
+        if self._has_gone(path, where):
+            return self.leave(path)
         try:
             os.mkdir(where, 0o700)
         except FileExistsError:
@@ -162,9 +166,16 @@ class Places:
             return self.leave(path)
         return True
 
+    def _has_gone(self, path: bytes, where: bytes) -> bool:
+        """Say whether somebody else removed what was at a path."""
+        if self._entries is None or path in self._gone or _is_index(path):
+            return False
+        was = self._entries.get(path)
+        return was is not None and bool(was.changed_ns) and not os.path.lexists(where)
+
     def _is_as_it_was(self, path: bytes, where: bytes) -> bool:
         """Say whether nothing is at a place that was not at a path."""
-        if self._entries is None or (b"/" + path).endswith(b"/" + INDEX):
+        if self._entries is None or _is_index(path):
             return True
         try:
             told = os.lstat(where)
@@ -184,6 +195,10 @@ class Places:
         if same and (now.changed_ns == was.changed_ns or now.inode in self._moved):
             return True
         return bool(was.digest) and hash_file(where) == was.digest
+
+
+def _is_index(path: bytes) -> bool:
+    return (b"/" + path).endswith(b"/" + INDEX)
 
 
 def exchange(one: bytes, other: bytes) -> None:

@@ -253,8 +253,9 @@ def restore_folder(
 def _require_whole(done: Restored, folder: Path) -> Restored:
     """Say which files somebody saved while the folder was restored. Raises: StoreError."""
     if done.left:
+        was, stay = ("were", "stay") if len(done.left) > 1 else ("was", "stays")
         raise StoreError(
-            f"{count_files(done.left)} in {str(folder)!r} changed while it was restored, and what is there now stays:"
+            f"{count_files(done.left)} in {str(folder)!r} changed or {was} removed while it was restored, and {stay} so:"
             f" {name_files(done.left)}; the rest was restored ({done.written} written, {done.removed} removed)",
             "keep them elsewhere if you need them, and restore once more while nothing else writes to the folder",
         )

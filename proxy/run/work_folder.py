@@ -265,8 +265,9 @@ class WorkFolder:
 def _explain_left(folder: str, kept: Kept) -> EngineError | None:
     if not kept.left:
         return None
+    was, stay = ("were", "stay") if len(kept.left) > 1 else ("was", "stays")
     return EngineError(
-        f"{count_files(kept.left)} in {folder} changed while the command ran, and what is there now stays:"
+        f"{count_files(kept.left)} in {folder} changed or {was} removed while the command ran, and {stay} so:"
         f" {name_files(kept.left)}; all else that the command wrote was kept",
         "replay once more while nothing else writes to the folder, if you want what the command wrote there",
     )

@@ -354,7 +354,7 @@ def test_what_you_change_while_a_command_runs_is_not_overwritten(
         (work / "a.txt").write_text("yours")
         done = played.result()
     assert done.returncode == 125, done.stderr
-    assert "changed while the command ran, and what is there now stays: a.txt;" in done.stderr
+    assert "changed or was removed while the command ran, and stays so: a.txt;" in done.stderr
     folder = json.loads((tmp_path / "receipt").read_text())["folder"]
     assert "stays: a.txt" in folder["said"][-1]
     assert folder["kept"] == 1

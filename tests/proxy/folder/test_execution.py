@@ -1,5 +1,6 @@
 """One call gives a fresh folder: by an overlay, a copy or in place, as it is or as it was, and says what it did."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,12 +10,14 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 
 from playhead.config import Config, override
 from playhead.proxy.errors import EngineError
 from playhead.proxy.folder import execution as module
+from playhead.proxy.folder import putting
 from playhead.proxy.folder.area import Area
 from playhead.proxy.folder.execution import Execution, Wanted, prepare
 from playhead.proxy.folder.overlay import Trial, Tried, command_words
@@ -189,6 +192,45 @@ def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path,
         *("changed edit.txt", "created build/new", "created made", "deleted build/old"),
         *("deleted keep.txt", "deleted sub/", "deleted sub/a.txt", "deleted sub/b.txt"),
     ]
+
+
+BESIDE_DELETED = (
+    "open('edit.txt', 'w').write('else'); os.chmod('run.sh', 0o700); os.unlink('link'); os.symlink('run.sh', 'link');"
+    " os.unlink('keep.txt'); os.chmod('empty', 0o700); open('empty/new', 'w').close(); os.unlink('sub/a.txt');"
+    " os.mkdir('sub/a.txt'); shutil.rmtree('build'); open('build', 'w').write('new'); open('new', 'w').write('new')"
+)
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+@pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
+@pytest.mark.parametrize("mode", ["overlay", "copy"])
+def test_what_others_deleted_meanwhile_stays_deleted(
+    recorded: Recorded,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    *,
+    exchanges: bool,
+) -> None:
+    """And is named, but for what the command deleted as well; also where the file system exchanges nothing."""
+    require_overlay(recorded.work, tmp_path)
+    if not exchanges:
+        unable = OSError(errno.EINVAL, "no exchange here")
+        monkeypatch.setattr(putting, "exchange", mock.Mock(side_effect=unable))
+    (recorded.work / "build").mkdir()
+    (recorded.work / "build/old").write_text("old")
+    with closing(recorded.prepare(mode, stays=True)) as execution:
+        run(execution, BESIDE_DELETED)
+        for name in ("edit.txt", "run.sh", "link", "keep.txt"):
+            (recorded.work / name).unlink()
+        (recorded.work / "empty").rmdir()
+        kept = execution.keep()
+    assert kept.left == [b"edit.txt", b"empty", b"empty/new", b"link", b"run.sh"]
+    gone = ("edit.txt", "run.sh", "link", "keep.txt", "empty")
+    assert not any(os.path.lexists(recorded.work / name) for name in gone)
+    assert (recorded.work / "sub/a.txt").is_dir()
+    assert (recorded.work / "build").read_text() == "new"
+    assert (recorded.work / "new").read_text() == "new"
 
 
 @pytest.mark.parametrize("recorded", ["not saved"], indirect=True)
@@ -419,7 +461,7 @@ def test_a_restore_goes_on_past_what_changed_meanwhile(
 
     monkeypatch.setattr(files, "apply_plan", late)
     config = override(Config(), {"store": str(recorded.store.path)})
-    with pytest.raises(StoreError, match=r"what is there now stays: keep.txt; .*1 written"):
+    with pytest.raises(StoreError, match=r"and stays so: keep.txt; .*1 written"):
         files.restore_folder(config, recorded.store, start, recorded.work, force=False)
     assert (recorded.work / "keep.txt").read_text() == "mine"
     assert (recorded.work / "edit.txt").read_text() == "edit"
