@@ -4,6 +4,7 @@ Listing is quick, hashing is not: where contents are not saved, files are hashed
 command touches before that has no hash, and nothing is said of its content.
 """
 
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -204,6 +205,7 @@ class FolderRecording:
                 **describe(before, self._redact),
                 "renamed": renamed,
                 "within": show_path(self._redact(self._within)),
+                "umask": find_umask(),
             },
             "file_effects": effect_rows(hashed, self._redact),
             "file_effects_omitted": len(sure) - len(hashed),
@@ -228,6 +230,18 @@ def describe(manifest: Manifest, redact: Callable[[bytes], bytes]) -> dict[str, 
         "branch": show_path(redact(git.branch.encode("utf-8", "replace"))) if git else "",
         "dirty": None if git is None or git.dirty is None else git.dirty_count,
     }
+
+
+def find_umask() -> str:
+    """Give the umask of this process, which the command inherits, as octal digits; empty where it cannot be read.
+
+    Source: proc_pid_status(5). To ask for it by umask(2) changes it for a moment, also for other threads.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="utf-8") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return f"{int(line.split()[1], 8):o}"
+    return ""
 
 
 def count_effects(effects: list[FileEffect]) -> dict[str, int]:

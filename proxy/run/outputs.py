@@ -28,8 +28,6 @@ MOST_FILES = 20_000
 _MOST_HASHED = 1000
 _MOST_BYTES = 256 * 1024 * 1024
 """Of files that are hashed in all."""
-_PROGRAM = 0o7111
-"""Of a mode: who may run it, and as whom. Who may read it depends on the umask of each machine."""
 _DIGEST_BYTES = 16
 _PIECE_BYTES = 65536
 _STDOUT, _STDERR = 1, 2
@@ -264,13 +262,13 @@ class LayeredFolder:
 
 
 def _hash(path: Path) -> str:
-    """Give a file's hash, with the bits of its mode behind it that make it a program."""
+    """Give a file's hash, with its mode behind it; empty of one that is gone, or closed to us."""
     try:
         with path.open("rb") as file:
             found = blake2b(digest_size=_DIGEST_BYTES)
             while data := file.read(_PIECE_BYTES):
                 found.update(data)
-            mode = os.fstat(file.fileno()).st_mode & _PROGRAM
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             return f"{found.hexdigest()}:{mode:o}" if mode else found.hexdigest()
     except OSError:
         return ""

@@ -22,7 +22,13 @@ from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted,
 from ..folder.git import find_tracked_ignored
 from ..folder.look import IgnoreFilter
 from ..folder.overlay import Trial, command_words, find_overlay
-from ..folder.recording import MOST_ROWS, FolderRecording, count_effects, effect_rows
+from ..folder.recording import (
+    MOST_ROWS,
+    FolderRecording,
+    count_effects,
+    effect_rows,
+    find_umask,
+)
 from ..folder.restore import NotBegun, count_files, name_files
 from ..folder.savepoints import END, Savepoints
 from ..sandbox.channel import write_variables
@@ -242,6 +248,7 @@ class WorkFolder:
             "folder": {
                 "path": plain(execution.area.folder),
                 "within": show_path(redact(execution.area.find_within(os.getcwd()))),
+                "umask": find_umask(),
                 "mode": execution.mode,
                 "differs": [plain(text) for text in execution.differs],
                 "restored": execution.restored,

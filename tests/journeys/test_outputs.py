@@ -194,6 +194,49 @@ def test_stdout_and_files_are_compared_where_that_is_asked_for(
         assert one["recorded"] != one["asked"]
 
 
+MODES = """
+import os, sys
+for name in ("made", "made.log"):
+    open(name, "w").write("x")
+    os.chmod(name, int(sys.argv[1], 8))
+os.mkdir("folder", int(sys.argv[1], 8) | 0o100)
+"""
+
+
+@pytest.mark.parametrize("flags", WAYS)
+def test_modes_are_compared_where_the_umask_is_the_same(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """Whole; with another umask only whether it is a program."""
+    if flags:
+        need("a sandbox")
+    work, receipt = tmp_path / "work", tmp_path / "receipt.json"
+    work.mkdir()
+    (work / ".gitignore").write_text("*.log\n")
+    words: list[str | Path] = ["-q", "--store", tmp_path / "store", "--receipt", receipt]
+    program = [sys.executable, "-S", "-c", MODES]
+    done = playhead("record", *words, "--save-files", "--run", "r", "--", *program, "644", cwd=work)
+    assert done.returncode == 0, done.stderr
+    seen = {}
+    for umask in (0o22, 0o77):
+        before = os.umask(umask)
+        try:
+            for mode in ("644", "666", "600", "755"):
+                options = [*words, *(flags or ("--no-sandbox",)), "--compare", "files"]
+                playhead("replay", *options, "r", "--", *program, mode, cwd=work)
+                told = json.loads(receipt.read_text())
+                seen[umask, mode] = [
+                    one["asked"] for row in told["divergences"] for one in row["differences"]
+                ]
+        finally:
+            os.umask(before)
+    assert not seen[0o22, "644"]
+    for mode in ("666", "600", "755"):
+        assert len(seen[0o22, mode]) == 1
+        assert f":{mode}" in seen[0o22, mode][0] or "mode" in seen[0o22, mode][0]
+    assert [bool(seen[0o77, mode]) for mode in ("644", "666", "600", "755")] == [False] * 3 + [True]
+
+
 @pytest.mark.parametrize(("now", "places"), [("refunded", []), ("denied", ["stdout"])])
 def test_a_pipe_is_compared_in_the_sandbox(
     recording: Path, tmp_path: Path, now: str, places: list[str]

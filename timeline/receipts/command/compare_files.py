@@ -4,6 +4,9 @@ Two lists are compared. The *effects* are what was created, changed and deleted 
 what ignore files leave out is not in them. The *files* are hashes of what was written in the folder that the command was started in.
 A path is the same if its effects are, or if both runs wrote the very file: whether the same bytes written again are an effect depends
 on whether the bytes of before were known.
+
+Modes are compared whole if both commands had the same umask and began on the same folder. Else a mode says more of the machine, or of
+what was there before, than of the command: only the bits of programs are compared.
 """
 
 from collections.abc import Mapping
@@ -19,9 +22,11 @@ UNKNOWN = "(unknown)"
 """Shown for what a command left behind and nobody knows."""
 LEFT_OUT = frozenset((".git", ".hg", "node_modules", "__pycache__", ".venv", ".playhead"))
 """Folders that hold no output of a command, or more than anybody compares."""
+_ALL_BITS = 0o7777
 _PROGRAM = 0o7111
 """Of a mode: who may run it, and as whom. Who may read it depends on the umask of each machine."""
-
+_FOLDER = 0o1777
+"""Of a folder's mode: a new one may take set-gid from the one above it, and not every user can give a copy that bit."""
 _RIGHTS = 0o6000
 """Of a mode: set-uid and set-gid."""
 
@@ -63,21 +68,30 @@ def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] |
         text = "files cannot be compared: the working folder holds, or was changed in, too many"
         return Difference("files", *shown), text
     had, has = then.hashes, now.hashes
+    start = _is_start_the_same(now.effects)
+    umask = _is_umask_the_same(then.effects, now.effects)
+    bits = _ALL_BITS if start and umask else _PROGRAM
+    alike = {
+        name
+        for name in {*had, *has}
+        if _with_bits(had.get(name, ""), bits) == _with_bits(has.get(name, ""), bits)
+    }
     other = set[str]()
     if None not in (then.files, now.files):
-        other |= {name for name in {*had, *has} if had.get(name, "") != has.get(name, "")}
+        other |= {*had, *has} - alike
     if was is not None and is_now is not None:
-        start = _is_start_the_same(now.effects)
         other |= {
             path
             for path in {*was, *is_now}
-            if not _is_written_alike(had.get(path), has.get(path))
-            and not _is_same(was.get(path), is_now.get(path), start=start)
+            if not (path in alike and _is_written(has.get(path)))
+            and not _is_same(was.get(path), is_now.get(path), start=start, umask=umask)
         }
     if not other:
         return None
     first = min(other)
     told = (_say(first, was, had), _say(first, is_now, has))
+    if told[0] == told[1]:
+        told = (_say_mode(told[0], first, was), _say_mode(told[1], first, is_now))
     more = f" and {len(other) - 1} more" if len(other) > 1 else ""
     text = f"a file that the command made differs from the recording: {one_line(first)}{more}"
     if _lost_rights(had.get(first), has.get(first)):
@@ -96,8 +110,21 @@ def _is_start_the_same(now: FileEffects) -> bool:
     return not folder.get("differs") or bool(folder.get("restored"))
 
 
-def _is_written_alike(then: str | None, now: str | None) -> bool:
-    return then is not None and then == now != UNWRITTEN
+def _is_umask_the_same(then: FileEffects, now: FileEffects) -> bool:
+    """Say whether both commands had one umask; of containers, and in older logs, it is not known."""
+    told = [(one.folder or {}).get("umask", "") for one in (then, now)]
+    return told[0] == told[1] != ""
+
+
+def _with_bits(text: str, bits: int) -> str:
+    """Give a file's hash with these bits of the mode behind it. Older logs have those of programs alone."""
+    found, _, mode = text.partition(":")
+    kept = int(mode or "0", 8) & bits
+    return f"{found}:{kept:o}" if kept else found
+
+
+def _is_written(text: str | None) -> bool:
+    return text is not None and text != UNWRITTEN
 
 
 def _lost_rights(then: str | None, now: str | None) -> bool:
@@ -108,10 +135,13 @@ def _lost_rights(then: str | None, now: str | None) -> bool:
     return int(was or "0", 8) & ~_RIGHTS == int(mode or "0", 8) & ~_RIGHTS
 
 
-def _is_same(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None, *, start: bool) -> bool:
+def _is_same(
+    then: Mapping[str, Any] | None, now: Mapping[str, Any] | None, *, start: bool, umask: bool
+) -> bool:
     """Compare two effects on one path.
 
     start: whether the folder was the same before; else what was there before may be why only one run has an effect, or another one.
+    umask: whether it was the same.
     """
     if then is None or now is None:
         return not start
@@ -120,9 +150,14 @@ def _is_same(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None, *, s
         return False
     if then["kind"] != now["kind"]:
         return False
-    if deleted or then["kind"] != "file":
+    if deleted or then["kind"] == "link":
         return True
-    modes = {int(one["mode"], 8) & _PROGRAM for one in (then, now)}
+    is_file = then["kind"] == "file"
+    both_made = then["change"] == now["change"] == "created"
+    bits = (_ALL_BITS if is_file else _FOLDER) if umask and (start or both_made) else _PROGRAM
+    if not is_file and bits == _PROGRAM:
+        return True
+    modes = {int(one["mode"], 8) & bits for one in (then, now)}
     known = then["hash"] and now["hash"]
     return (
         len(modes) == 1
@@ -139,3 +174,8 @@ def _say(path: str, rows: Mapping[str, Mapping[str, Any]] | None, hashes: Mappin
     size = f", {found['size']} bytes" if found["kind"] == "file" else ""
     known = hashes.get(path) or found["hash"]
     return f"{shown} {found['change']}{size}{', ' if known else ''}{known}"
+
+
+def _say_mode(said: str, path: str, rows: Mapping[str, Mapping[str, Any]] | None) -> str:
+    found = (rows or {}).get(path)
+    return said if found is None else f"{said}, mode {found['mode']}"

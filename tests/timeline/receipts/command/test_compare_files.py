@@ -47,6 +47,8 @@ class Case(NamedTuple):
 
 
 OTHER_START = {"differs": ["changed a"]}
+UMASK: dict[str, Any] = {"umask": "22"}
+UMASK_THERE = {"umask": "22", **OTHER_START}
 CASES = (
     Case("nothing", Side(), Side()),
     Case(
@@ -58,6 +60,56 @@ CASES = (
     Case("another size", Side((row("a"),)), Side((row("a", size=2),)), "a"),
     Case("a program", Side((row("a"),)), Side((row("a", mode="755"),)), "a"),
     Case("another umask", Side((row("a"),)), Side((row("a", mode="600"),))),
+    Case(
+        "another umask, which is known",
+        Side((row("a"),), {"a": "x:644"}, UMASK),
+        Side((row("a", mode="600"),), {"a": "x:600"}, {"umask": "77"}),
+    ),
+    Case(
+        "another mode",
+        Side((row("a"),), folder=UMASK),
+        Side((row("a", mode="600"),), folder=UMASK),
+        "a",
+    ),
+    Case(
+        "another mode, the same bytes written",
+        Side((row("a"),), {"a": "x:644"}, UMASK),
+        Side((row("a", mode="666"),), {"a": "x:666"}, UMASK),
+        "a",
+    ),
+    Case(
+        "another mode of an ignored file",
+        Side((), {"a": "x:644"}, UMASK),
+        Side((), {"a": "x:666"}, UMASK),
+        "a",
+    ),
+    Case(
+        "another mode of a folder",
+        Side((row("d/", kind="folder", mode="755"),), folder=UMASK),
+        Side((row("d/", kind="folder", mode="700"),), folder=UMASK),
+        "d/",
+    ),
+    Case(
+        "a folder that takes set-gid from the one above it",
+        Side((row("d/", kind="folder", mode="755"),), folder=UMASK),
+        Side((row("d/", kind="folder", mode="2755"),), folder=UMASK),
+    ),
+    Case(
+        "another mode of what was there before, and is not known",
+        Side((row("a", "changed"),), {"a": "x:644"}, UMASK),
+        Side((row("a", "changed", mode="664"),), {"a": "x:664"}, UMASK_THERE),
+    ),
+    Case(
+        "another mode of a new file, in another folder",
+        Side((row("a"),), folder=UMASK),
+        Side((row("a", mode="666"),), folder=UMASK_THERE),
+        "a",
+    ),
+    Case(
+        "an older log, which has the bits of programs alone",
+        Side((), {"a": "x:111"}),
+        Side((), {"a": "x:755"}, UMASK),
+    ),
     Case("a link in its place", Side((row("a"),)), Side((row("a", kind="link"),)), "a"),
     Case("not written", Side((row("a"),)), Side(), "a"),
     Case("one more", Side(), Side((row("a"),)), "a"),
@@ -124,6 +176,19 @@ def test_what_is_shown_says_what_became_of_the_file() -> None:
     assert found is not None
     shown = (found[0].recorded, found[0].asked)
     assert shown == ("a created, 1 bytes, aa", "a deleted, 1 bytes, aa")
+
+
+def test_a_mode_is_shown_where_it_alone_differs() -> None:
+    """Of a folder there is no hash that has it."""
+    then, now = (
+        Side((row("d/", kind="folder", mode=mode),), folder=UMASK).left() for mode in ("755", "700")
+    )
+    found = compare_files(then, now)
+    assert found is not None
+    assert (found[0].recorded, found[0].asked) == (
+        "d/ created, mode 755",
+        "d/ created, mode 700",
+    )
 
 
 @pytest.mark.parametrize(
