@@ -5,6 +5,7 @@ Source: gitrepository-layout(5): `.git` is a folder, or a file that names one; `
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _MOST_BYTES = 4096
@@ -68,7 +69,9 @@ def _find_elsewhere(file: str) -> list[str]:
                 os.path.join(os.path.dirname(file), line.removeprefix("gitdir:").strip())
             )
             found.append(folder)
-            common = _first_line(os.path.join(folder, "commondir"))
+            common = "."  # a submodule shares nothing
+            with contextlib.suppress(FileNotFoundError):
+                common = _first_line(os.path.join(folder, "commondir"))
             found.append(os.path.realpath(os.path.join(folder, common)))
     return found
 
@@ -80,3 +83,45 @@ def _first_line(file: str) -> str:
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def find_linked(area: Area) -> tuple[str, ...]:
+    """Give the folders elsewhere whose own files say that this work tree is theirs, as `git worktree` and submodules write them.
+
+    A command may have written any path into the `.git` file of its folder: that alone opens nothing to it.
+    """
+    git = os.path.join(area.folder, ".git")
+    if not os.path.isfile(git):
+        return ()
+    with contextlib.suppress(OSError, ValueError):
+        own, common, *_ = _find_elsewhere(git)
+        if common != own:
+            back = os.path.join(own, _first_line(os.path.join(own, "gitdir")))
+            is_linked = _is_in(own, os.path.join(common, "worktrees")) and os.path.samefile(
+                back, git
+            )
+        else:
+            is_linked = any(os.path.samefile(place, area.folder) for place in _find_work_trees(own))
+        if is_linked and _is_repository(common):
+            return tuple(one for one in area.also if one in (own, common))
+    return ()
+
+
+def _find_work_trees(git: str) -> Iterator[str]:
+    """Yield the folders that are named as the work tree in the settings of a repository. Source: git-config(1), `core.worktree`."""
+    for name in ("config", "config.worktree"):
+        with (
+            contextlib.suppress(OSError),
+            open(os.path.join(git, name), errors="surrogateescape") as file,
+        ):
+            for line in file.read(_MOST_BYTES).splitlines():
+                key, _, value = line.partition("=")
+                place = os.path.join(git, value.strip().strip('"'))
+                if key.strip().lower() == "worktree" and os.path.isdir(place):
+                    yield place
+
+
+def _is_repository(folder: str) -> bool:
+    return os.path.isfile(f"{folder}/HEAD") and all(
+        os.path.isdir(f"{folder}/{name}") for name in ("objects", "refs")
+    )

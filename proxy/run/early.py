@@ -3,10 +3,12 @@
 The search for named pipes, and the process that becomes the sandbox. Only modules that are quick to import are used here.
 """
 
+import contextlib
 import os
 from collections.abc import Sequence
 
 from ...config import Config
+from ..folder.area import find_area, find_linked
 from ..sandbox.filesystem.named_pipes import Search, Where
 from ..sandbox.filesystem.protection import find_unsearched, make_loaded_folders
 from ..sandbox.helper import Helper
@@ -39,4 +41,8 @@ def begin_search(config: Config) -> Search:
     """Have named pipes be looked for from now on; whoever asks closes it."""
     closed = find_unsearched(config.store)
     where = Where.of(os.environ, closed, working_only=config.sandbox.files)
+    if config.sandbox.files:
+        with contextlib.suppress(FileNotFoundError):  # it was removed, which is said later on
+            area = find_area(os.getcwd(), os.path.expanduser("~"))
+            where = where._replace(roots=[*where.roots, *find_linked(area)])
     return Search(where, config.sandbox.pipe_search_s)

@@ -647,6 +647,7 @@ async def _prepare(
             pipes=await _find_pipes(search),
             copies=work.mounts,
             closed=work.hidden,
+            elsewhere=work.elsewhere,
             helper=wanted.early.helper if wanted.early else None,
         )
     sandboxed = SandboxedRun(runtime, config, place)

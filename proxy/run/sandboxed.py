@@ -101,6 +101,7 @@ class OwnNamespaces:
         pipes: Found = NOTHING,
         copies: Sequence[Mapping[str, Any]] = (),
         closed: Sequence[str] = (),
+        elsewhere: Sequence[str] = (),
         helper: Helper | None = None,
     ) -> None:
         """Prepare for one command with these variables.
@@ -111,6 +112,7 @@ class OwnNamespaces:
         pipes: what the search for named pipes found.
         copies: mounts that put copies in the place of working folders (`working_copies`).
         closed: folders with the layers of those, which the command must not reach.
+        elsewhere: folders outside the working folder that git writes to for it.
         helper: one that was started before, for this command.
         Raises: EngineError, where its file system cannot be made as asked for.
         """
@@ -123,9 +125,8 @@ class OwnNamespaces:
         self._files: Files | None = None
         if config.sandbox.files:
             public = config.public_ca_dir
-            self._files = make_files(
-                environ, command, public=public, shared=shared, sockets=sockets
-            )
+            real = [*shared, *map(Path, elsewhere)]
+            self._files = make_files(environ, command, public=public, shared=real, sockets=sockets)
         self._plan = make_plan(
             environ,
             command[0],
@@ -152,7 +153,9 @@ class OwnNamespaces:
         }
         self._since_ns = time.time_ns() - _COARSE_NS
         where = Where.of(environ, find_unsearched(config.store), working_only=config.sandbox.files)
-        self._where = where._replace(roots=[*where.roots, *(str(one.resolve()) for one in shared)])
+        also = elsewhere if config.sandbox.files else ()
+        roots = (*where.roots, *(str(one.resolve()) for one in shared), *also)
+        self._where = where._replace(roots=list(roots))
         # A search that was whole is repeated whole.
         again_s = MOST_AGAIN_S if self.summary["pipes_unsearched"] else config.sandbox.pipe_search_s
         self._again_s = again_s

@@ -17,7 +17,7 @@ from ...store.encryption.key import VARIABLE as KEY_VARIABLE
 from ...tape.folders.manifest import show_path
 from ..determinism import PreloadBundle
 from ..errors import EngineError
-from ..folder.area import Area, find_area
+from ..folder.area import Area, find_area, find_linked
 from ..folder.execution import AUTO, IN_PLACE, OVERLAY, Execution, Kept, Wanted, prepare
 from ..folder.git import find_tracked_ignored
 from ..folder.look import IgnoreFilter
@@ -98,6 +98,13 @@ class WorkFolder:
     def hidden(self) -> list[str]:
         """Folders that the command must not reach."""
         return self._execution.hidden if self._execution is not None else []
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The folders outside that git writes to and the command sees, also where it sees nothing else of the machine."""
+        if self._area is None:
+            return ()
+        return find_linked(self._area) if self._config.sandbox.files else self._area.also
 
     async def begin(self, run: str, preload_bundle: PreloadBundle | None) -> None:
         """Look at the folder, or prepare one; say what there is to say.
@@ -253,7 +260,7 @@ class WorkFolder:
                 "differs": [plain(text) for text in execution.differs],
                 "restored": execution.restored,
                 "unlisted": plain(execution.unlisted),
-                "elsewhere": [plain(path) for path in execution.area.also],
+                "elsewhere": [plain(path) for path in self.elsewhere],
                 "said": [plain(text) for text in (*execution.said, *said)],
                 "kept": kept.paths,
                 "ignored": len(written.effects) - len(effects),

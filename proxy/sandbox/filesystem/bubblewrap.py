@@ -158,13 +158,14 @@ def make_files(
     empty = outside(place.resolve() for place in places if os.path.isdir(place))
     system, programs = outside(find_system(_ROOT)), outside(find_programs(_ROOT))
     links = [str(path) for path, _ in find_links(_ROOT)]
-    needed = (
+    named = (
         *_of_ours(public),
         *_of_variables(environ, home),
         *_of_command(environ, command),
         *map(Path, sockets),
         *_OFTEN_LINKS,
     )
+    needed = tuple(path.absolute() for path in named)
     seen = {
         place
         for place in outside(one for path in needed for one in (path, path.resolve()))

@@ -1,8 +1,12 @@
 """Which folders a command works in: with the repository that git would write to, and never a home around it."""
 
+import subprocess
 from pathlib import Path
 
-from playhead.proxy.folder.area import Area, find_area
+import pytest
+
+from playhead.proxy.folder.area import Area, find_area, find_linked
+from playhead.tests.support.needs import need
 
 
 def _area(working: Path, home: Path) -> Area:
@@ -56,3 +60,53 @@ def test_a_git_file_that_leads_nowhere_is_no_matter(tmp_path: Path) -> None:
     for text in ("", "gitdir: /nowhere\n", "gitdir:\n", "\0" * 9):
         (tmp_path / ".git").write_text(text)
         assert _area(tmp_path, tmp_path / "home").folder == str(tmp_path)
+
+
+MADE = (
+    'cd "$1"; g() { git -c user.name=a -c user.email=a@example.com -c protocol.file.allow=always "$@"; };'
+    " g init -q main; cd main; g commit -q --allow-empty -m i; g worktree add -q ../tree;"
+    " g init -q ../other; cd ../other; g commit -q --allow-empty -m i; cd ../main;"
+    " g submodule --quiet add ../other sub"
+)
+
+
+@pytest.fixture(name="made")
+def make_repositories(tmp_path: Path) -> Path:
+    """A repository `main` with a submodule `sub`, its second work tree `tree`, and another repository, `other`."""
+    need("git")
+    subprocess.run(["sh", "-ec", MADE, "sh", str(tmp_path)], check=True, capture_output=True)
+    return tmp_path
+
+
+def _linked(folder: Path) -> tuple[str, ...]:
+    return find_linked(_area(folder, folder.parent / "home"))
+
+
+def test_a_repository_elsewhere_that_names_the_work_tree_is_its_own(made: Path) -> None:
+    """As git writes it; one that is in the folder itself is not elsewhere."""
+    assert _linked(made / "tree") == (str(made / "main/.git"),)
+    assert _linked(made / "main/sub") == (str(made / "main/.git/modules/sub"),)
+    assert _linked(made / "main") == ()
+
+
+def test_a_git_file_alone_opens_no_folder(made: Path) -> None:
+    """A command can write any path into it, and files of git's beside it: it does not see what is there for that."""
+    secret, tree, fake = made / "secret", made / "tree", made / "tree/fake"
+    secret.mkdir()
+    fake.mkdir()
+    (fake / "HEAD").write_text("ref: refs/heads/main\n")
+    (fake / "gitdir").write_text(f"{tree}/.git\n")
+    (fake / "config").write_text(f"[core]\n\tworktree = {tree}\n")
+    for text in (f"{secret}", f"{made}/other/.git", f"{made}/main/.git/modules/sub"):
+        (tree / ".git").write_text(f"gitdir: {text}\n")
+        assert _linked(tree) == ()
+        (tree / ".git").write_text(f"gitdir: {fake}\n")
+        (fake / "commondir").write_text(f"{text}\n")
+        assert _linked(tree) == ()
+
+
+def test_a_repository_around_the_folder_is_not_one_of_its_own(tmp_path: Path) -> None:
+    """As a home's."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "work").mkdir()
+    assert find_linked(_area(tmp_path / "work", tmp_path)) == ()

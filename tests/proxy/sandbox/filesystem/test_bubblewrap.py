@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,6 +72,16 @@ def test_a_home_is_empty_but_for_what_is_needed(home: Path) -> None:
         assert made.sees(str(home / name)) is seen
     assert made.sees("/usr/bin/env")
     assert made.sees(sys.executable)
+
+
+def test_places_that_are_named_from_the_working_folder_do_not_empty_it(home: Path) -> None:
+    """As a store beside it; what leads through another folder does empty that one."""
+    (home / "other").mkdir()
+    for public in ("../store/ca", "../agent/../store/ca", "../other/../store/ca"):
+        given = {"HOME": str(home / "none"), "PATH": "/usr/bin"}
+        made = make_files(given, ["true"], public=Path(public), shared=[])
+        assert all(os.path.isabs(one) for one in made.empty)
+        assert str(home / "agent") not in made.empty
 
 
 @pytest.mark.parametrize(
@@ -398,3 +409,34 @@ def test_files_need_a_sandbox(place: Path) -> None:
         assert done.returncode in (2, 125)
         assert "--sandbox-files needs a sandbox" in done.stderr
     assert os.listdir(place / "work") == []
+
+
+COMMIT = """
+import subprocess
+git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "two"], check=True)
+print(subprocess.run([*git, "log", "--format=%s"], check=True, stdout=subprocess.PIPE, text=True).stdout)
+"""
+
+
+@NEEDS_BWRAP
+def test_a_repository_that_git_keeps_elsewhere_is_there_as_a_copy(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command commits to it; the real one stays as it is."""
+    need("a sandbox")
+    need("git")
+    git = "git -c user.name=a -c user.email=a@example.com"
+    made = f"{git} init -q main; cd main; {git} commit -q --allow-empty -m one; {git} worktree add -q ../tree"
+    subprocess.run(["sh", "-ec", made], cwd=place, check=True, capture_output=True)
+    monkeypatch.chdir(place / "tree")
+    flags = ("--store", "../store", "--receipt", place / "receipt.json", "--sandbox-files")
+    done = playhead("replay", "tape", *flags, "--", sys.executable, "-S", "-c", f"{ASK}{COMMIT}")
+    assert (done.returncode, done.stdout.split()) == (0, ["two", "one"]), done.stderr
+    told = json.loads((place / "receipt.json").read_text())
+    assert told["folder"]["elsewhere"] == [str(place / "main/.git")]
+    assert str(place / "main/.git") in told["sandbox"]["files"]["writable"]
+    assert str(place / "tree") not in told["sandbox"]["files"]["empty"]
+    assert "." not in told["sandbox"]["files"]["empty"]
+    seen = subprocess.run(["git", "log", "--format=%s"], check=True, capture_output=True, text=True)
+    assert seen.stdout.split() == ["one"]
