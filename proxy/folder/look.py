@@ -4,8 +4,10 @@ No link is followed, no file but ignore files is opened, and no folder is entere
 another file system. 20,000 entries take some 40 ms.
 """
 
+import ctypes
 import os
 import stat
+import struct
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +32,9 @@ _OBJECTS = b"/objects/"
 _MOST_RULES_BYTES = 1 << 20
 _TICK_NS = 20_000_000
 """Times of folders are up to a tick of the kernel behind the clock."""
+_AT_FDCWD, _NO_FOLLOW, _NO_AUTOMOUNT = -100, 0x100, 0x800
+_BIRTH_MASK, _BIRTH_AT, _STATX_BYTES = 0x800, 80, 256
+"""Of `struct statx`: the bit of the time of birth, its place, and the size of all."""
 OWN = "Playhead's own"
 UNLISTED = "cannot be listed"
 ELSEWHERE = "another file system"
@@ -75,6 +80,25 @@ def entry_of(told: os.stat_result, target: bytes = b"") -> Entry:
         told.st_ino,
         told.st_ctime_ns,
     )
+
+
+def find_birth_ns(path: bytes) -> int | None:
+    """Give the time at which what is at a path was made; None where the file system does not know. No link is followed.
+
+    Source: statx(2).
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "statx"):
+        return None
+    told = ctypes.create_string_buffer(_STATX_BYTES)
+    flags = _NO_FOLLOW | _NO_AUTOMOUNT
+    if libc.statx(_AT_FDCWD, ctypes.c_char_p(path), flags, _BIRTH_MASK, told) != 0:
+        return None
+    (known,) = struct.unpack_from("=I", told)
+    if not known & _BIRTH_MASK:
+        return None
+    seconds, ns = struct.unpack_from("=qI", told, _BIRTH_AT)
+    return int(seconds * 10**9 + ns)
 
 
 def look(

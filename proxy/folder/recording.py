@@ -7,6 +7,7 @@ command touches before that has no hash, and nothing is said of its content.
 import contextlib
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,12 +32,14 @@ from .area import Area
 from .closer import look_closer
 from .contents import SaveLimits, Saver, hash_all, hash_file
 from .git import find_git_state, find_tracked_ignored
-from .look import Limits, Listing, look
+from .look import Limits, Listing, find_birth_ns, look
 
 _LISTING_S = 0.5
 _SAVING_S = 20.0
 _HASHING_S = 0.5
 """Longest wait for hashes once the command has ended."""
+_TICK_NS = 20_000_000
+"""Times of folders are up to a tick of the kernel behind the clock."""
 MOST_ROWS = 1000
 _MOST_NAMED = 5
 
@@ -71,12 +74,14 @@ class FolderRecording:
         self._stop = False
         self._hashed: dict[bytes, Entry] = {}
         self._run: int | None = None
+        self._begun_ns = 0
         self._objects: dict[bytes, dict[bytes, Entry]] = {}
         self._listings: dict[bytes, Listing] = {}
 
     def begin(self) -> list[str]:
         """Look at the folder, before the command runs; give sentences for a person. Raises: StoreError; OSError."""
         folder = self.area.folder
+        self._begun_ns = time.time_ns()
         last = self._store.folders.find_last_look(self._redact(os.fsencode(folder)))
         rules = self._find_rules()
         self._tracked = find_tracked_ignored(folder)
@@ -171,6 +176,13 @@ class FolderRecording:
         )
         return replace(found, saved=known.saved, rules=known.rules)
 
+    def _was_there(self, path: bytes) -> bool | None:
+        """Say whether what is at a path now was made before the command began; None where that is not known."""
+        born_ns = find_birth_ns(self.manifest.folder + b"/" + path)
+        if born_ns is None or abs(born_ns - self._begun_ns) < _TICK_NS:
+            return None
+        return born_ns < self._begun_ns
+
     def finish(self, run: int) -> dict[str, Any]:
         """Give what is noted of the folder in the log, once the command has ended. Raises: StoreUnwritable; OSError."""
         if self._thread is not None:
@@ -183,7 +195,7 @@ class FolderRecording:
         after = look_closer(
             self.look_again(self.manifest), self.manifest.entries, self.manifest.entries
         )
-        renamed = find_renamed_folders(self.manifest, after)
+        renamed = find_renamed_folders(self.manifest, after, self._was_there)
         self.manifest = before = replace(self.manifest, renamed=renamed)
         # Once more: with hashes that were not there when the run began, and what was renamed.
         self._store.folders.save(run, hide_manifest(before, self._redact))

@@ -86,15 +86,46 @@ def only_sure(before: Manifest, after: Manifest, changes: list[FileEffect]) -> l
     ]
 
 
-def find_renamed_folders(before: Manifest, after: Manifest) -> int:
-    """Count the folders that were there before and have another name now: an overlay may refuse that."""
+def find_renamed_folders(
+    before: Manifest,
+    after: Manifest,
+    was_there: Callable[[bytes], bool | None] = lambda _: None,
+) -> int:
+    """Count the folders that were there before and have another name now: an overlay may refuse that.
+
+    The inode alone is no proof: file systems give that of a folder that was removed to the next one that is made.
+
+    was_there: says by its time of birth whether what is at a path now was made before the command began; None where that is not
+        known. Then it counts as renamed if nothing came to it or went since, or if something that was in it moved along.
+    """
     inodes = {entry.inode: path for path, entry in before.entries.items() if entry.is_folder}
-    return sum(
-        entry.is_folder
-        and path not in before.entries
-        and (was := inodes.get(entry.inode)) is not None
-        and was not in after.entries
-        for path, entry in after.entries.items()
+    count = 0
+    for path, entry in after.entries.items():
+        if not entry.is_folder or path in before.entries:
+            continue
+        was = inodes.get(entry.inode)
+        if was is None or was in after.entries:
+            continue
+        told = was_there(path)
+        if told is None:
+            same = before.entries[was].modified_ns == entry.modified_ns
+            told = same or _has_moved_along(before, after, was, path)
+        count += told
+    return count
+
+
+def _has_moved_along(before: Manifest, after: Manifest, was: bytes, path: bytes) -> bool:
+    above = was + b"/"
+    return any(
+        (now := after.entries.get(path + one[len(was) :])) is not None
+        and now.kind is entry.kind
+        and (
+            now.inode == entry.inode
+            if entry.inode  # of one that was written to right before there is none
+            else (now.size, now.modified_ns) == (entry.size, entry.modified_ns)
+        )
+        for one, entry in before.entries.items()
+        if one.startswith(above)
     )
 
 

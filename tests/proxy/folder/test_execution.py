@@ -194,6 +194,27 @@ def test_what_others_wrote_meanwhile_is_kept(recorded: Recorded, tmp_path: Path,
     ]
 
 
+async def test_a_new_folder_with_the_inode_of_one_that_was_removed_is_not_renamed(
+    tmp_path: Path,
+) -> None:
+    """`rmdir` and `mkdir`, as opposed to a rename."""
+    work = tmp_path / "work"
+    make_case(work)
+    with Store.open(tmp_path / "store") as store:
+        for name, renamed in (("made", 0), ("moved", 1)):
+            (work / "empty").mkdir(exist_ok=True)
+            (work / "empty/file").write_text("")
+            recording = make_recording(store, Config(), work)
+            if renamed:
+                (work / "empty").rename(work / name)
+                (work / name / "new").write_text("")
+            else:
+                shutil.rmtree(work / "empty")
+                (work / name).mkdir()
+            run = await store.runs.create(name, mode="record", at_ns=1)
+            assert recording.finish(run.number)["folder"]["renamed"] == renamed
+
+
 BESIDE_DELETED = (
     "open('edit.txt', 'w').write('else'); os.chmod('run.sh', 0o700); os.unlink('link'); os.symlink('run.sh', 'link');"
     " os.unlink('keep.txt'); os.chmod('empty', 0o700); open('empty/new', 'w').close(); os.unlink('sub/a.txt');"

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,15 @@ import pytest
 from playhead.proxy.folder import look as module
 from playhead.proxy.folder.contents import SaveLimits, Saver
 from playhead.proxy.folder.git import find_tracked_ignored
-from playhead.proxy.folder.look import BEYOND, OWN, IgnoreFilter, Limits, Listing, look
+from playhead.proxy.folder.look import (
+    BEYOND,
+    OWN,
+    IgnoreFilter,
+    Limits,
+    Listing,
+    find_birth_ns,
+    look,
+)
 from playhead.tape.folders.manifest import Entry
 from playhead.tests.support.folder_cases import CONTENTS, Content
 from playhead.tests.support.needs import need
@@ -342,3 +351,22 @@ def test_objects_of_git_that_come_and_go_are_seen(tmp_path: Path) -> None:
     assert gone not in now.entries
     assert any(b"/objects/" in path for path in fresh)
     assert look(str(tmp_path), known=now.entries, objects=objects).entries == now.entries
+
+
+def test_a_rename_leaves_the_time_of_birth_and_a_new_folder_has_another(tmp_path: Path) -> None:
+    """Where the file system knows it; its inode may be that of one that was removed."""
+    old, new = os.fsencode(tmp_path / "old"), os.fsencode(tmp_path / "new")
+    os.mkdir(old)
+    born_ns = find_birth_ns(old)
+    if born_ns is None:
+        pytest.skip("no time of birth on this file system")
+    assert abs(born_ns - os.lstat(old).st_ctime_ns) < 10**9
+    os.rename(old, new)
+    os.utime(new, ns=(1, 1))
+    assert find_birth_ns(new) == born_ns
+    limit = time.monotonic() + 5
+    while find_birth_ns(new) == born_ns and time.monotonic() < limit:
+        os.rmdir(new)
+        os.mkdir(new)
+    assert (find_birth_ns(new) or 0) > born_ns
+    assert find_birth_ns(tmp_path.joinpath("none").as_posix().encode()) is None

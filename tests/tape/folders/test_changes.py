@@ -59,6 +59,19 @@ def test_a_folder_that_was_renamed_is_counted() -> None:
     assert find_renamed_folders(before, Manifest(b"/w", {b"a": FOLDER})) == 0
 
 
+def test_a_folder_with_the_inode_of_one_that_was_removed_is_not_renamed() -> None:
+    """File systems give it again. The time of birth says which it is; else what was in it, or that nothing happened to it."""
+    inside = FILE._replace(inode=5)
+    before = Manifest(b"/w", {b"a": FOLDER, b"a/x": inside})
+    made = FOLDER._replace(modified_ns=9)
+    anew = Manifest(b"/w", {b"c": made, b"c/x": FILE._replace(inode=6)})
+    moved = Manifest(b"/w", {b"c": made, b"c/x": inside})
+    emptied = Manifest(b"/w", {b"c": made})
+    assert [find_renamed_folders(before, one) for one in (anew, moved, emptied)] == [0, 1, 0]
+    assert find_renamed_folders(before, emptied, lambda _: True) == 1
+    assert find_renamed_folders(before, moved, lambda _: False) == 0
+
+
 @pytest.mark.parametrize(
     ("then", "now", "said"),
     [
