@@ -93,12 +93,19 @@ def _find(store: Store, info: RunInfo, step: int | None) -> Manifest:
             f"run {info.id!r} has no manifest of its folder: it was recorded in a container, or by an earlier version",
             "record it again",
         )
-    if step is not None and step != END and manifest.seq != step:
+    if step is not None and manifest.seq != step:
         known = ", ".join(_name(one.seq) for one in store.folders.list_savepoints(info)[:20])
         if not known:
             raise StoreError(
                 f"run {info.id!r} has no savepoint: its folder is known as it was at the start alone",
                 "record with --transaction to have one before each effect",
+            )
+        if step == END:
+            last = _name(manifest.seq)
+            raise StoreError(
+                f"run {info.id!r} has no savepoint at its end: the last one is {last};"
+                " the command has not ended yet, or its recording was killed",
+                f"--at {last} gives the folder before exchange {last}",
             )
         where = _name(manifest.seq) if manifest.seq else _START_WORD
         click.echo(f"there is no savepoint at {step}; the one before it is {where}", err=True)
