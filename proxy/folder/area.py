@@ -97,8 +97,10 @@ def find_linked(area: Area) -> tuple[str, ...]:
         own, common, *_ = _find_elsewhere(git)
         if common != own:
             back = os.path.join(own, _first_line(os.path.join(own, "gitdir")))
-            is_linked = _is_in(own, os.path.join(common, "worktrees")) and os.path.samefile(
-                back, git
+            # By its path: `.git` may be a link to, or a second name of, that of another work tree.
+            is_linked = (
+                _is_in(own, os.path.join(common, "worktrees"))
+                and os.path.realpath(os.path.dirname(back)) == area.folder
             )
         else:
             is_linked = any(os.path.samefile(place, area.folder) for place in _find_work_trees(own))

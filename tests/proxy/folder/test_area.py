@@ -105,6 +105,16 @@ def test_a_git_file_alone_opens_no_folder(made: Path) -> None:
         assert _linked(tree) == ()
 
 
+def test_the_git_file_of_another_work_tree_opens_no_folder(made: Path) -> None:
+    """Neither by a link nor by a second name."""
+    (made / "work").mkdir()
+    (made / "work/.git").symlink_to(made / "tree/.git")
+    assert _linked(made / "work") == ()
+    (made / "work/.git").unlink()
+    (made / "work/.git").hardlink_to(made / "tree/.git")
+    assert _linked(made / "work") == ()
+
+
 def test_a_repository_around_the_folder_is_not_one_of_its_own(tmp_path: Path) -> None:
     """As a home's."""
     (tmp_path / ".git").mkdir()
