@@ -356,7 +356,7 @@ def test_what_you_change_while_a_command_runs_is_not_overwritten(
     assert done.returncode == 125, done.stderr
     assert "changed or was removed while the command ran, and stays so: a.txt;" in done.stderr
     folder = json.loads((tmp_path / "receipt").read_text())["folder"]
-    assert "stays: a.txt" in folder["said"][-1]
+    assert "stays so: a.txt" in folder["said"][-1]
     assert folder["kept"] == 1
     assert (work / "a.txt").read_text() == "yours"
     assert (work / "new.txt").read_text() == "agent"

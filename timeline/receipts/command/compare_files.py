@@ -112,7 +112,7 @@ def _is_start_the_same(now: FileEffects) -> bool:
 
 def _is_umask_the_same(then: FileEffects, now: FileEffects) -> bool:
     """Say whether both commands had one umask; of containers, and in older logs, it is not known."""
-    told = [(one.folder or {}).get("umask", "") for one in (then, now)]
+    told: list[str] = [(one.folder or {}).get("umask", "") for one in (then, now)]
     return told[0] == told[1] != ""
 
 
