@@ -83,7 +83,7 @@ def compare_files(then: LeftBehind, now: LeftBehind) -> tuple[Difference, str] |
         other |= {
             path
             for path in {*was, *is_now}
-            if not (path in alike and _is_written(has.get(path)))
+            if not (path in alike and path in had and path in has and has[path] != UNWRITTEN)
             and not _is_same(was.get(path), is_now.get(path), start=start, umask=umask)
         }
     if not other:
@@ -121,10 +121,6 @@ def _with_bits(text: str, bits: int) -> str:
     found, _, mode = text.partition(":")
     kept = int(mode or "0", 8) & bits
     return f"{found}:{kept:o}" if kept else found
-
-
-def _is_written(text: str | None) -> bool:
-    return text is not None and text != UNWRITTEN
 
 
 def _lost_rights(then: str | None, now: str | None) -> bool:

@@ -115,6 +115,8 @@ CASES = (
     Case("one more", Side(), Side((row("a"),)), "a"),
     Case("a folder more", Side(), Side((row("d/", kind="folder"),)), "d/"),
     Case("deleted, and not", Side((row("a", "deleted"),)), Side(), "a"),
+    Case("deleted now", Side(), Side((row("a", "deleted"),), {"a": ""}), "a"),
+    Case("deleted then", Side((row("a", "deleted"),), {"a": ""}), Side((), {"a": UNWRITTEN}), "a"),
     Case("deleted in both", Side((row("a", "deleted", size=3),)), Side((row("a", "deleted"),))),
     Case("changed, not created", Side((row("a"),)), Side((row("a", "changed"),)), "a"),
     Case(
