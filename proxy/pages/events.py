@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Any
-from zlib import crc32
 
 from aiohttp import web
 
@@ -21,7 +20,7 @@ from ..control.address import find_addresses
 from ..control.client import ask
 from ..control.http.error_body import ControlError
 from .asked import Asked, Reply, reply_json
-from .library import Library
+from .library import Library, sum_up
 
 _EVERY_S = 0.5
 _ALIVE = 4
@@ -86,16 +85,15 @@ class Now:
         library, name = self._library, asked.query.get("run")
         told: dict[str, Any] = {}
         if name is None:
-            rows = _list_rows(library)
-            told["run"] = {"total": len(rows), "of": _sum_up(rows)}
+            told["run"] = {"version": library.find_version_of_all()}
         else:
             info = library.store.runs.get(name)
-            row = [info.sealed_ns, info.labels, info.pinned]
-            told["run"] = {"id": info.id, "status": info.status.value, "of": _sum_up(row)}
+            told["run"] = {"id": info.id, "status": info.status.value}
             if not info.is_only_in_archive:
                 told["step"] = _read_step(library, info)
+            told["run"]["version"] = library.find_version(info)
         held, ids = self._find_held()
-        told["gate"] = {"held": held, "of": _sum_up(ids)}
+        told["gate"] = {"held": held, "of": sum_up(ids)}
         return reply_json(told)
 
     def _find_held(self) -> tuple[int, list[str]]:
@@ -114,10 +112,6 @@ class Now:
             self._held = _find_held(self._library)
         finally:
             self._looked, self._asking = time.monotonic(), None
-
-
-def _sum_up(value: object) -> int:
-    return crc32(repr(value).encode("utf-8", "backslashreplace"))
 
 
 def _list_rows(library: Library) -> list[Any]:

@@ -83,9 +83,10 @@ class Pages:
 
     def runs(self, asked: Asked) -> Reply:
         """Give the page of all runs."""
+        version = self._library.find_version_of_all()
         table = table_rows(self._library, asked)
         query = {name: asked.query.get(name, "") for name in ("q", "in", "tree")}
-        return _page("runs", asked, table=table, query=query, words=IN)
+        return _page("runs", asked, table=table, query=query, words=IN, version=version)
 
     def runs_part(self, asked: Asked) -> Reply:
         """Give a window of the rows of the table of runs."""
@@ -98,9 +99,11 @@ class Pages:
         if fetching is not None:
             return fetching
         run = self._library.open_run(asked.parameters["run"])
-        info = run.index.info
         index = run.index
-        revision = index.revision  # what is read from here on is as new as that, or newer
+        info = self._library.store.runs.get(index.info.id)
+        self._library.find_facts(info)
+        # What is read from here on is as new as this, or newer.
+        revision, version = index.revision, self._library.find_version(info)
         name = _read_name(asked, run)
         values = self._at_step(asked, run, name) if name is not None else dict(_NOWHERE)
         position = index.position_of(name.seq) if name is not None else 0
@@ -115,6 +118,7 @@ class Pages:
             window=window,
             begin=begin,
             revision=revision,
+            version=version,
             position=(position or 0) + 1,
             quick=is_quick(info),
             can_rule=Rights.RULE in asked.rights,

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NoReturn
+from zlib import crc32
 
 from ... import PlayheadError
 from ...config import Config
@@ -38,6 +39,8 @@ _SOON_S = 0.12
 _SHORT_S = 0.002
 _END_S = 1.0
 """How long what is being computed may take to end: the receipt of a long run takes minutes."""
+_LISTED = 200
+"""Runs, the newest, whose changes the list shows by itself."""
 _FACTS = 5000
 """Runs whose facts are remembered."""
 _GIVE_WAY_S = 1.0
@@ -228,6 +231,22 @@ class Library:
                     self._finding[info.number] = made
         return known[1] if known is not None else None
 
+    def find_version(self, info: RunInfo) -> str:
+        """Name all that the page of a run shows beside its lines: it is out of date once this is another one.
+
+        Whoever shows something asks for the version first: what is read behind that is as new, or newer.
+        """
+        run, known = self._open.get(info.number), self._facts.get(info.number)
+        index = run.index if run is not None else None
+        read = index and (index.logged and index.revision, index.complete)
+        row = info.status, info.exchanges, info.sealed_ns, info.labels, info.pinned, info.end
+        return f"{sum_up((row, read, known and known[0])):08x}"
+
+    def find_version_of_all(self) -> str:
+        """Name all that the list of runs shows."""
+        runs = self.store.runs.all()[-_LISTED:]
+        return f"{sum_up([self.find_version(one) for one in runs]):08x}"
+
     def _revision(self, info: RunInfo) -> int:
         """Give how far the log of a run has been read whose facts may be computed again at each of its events."""
         run = self._open.get(info.number)
@@ -283,6 +302,11 @@ class Library:
 
             self._price = price_call
         return self._price
+
+
+def sum_up(value: object) -> int:
+    """Give a number that is another one where a value is, in all likelihood."""
+    return crc32(repr(value).encode("utf-8", "backslashreplace"))
 
 
 def end_process(code: int) -> NoReturn:

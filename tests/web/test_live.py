@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from playhead.config import Config
 from playhead.store import Store
 from playhead.tests.support import prepared
@@ -108,6 +110,121 @@ async def test_an_outcome_that_comes_late_is_shown(tmp_path: Path, chromium: Chr
                     check_quiet(page, ui.origin)
             finally:
                 over.set()
+                await asyncio.to_thread(ui.stop)
+
+
+_HOLD = """
+window.held = [];
+const ask = window.fetch;
+window.fetch = async (path, given) => {
+  const answer = await ask(path, given), signal = given?.signal;
+  if (String(path).startsWith('/parts/') && window.held)
+    await new Promise((done, no) => { window.held.push(done); signal?.addEventListener('abort', () => no(signal.reason)); });
+  return answer;
+};
+true
+"""
+"""Has what the server says of a run's parts arrive only once the test lets it."""
+_LATE = "window.held.forEach((one) => one()); window.held = null; true"
+
+
+@pytest.mark.parametrize("how", ["late", "lost"])
+async def test_what_changes_while_a_part_is_asked_for_is_shown(
+    tmp_path: Path, chromium: Chromium, how: str
+) -> None:
+    """Whatever becomes of that answer: it comes late, or was lost when nobody answered for a while."""
+    with RawOrigin(_say_ok) as origin:
+        async with controlled(Config(store=tmp_path / "store")) as api:
+
+            def ask() -> int:
+                import httpx
+
+                with httpx.Client(
+                    proxy=api.running.url_for("shop"), trust_env=False, timeout=60
+                ) as client:
+                    return client.post(f"{origin.url}/pay", json={"amount": 5}).status_code
+
+            assert await asyncio.to_thread(ask) == 200
+            ui = Ui(tmp_path / "store")
+            await asyncio.to_thread(ui.__enter__)
+            try:
+                async with chromium.page() as page, chromium.page() as listing:
+                    await ui.show(page, path_of("shop"))
+                    await ui.show(listing, "/runs")
+                    for one, words in ((page, "recording"), (listing, "recording")):
+                        await one.shows(words)
+                        await one.run(_HOLD)
+                    assert await asyncio.to_thread(ask) == 200
+                    for one in (page, listing):
+                        await one.until("window.held.length > 0")
+                    await api.running.end("shop")
+                    await page.until("document.getElementById('run').dataset.status === 'sealed'")
+                    if how == "lost":
+                        ui.hang()
+                        for one in (page, listing):
+                            await one.shows("Playhead does not answer")
+                            await one.run("window.held = null; true")
+                        ui.go_on()
+                    else:
+                        for one in (page, listing):
+                            await one.run(_LATE)
+                    await page.until(
+                        "document.querySelector('.line').innerText.startsWith('sealed') && "
+                        "/verdict\\s+recorded/.test(document.getElementById('summary').innerText) && "
+                        "/effects\\s+2/.test(document.getElementById('summary').innerText) && "
+                        "document.querySelectorAll('#effects [data-seq]').length === 2 && "
+                        "document.getElementById('reading').textContent === ''"
+                    )
+                    await listing.until(
+                        "document.getElementById('rows').innerText.includes('recorded')"
+                    )
+            finally:
+                ui.go_on()
+                await asyncio.to_thread(ui.stop)
+
+
+_WAIT = """
+const ask = fetch;
+window.fetch = async (path, given) => {
+  if (String(path).startsWith('/data/now') && !window.free) await new Promise((done) => { window.go = done; });
+  return ask(path, given);
+};
+"""
+"""Has what is now asked for only once the test lets it."""
+
+
+async def test_a_page_that_was_old_when_it_came_goes_on(tmp_path: Path, chromium: Chromium) -> None:
+    """A run that ended between the page and the first look at what is now."""
+    async with controlled(Config(store=tmp_path / "store")) as api:
+        with RawOrigin(_say_ok) as origin:
+
+            def ask() -> int:
+                import httpx
+
+                with httpx.Client(
+                    proxy=api.running.url_for("shop"), trust_env=False, timeout=60
+                ) as client:
+                    return client.get(f"{origin.url}/orders/7").status_code
+
+            assert await asyncio.to_thread(ask) == 200
+            ui = Ui(tmp_path / "store")
+            await asyncio.to_thread(ui.__enter__)
+            try:
+                async with chromium.page() as page:
+                    await page.call("Page.addScriptToEvaluateOnNewDocument", source=_WAIT)
+                    name, _, value = ui.cookie.partition("=")
+                    await page.call(
+                        "Network.setCookie", name=name, value=value, url=ui.origin, httpOnly=True
+                    )
+                    await page.go(ui.address(path_of("shop")))
+                    await page.shows("recording")
+                    await api.running.end("shop")
+                    await page.run("window.free = true; window.go(); true")
+                    await page.until(
+                        "document.querySelector('.line').innerText.startsWith('sealed') && "
+                        "/verdict\\s+recorded/.test(document.getElementById('summary').innerText)"
+                    )
+            finally:
                 await asyncio.to_thread(ui.stop)
 
 

@@ -1,6 +1,6 @@
 // Gates: what is held is kept in place while it is looked at; what has been ruled on elsewhere says by whom.
 
-import { change, data, part, quoted, watch } from "./net.js";
+import { change, data, part, quoted, segment, watch } from "./net.js";
 
 const root = document.getElementById("gates");
 const began = performance.now();
@@ -91,7 +91,7 @@ root.addEventListener("click", async (event) => {
     } else if (place.dataset.break) {
       const body = act === "answer" ? { answer: place.querySelector("input").value } : {};
       await change(`/data/breaks/${quoted(place.dataset.break)}/${act}`, body);
-    } else await change(`/data/runs/${quoted(place.dataset.run)}/stop`, {});
+    } else await change(`/data/runs/${segment(place.dataset.run)}/stop`, {});
     await look();
   } catch (error) {
     said.textContent = error.message;

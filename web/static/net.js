@@ -1,6 +1,9 @@
 // What the modules have in common: asking the server, and noticing that it does not answer.
 
-const PATIENCE_MS = 4500, EVERY_MS = 500, GONE_MS = 2000, HIDDEN_MS = 10_000;
+const PATIENCE_MS = 4500, EVERY_MS = 500, GONE_MS = 2000, HIDDEN_MS = 10_000, ANSWER_MS = 20_000, RETRY_MS = 3000;
+
+// A request that was under way when the server could not be reached may hang for ever: it is given up once the server answers again.
+let reached = new AbortController();
 
 export class Refused extends Error {
   constructor(text, status) { super(text); this.status = status; }
@@ -50,6 +53,8 @@ export function watch(query, handlers) {
     gone = 0;
     banner.hidden = true;
     banner.textContent = "";
+    reached.abort();
+    reached = new AbortController();
     delete document.body.dataset.gone;
     for (const one of document.querySelectorAll("[data-gone-off]")) { one.disabled = false; delete one.dataset.goneOff; }
   }
@@ -73,8 +78,9 @@ export function watch(query, handlers) {
       if (before === text) continue;
       last[name] = text;
       if (name === "gate") count(value.held);
-      if (name !== "run" || before !== undefined) handlers[name]?.(value);
+      handlers[name]?.(value);
     }
+    if (told.gate) handlers.now?.(told);
   }
 
   function tick() {
@@ -98,7 +104,39 @@ export function watch(query, handlers) {
   setInterval(tick, 250);
 }
 
+// Bring what is shown to what the server has. A version names all that is shown; `first` is the one that the page came with, and `bring`
+// asks for it anew. It is asked for until an answer that was begun under the version that was told last has been put in place: whatever
+// changes while one is under way, fails or hangs is not missed.
+export function follow(first, every, bring) {
+  let has = first, round = 0, timer = 0, ended = -Infinity, failed = false;
+  const one = {
+    wanted: first,
+    told(version) { one.wanted = version; soon(); },
+    // What was put in place meanwhile may be older than what was brought.
+    again() { round += 1; has = undefined; soon(); },
+  };
+  function soon() {
+    if (timer || has === one.wanted) return;
+    const pause = failed ? RETRY_MS : every();
+    timer = setTimeout(async () => {
+      const going = one.wanted, mine = round;
+      try {
+        await bring(AbortSignal.any([reached.signal, AbortSignal.timeout(ANSWER_MS)]));
+        if (mine === round) has = going;
+        failed = false;
+      } catch (error) { failed = error.name !== "AbortError"; }
+      ended = performance.now();
+      timer = 0;
+      soon();
+    }, Math.max(0, pause - (performance.now() - ended)));
+  }
+  return one;
+}
+
 export const quoted = encodeURIComponent;
+
+// Write the name of a run as a segment of a path: a browser takes dots out of it, as web/views/addresses.py says.
+export const segment = (name) => /^~*\.{1,2}$/.test(name) ? `~${name}` : encodeURIComponent(name);
 
 export function number(count) { return count.toLocaleString("en"); }
 

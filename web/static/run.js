@@ -1,6 +1,6 @@
 // A run: one place in it, which the strip, the scrubbers, the list and what is shown of a step have in common.
 
-import { change, data, number, part, quoted, took, watch } from "./net.js";
+import { change, data, follow, number, part, quoted, segment, took, watch } from "./net.js";
 import { Strip } from "./strip.js";
 import { size } from "./styles.js";
 import { Windows } from "./windows.js";
@@ -189,10 +189,11 @@ function show(now, focus = false) {
   return new Promise((done) => {
     later = setTimeout(async () => {
       loading = new AbortController();
-      const wanted = name, view = new URLSearchParams(location.search).get("view");
+      const wanted = name, version = shownNow.wanted, view = new URLSearchParams(location.search).get("view");
       try {
         const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${view ? "&view=raw" : ""}`, loading.signal);
         put(fresh, wanted, focus);
+        if (version !== shownNow.wanted) shownNow.again();
       } catch (error) { if (error.name !== "AbortError") say(error.message); }
       done();
     }, now ? 0 : 90);
@@ -252,6 +253,7 @@ async function tab(which) {
   }
   $(`tab-${which}`).focus();
   address({ view: raw ? "raw" : "" });
+  if (!raw) shownNow.again();
   if (raw && !$("panel-raw").childElementCount) await further(`seq=${quoted(shown)}`);
 }
 
@@ -294,11 +296,16 @@ document.addEventListener("click", async (event) => {
 });
 
 async function read(place) {
-  const which = place.dataset.part;
   place.textContent = "…";
-  try {
-    fillIn(place, await part(`${parts}/${which}`));
-  } catch (error) { place.textContent = error.message; }
+  try { await fetchPart(place); } catch (error) { place.textContent = error.message; }
+}
+
+async function fetchPart(place, signal) {
+  const mine = place.asked = (place.asked || 0) + 1, of = logged;
+  const fresh = await part(`${parts}/${place.dataset.part}`, signal);
+  if (mine !== place.asked) return; // a newer one was asked for
+  fillIn(place, fresh);
+  place.of = of;
 }
 
 function fillIn(place, fresh) {
@@ -390,7 +397,7 @@ document.addEventListener("submit", async (event) => {
       const told = await data(`${facts}/attempts?number=${begun.number}`);
       output.textContent = told.output;
       if (told.code === null) continue;
-      if (told.run) location.href = `/diff/${quoted(run)}/${quoted(told.run)}`;
+      if (told.run) location.href = `/diff/${segment(run)}/${segment(told.run)}`;
       else output.textContent += `\nIt ended with ${told.code}.`;
       break;
     }
@@ -415,12 +422,13 @@ function say(text) { $("live").textContent = text; }
 
 // Of a long run little changes in a second, and what changes is asked for in windows and as a whole strip.
 const OFTEN_MS = 700, SELDOM_MS = 2500, LONG = 5000;
-let drawn = 0, wanted = 0;
-function redraw() {
-  if (wanted) return;
-  const every = total > LONG ? SELDOM_MS : OFTEN_MS;
-  wanted = setTimeout(() => { wanted = 0; drawn = performance.now(); strip.load().then(mark); windows.forget(); render(); }, Math.max(0, every - (performance.now() - drawn)));
-}
+const drawnNow = follow(root.dataset.complete === "yes" ? root.dataset.revision : "", () => total > LONG ? SELDOM_MS : OFTEN_MS, async () => {
+  windows.forget();
+  render();
+  const drawn = await strip.load();
+  mark();
+  if (drawn === undefined || !(await windows.come())) throw new Error("not all of it came");
+});
 
 // ---- what is out of date ------------------------------------------------------------------
 
@@ -429,12 +437,12 @@ function redraw() {
 const written = (fragment) => { const holder = document.createElement("div"); holder.append(fragment.cloneNode(true)); return holder.innerHTML.trim(); };
 let came = $("at-step").innerHTML.trim(), earlierOf = ["", ""];
 
-async function renewStep() {
+async function renewStep(signal) {
   // Bytes do not change any more: whoever looks at them, or has begun to meanwhile, is left there.
   const raw = () => new URLSearchParams(location.search).has("view"), wanted = shown;
   if (raw()) return;
   const from = earlierOf[0] === wanted ? `&context_from=${earlierOf[1]}` : "";
-  const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${from}`);
+  const fresh = await part(`${parts}/step?seq=${quoted(wanted)}${from}`, signal);
   if (raw()) return;
   const place = $("at-step");
   if (shown !== wanted || written(fresh) === came) return;
@@ -447,17 +455,17 @@ async function renewStep() {
   for (const one of place.querySelectorAll("details > summary")) if (opened.includes(one.textContent)) one.parentElement.open = true;
 }
 
-async function renewSection(which) {
-  const old = $(which), fresh = (await part(`${parts}/${which}`)).querySelector(`#${which}`);
+async function renewSection(which, signal) {
+  const fresh = (await part(`${parts}/${which}`, signal)).querySelector(`#${which}`), old = $(which);
   if (!fresh || fresh.outerHTML === old.outerHTML) return;
   const focused = old.contains(document.activeElement) ? document.activeElement.dataset.seq : "";
   old.replaceWith(fresh);
   if (focused) fresh.querySelector(`[data-seq="${CSS.escape(focused)}"]`)?.focus();
 }
 
-async function renewPart(place) {
-  if (place.querySelector("button.load")) return;
-  if (root.dataset.quick === "yes" && total <= 1000) return fillIn(place, await part(`${parts}/${place.dataset.part}`));
+async function renewPart(place, signal) {
+  if (place.querySelector("button.load") || place.of === logged) return;
+  if (root.dataset.quick === "yes" && total <= 1000) return fetchPart(place, signal);
   const button = document.createElement("button");
   button.type = "button";
   button.className = "load";
@@ -465,30 +473,27 @@ async function renewPart(place) {
   place.prepend(button);
 }
 
-let renewed = 0, renewing = 0;
-function renew() {
-  if (renewing) return;
-  renewing = setTimeout(async () => {
-    const places = [...document.querySelectorAll(".part[data-part]")];
-    const done = await Promise.allSettled([renewSection("summary"), renewSection("effects"), shown && renewStep(), ...places.map(renewPart)]);
-    renewed = performance.now();
-    renewing = 0;
-    if (done.some((one) => one.status === "rejected")) setTimeout(renew, 3000);
-  }, Math.max(0, 1000 - (performance.now() - renewed)));
-}
+let logged = "";
+const shownNow = follow(root.dataset.version, () => 1000, async (signal) => {
+  const places = [...document.querySelectorAll(".part[data-part]")];
+  const done = await Promise.allSettled([
+    renewSection("summary", signal), renewSection("effects", signal), shown && renewStep(signal), ...places.map((one) => renewPart(one, signal)),
+  ]);
+  const failed = done.find((one) => one.status === "rejected");
+  if (failed) throw failed.reason;
+});
 
-let complete = root.dataset.complete === "yes", seen = Number(root.dataset.revision);
 watch(`?run=${quoted(run)}`, {
-  run: (told) => { root.dataset.status = told.status; renew(); },
-  step: (told) => {
-    grow(told.total);
-    $("reading").textContent = told.complete || told.read >= told.total ? (root.dataset.status === "open" ? "live" : "") : `reading ${number(told.read)} of ${number(told.total)}`;
-    const anew = told.logged && (told.revision !== seen || told.complete !== complete);
-    if (!told.complete || anew) redraw();
-    if (!anew) return;
-    seen = told.revision;
-    complete = told.complete;
-    renew();
+  now: ({ run: told, step }) => {
+    root.dataset.status = told.status;
+    logged = step && `${told.status} ${step.revision} ${step.complete}`;
+    shownNow.told(told.version);
+    if (!step) return;
+    grow(step.total);
+    const text = step.complete || step.read >= step.total ? (told.status === "open" ? "live" : "") : `reading ${number(step.read)} of ${number(step.total)}`;
+    if ($("reading").textContent !== text) $("reading").textContent = text;
+    if (!step.complete) drawnNow.told(`${step.revision} ${step.read} ${step.logged}`);
+    else drawnNow.told(String(step.revision));
   },
 });
 

@@ -1,4 +1,4 @@
-import { part, quoted, watch } from "./net.js";
+import { follow, part, segment, watch } from "./net.js";
 
 const rows = document.getElementById("rows");
 const compare = document.getElementById("compare");
@@ -21,7 +21,7 @@ rows?.addEventListener("change", (event) => {
   }
   compare.disabled = chosen.length !== 2;
 });
-compare?.addEventListener("click", () => { location.href = `/diff/${quoted(chosen[0])}/${quoted(chosen[1])}`; });
+compare?.addEventListener("click", () => { location.href = `/diff/${segment(chosen[0])}/${segment(chosen[1])}`; });
 
 const older = document.getElementById("older");
 older?.addEventListener("click", async () => {
@@ -58,22 +58,10 @@ function adopt(fresh) {
   while (at) { const gone = at; at = at.nextElementSibling; gone.remove(); }
 }
 
-let waiting = false;
-async function refresh() {
-  if (waiting || !rows || older?.dataset.from > 50) return;
-  waiting = true;
-  setTimeout(async () => {
-    waiting = false;
-    let fresh;
-    try { fresh = await part(query()); } catch (error) { return; }
-    adopt(fresh);
-  }, 400);
-}
-if (!rows) watch("", { run: () => location.reload() });
-else watch("", { run: refresh });
-// What is still being computed is asked for once more.
-let again = 0;
-const unknown = setInterval(() => {
-  if (!rows || ++again > 20 || ![...rows.querySelectorAll("td:nth-child(4) .soft")].some((one) => one.textContent === "…")) clearInterval(unknown);
-  else refresh();
-}, 1500);
+// Of a list that somebody has made longer the rows stay as they are. What is still being computed is news once it is known.
+const shownNow = follow(document.getElementById("head").dataset.version, () => 400, async (signal) => {
+  if (!rows) return location.reload();
+  if (older?.dataset.from > 50) return;
+  adopt(await part(query(), signal));
+});
+watch("", { now: ({ run }) => shownNow.told(run.version) });

@@ -1,6 +1,6 @@
 // The timeline: bins of the server, drawn on a canvas; the cursor is drawn over it without asking anybody.
 
-import { data } from "./net.js";
+import { data, segment } from "./net.js";
 import { size } from "./styles.js";
 
 const ORDER = ["telemetry", "http", "retrieval", "mcp", "model call", "tool call", "effect", "error"];
@@ -30,12 +30,12 @@ export class Strip {
 
   async load() {
     const width = Math.round(this.canvas.clientWidth);
-    if (!width) return;
+    if (!width) return null;
     this.asking?.abort();
     this.asking = new AbortController();
     const query = `width=${Math.min(width, 2000)}&axis=${this.axis}&begin=${this.begin}&end=${this.end}`;
-    try { this.told = await data(`/data/runs/${encodeURIComponent(this.run)}/strip?${query}`, this.asking.signal); }
-    catch (error) { if (error.name !== "AbortError") console.info(error.message); return; }
+    try { this.told = await data(`/data/runs/${segment(this.run)}/strip?${query}`, this.asking.signal); }
+    catch (error) { if (error.name !== "AbortError") console.info(error.message); return undefined; }
     this.draw();
     return this.told;
   }

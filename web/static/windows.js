@@ -1,12 +1,12 @@
 // The lines of a run, by position from 1: a few windows of them are held, the others are asked for.
 
-import { data } from "./net.js";
+import { data, segment } from "./net.js";
 
 const SIZE = 100, MOST = 12;
 
 export class Windows {
   constructor(run, arrived) {
-    this.run = run; this.arrived = arrived; this.held = new Map(); this.asked = new Map(); this.total = 0; this.state = null;
+    this.run = run; this.arrived = arrived; this.held = new Map(); this.asked = new Map(); this.total = 0; this.state = null; this.age = 0;
   }
 
   row(position) {
@@ -26,17 +26,20 @@ export class Windows {
     if (this.asked.has(number)) return this.asked.get(number);
     const asking = this.load(number);
     this.asked.set(number, asking);
-    try { return await asking; } finally { this.asked.delete(number); }
+    try { return await asking; } finally { if (this.asked.get(number) === asking) this.asked.delete(number); }
   }
 
   async load(number) {
+    const age = this.age;
     let told;
-    try { told = await data(`/data/runs/${encodeURIComponent(this.run)}/lines?from=${number * SIZE + 1}&limit=${SIZE}`); }
-    catch (error) { return; }
+    try { told = await data(`/data/runs/${segment(this.run)}/lines?from=${number * SIZE + 1}&limit=${SIZE}`); }
+    catch (error) { return null; }
+    if (age !== this.age) return null; // it was asked for before everything was forgotten
     this.held.set(number, told.rows);
     while (this.held.size > MOST) this.held.delete(this.held.keys().next().value);
     this.total = told.total; this.state = told;
     this.arrived(told);
+    return told;
   }
 
   async get(position) {
@@ -51,5 +54,9 @@ export class Windows {
     return null;
   }
 
-  forget() { this.held.clear(); }
+  // Forget all, also what is on its way: it was read before.
+  forget() { this.age += 1; this.held.clear(); this.asked.clear(); }
+
+  // Say whether all that has been asked for has come.
+  async come() { return (await Promise.all([...this.asked.values()])).every(Boolean); }
 }
