@@ -3,10 +3,9 @@
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from .assets import asset_path
-from .views.addresses import run_path
+from .views.addresses import run_path, segment_of
 from .views.texts import (
     machine_time,
     safe_block,
@@ -64,7 +63,7 @@ def _environment() -> "Environment":
         "iso": machine_time,
         "size": show_bytes,
         "number": thousands,
-        "quoted": lambda text: quote(str(text), safe=""),
+        "segment": segment_of,
     }
     made.globals |= {"run_path": run_path, "asset": asset_path}
     return made

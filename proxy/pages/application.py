@@ -17,7 +17,7 @@ from ... import PlayheadError
 from ...store import StoreError, StoreTooNew, UnknownRun
 from ...web.assets import POLICY, PREFIX, load_assets
 from ...web.render import render
-from ...web.views.addresses import run_path
+from ...web.views.addresses import name_of, run_path
 from ..control.http.access import Guard
 from ..control.http.error_body import ControlError
 from ..control.http.route import match_path
@@ -49,6 +49,8 @@ _BODY_BYTES = 64 * 1024
 _PATH = "/%:@!$&'()*+,;=~"
 """What stays in a path as it was sent (RFC 3986 section 3.3)."""
 _RAW = "surrogateescape"
+_RUNS = ("run", "first", "second")
+"""Parameters of a path that are names of runs."""
 Handler = Callable[[Asked], Reply]
 
 
@@ -302,7 +304,11 @@ class _Routes:
             if parameters is None or not all(parameters.values()):
                 continue
             if known == method:
-                return handler, parameters, needed
+                named = {
+                    one: name_of(value) if one in _RUNS else value
+                    for one, value in parameters.items()
+                }
+                return handler, named, needed
             allowed.append(known)
         if allowed:
             ways = ("GET", "HEAD") if "GET" in allowed else tuple(allowed)

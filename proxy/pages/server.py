@@ -11,10 +11,10 @@ import time
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from ...config import Config
 from ...web.render import warm_up
+from ...web.views.addresses import run_path
 from ..control.address import open_token
 from ..control.http.access import Guard, make_own_name
 from ..control.http.loopback import HOSTS, PAIR, listen_at
@@ -81,7 +81,7 @@ async def _serve(
     runner = await serve_on(listening, application, None)
 
     def make_link() -> str:
-        path = "/runs" if shown.run is None else f"/runs/{quote(shown.run, safe='')}"
+        path = "/runs" if shown.run is None else run_path(shown.run)
         return f"http://{PAIR[0]}:{port}{path}?token={links.make(shown.rights)}"
 
     try:

@@ -1,16 +1,20 @@
 """Hostile text stays text on the page: in a real browser, at every step, as readable and as raw."""
 
 import itertools
+import json
 import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from playhead.store import Store
 from playhead.tests.support.browser import Browser
 from playhead.tests.support.counts import FULL
+from playhead.tests.support.looking_back import write_store
 from playhead.tests.web.cases.checks import check_harmless, check_quiet, check_shown
 from playhead.tests.web.cases.hostile_store import (
     HEAVY,
@@ -140,3 +144,32 @@ def test_no_window_is_larger_than_it_may_be(hostile_ui: Ui) -> None:
                 assert answer.status in (200, 404), path
                 assert len(answer.body) <= 256 * 1024, path
                 assert answer.field("content-type").startswith("application/json")
+
+
+async def test_runs_named_by_dots_are_shown(tmp_path: Path, browser: Browser) -> None:
+    """A browser takes dots out of a path: each address of these runs is another one, which it leaves as it is."""
+    names = (".", "..", "~..")
+
+    async def write(store: Store) -> None:
+        for at_ns, name in enumerate(names, 1):
+            await store.runs.create(name, mode="record", at_ns=at_ns)
+
+    with Ui(write_store(tmp_path / "store", write)) as ui:
+        await ui.show(browser)
+        for name in names:
+            await ui.go(browser, "/runs")
+            await browser.click("link", f"^{re.escape(name)}$")
+            await browser.until(
+                "window.isLeft === undefined && document.body?.dataset.watched === 'yes' && "
+                f"document.querySelector('h1').textContent === {json.dumps(name)}"
+            )
+            await browser.find("heading", "^No step$")
+        await ui.go(browser, "/runs")
+        for name in names[:2]:
+            await browser.click("checkbox", f"^Compare {re.escape(name)}$")
+        await browser.click("button", "^Compare$")
+        await browser.until(
+            "document.querySelector('.first-divergence') !== null && "
+            "document.querySelector('h1').textContent === '. and ..'"
+        )
+        check_quiet(browser, ui.origin)
