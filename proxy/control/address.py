@@ -45,7 +45,10 @@ class Address:
     def alive(self) -> bool:
         """Whether the process is still there."""
         try:
-            return abs(psutil.Process(self.pid).create_time() - self.started) < _SAME_S
+            process = psutil.Process(self.pid)
+            if process.status() == psutil.STATUS_ZOMBIE:  # it ended; its parent has not looked yet
+                return False
+            return abs(process.create_time() - self.started) < _SAME_S
         except psutil.Error:
             return False
 

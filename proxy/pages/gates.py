@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -10,10 +10,12 @@ from urllib.parse import quote
 from ... import PlayheadError
 from ...store import RunInfo, RunStatus
 from ...tape.headers.shipped_lists import KEYS_OF_EFFECTS
+from ...tape.policy.approval_decision import Ruling
 from ...tape.records.events import EventKind
 from ...tape.shell_words import shell_word
 from ...timeline import build
 from ...timeline.reading.as_written import read_form, read_json
+from ...timeline.receipts.interventions.limits import LimitsAccount
 from ...web.views.run_parts import view_effects
 from ...web.views.texts import safe_block, safe_short
 from ...web.views.value_tree import Line, list_pairs, list_value
@@ -32,6 +34,12 @@ _OPEN = 20
 _WHOLE = 20
 """Held requests whose bodies are asked for beyond what a list has of them."""
 _REASON = 500
+_WHY = {
+    Ruling.EXPIRED.value: "nobody ruled before its deadline",
+    Ruling.LEFT.value: "its client left; nothing was sent",
+    Ruling.ENDED.value: "its run ended; nothing was sent",
+}
+"""Of what nobody ruled on."""
 
 
 class Gates:
@@ -109,22 +117,21 @@ class Gates:
 
     def _read_rulings(self, run: RunInfo) -> Iterator[dict[str, Any]]:
         store = self._library.store
-        held = {event.seq: event.data for event in store.events.of_kind(run, EventKind.HELD)}
+        held = {event.seq: event for event in store.events.of_kind(run, EventKind.HELD)}
         if not held:
             return
         for event in store.events.of_kind(run, EventKind.RULED):
-            data, of = event.data, held.get(event.seq, {})
-            yield {
-                "id": f"{run.id}:{event.seq}",
-                "run": run.id,
-                "seq": event.seq,
-                "what": safe_short(f"{of.get('method', '')} {of.get('url', '')}", 300),
-                "ruling": data["ruling"],
-                "by": safe_short(data.get("by", ""), 80),
-                "via": data.get("via", ""),
-                "reason": safe_short(data.get("reason", ""), 200),
-                "at_ns": event.at_ns,
-            }
+            of = held.pop(event.seq, None)
+            yield _ruling(
+                run, event.seq, of.data if of is not None else {}, event.data, event.at_ns
+            )
+        if run.status is RunStatus.OPEN:
+            return
+        # What was approved is sent only once the log has the approval, so what has none was not.
+        why = "its run" if run.status is RunStatus.SEALED else "its proxy"
+        ended = {"ruling": Ruling.ENDED.value, "reason": f"{why} ended; nothing was sent"}
+        for seq, of in held.items():
+            yield _ruling(run, seq, of.data, ended, max(run.sealed_ns, of.at_ns))
 
     def find_open(self) -> list[dict[str, Any]]:
         """Give the open runs with their effects and limits."""
@@ -137,16 +144,20 @@ class Gates:
                 "run": run.id,
                 "mode": run.mode,
                 "requests": run.exchanges,
+                "held": 0,
                 "effects": [],
                 "limits": [],
                 "stopped": None,
             }
             if run.exchanges <= 5000:
                 with contextlib.suppress(PlayheadError):
-                    receipt = build(library.store, run).to_json()
+                    parts = build(library.store, run).parts
                     row["effects"] = view_effects(library.store, run, 20)
-                    row["limits"] = _limits(receipt)
-                    row["stopped"] = receipt.get("stopped")
+                    row["held"] = parts.gates.waiting
+                    # Those that are held have arrived, and have no exchange yet.
+                    row["requests"] = max(run.exchanges, *parts.gates.seqs, 0)
+                    row["limits"] = _limits(parts.limits, parts.gates.waiting)
+                    row["stopped"] = parts.limits.stopped
             found.append(row)
         return found
 
@@ -184,7 +195,7 @@ class Gates:
         if before is not None:
             raise ControlError(
                 409,
-                f"{before['ruling']} by {before['by']} before",
+                f"{before['said']} before",
                 expected="a request that is held",
                 found=name[:100],
                 hint=before["reason"] or "the first ruling counts",
@@ -243,10 +254,16 @@ class Gates:
 def _read_reason(asked: Asked) -> str:
     reason = asked.body.get("reason", "")
     if not isinstance(reason, str) or len(reason) > _REASON or not reason.isprintable():
+        found = ""
+        if isinstance(reason, str):
+            unseen = next((one for one in reason if not one.isprintable()), "")
+            found = ascii(unseen)[1:-1] if unseen else f"{len(reason)} characters"
         raise ControlError(
             422,
-            "The body says something else",
-            expected=f"reason: one line of at most {_REASON} characters",
+            "The reason cannot be kept",
+            expected=f"reason: one line of at most {_REASON} visible characters",
+            found=found,
+            hint="nothing was ruled: write it otherwise",
         )
     return reason
 
@@ -264,15 +281,36 @@ def _one_line(answer: str) -> str:
         ) from None
 
 
-def _limits(receipt: dict[str, Any]) -> list[tuple[str, str]]:
-    row = receipt.get("limits")
-    if not isinstance(row, dict):
+def _ruling(
+    run: RunInfo, seq: int, of: Mapping[str, Any], data: Mapping[str, Any], at_ns: int
+) -> dict[str, Any]:
+    """Give how the waiting of a request ended.
+
+    of, data: as the log has that it was held, and how that ended.
+    """
+    by = safe_short(data.get("by", ""), 80)
+    return {
+        "id": f"{run.id}:{seq}",
+        "run": run.id,
+        "seq": seq,
+        "what": safe_short(f"{of.get('method', '')} {of.get('url', '')}", 300),
+        "ruling": data["ruling"],
+        "by": by,
+        "said": f"{data['ruling']} by {by}" if by else data["ruling"],
+        "via": data.get("via", ""),
+        "reason": safe_short(data.get("reason", "") or _WHY.get(data["ruling"], ""), 200),
+        "at_ns": at_ns,
+    }
+
+
+def _limits(account: LimitsAccount, held: int) -> list[str]:
+    """Say what was used of each limit, as the receipt does; what is held counts, and leaves only later."""
+    if account.row is None:
         return []
-    return [
-        (safe_short(str(name), 60), safe_short(str(value), 80))
-        for name, value in row.items()
-        if value
-    ]
+    lines = [safe_short(line, 300) for line in account.row.lines()]
+    if held:
+        lines.insert(1, f"and {held} that {'is' if held == 1 else 'are'} held, as a call each")
+    return lines
 
 
 def view_gate(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The page of gates, in real browsers beside a proxy that holds: what is seen before a ruling, and who was first."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from playhead.config import Config, EffectRule, Gate, parse_match
+from playhead.config import Config, EffectRule, Gate, Limits, parse_match
 from playhead.tape.records.events import EventKind
 from playhead.tests.support.browser import Browser, Chromium
 from playhead.tests.support.control import Controlled, controlled
+from playhead.tests.support.process import Serve
 from playhead.tests.support.raw import Conversation, RawOrigin
 from playhead.tests.web.cases.checks import check_harmless, check_quiet
 from playhead.tests.web.cases.page_process import Ui
@@ -64,12 +66,16 @@ async def _say_ok(conversation: Conversation) -> None:
 
 
 @asynccontextmanager
-async def holding(tmp_path: Path, *flags: str, deadline_s: float = 600.0) -> AsyncIterator[Held]:
+async def holding(
+    tmp_path: Path, *flags: str, deadline_s: float = 600.0, limits: Limits | None = None
+) -> AsyncIterator[Held]:
     """Hold whatever is posted, and serve the page."""
     with RawOrigin(_say_ok) as origin:
         rule = EffectRule(parse_match(f"POST {origin.url}/*"), gate=Gate(deadline_s=deadline_s))
         store = tmp_path / "store"
-        async with controlled(Config(store=store, effects=(rule,))) as api:
+        async with controlled(
+            Config(store=store, effects=(rule,), limits=limits or Limits())
+        ) as api:
             ui = Ui(store, *flags)
             await asyncio.to_thread(ui.__enter__)
             try:
@@ -208,7 +214,12 @@ async def test_a_deadline_is_seen_to_come_and_to_pass(tmp_path: Path, chromium: 
         asking = held.post(json={"amount": 7})
         await browser.find("timer", "")
         assert (await asking).status_code == 424
-        await browser.until("document.body.innerText.toLowerCase().includes('expired')")
+        shown = await browser.shows("expired", "nobody ruled before its deadline")
+        assert "by ," not in shown
+        row = (await asyncio.to_thread(held.ui.ask, "/data/gates", held.ui.cookie)).json["rulings"][
+            0
+        ]
+        assert (row["ruling"], row["by"], row["said"]) == ("expired", "", "expired")
         assert await browser.nodes("button", "^Approve") == []
 
 
@@ -259,3 +270,115 @@ async def test_a_proxy_that_ended_takes_its_gates_along(tmp_path: Path, chromium
                 "![...document.querySelectorAll('button:enabled')].some((one) => one.innerText.startsWith('Approve'))"
             )
         await asyncio.gather(asking, return_exceptions=True)
+
+
+async def test_what_a_killed_proxy_held_was_not_sent(tmp_path: Path, chromium: Chromium) -> None:
+    """The page says so of each request, and keeps it among the past rulings: nobody is left who would refuse it."""
+    import httpx
+
+    with RawOrigin(_say_ok) as origin:
+        config = tmp_path / "f.yaml"
+        rule = f"effects: [{{match: 'POST {origin.url}/*', gate: true}}]\n"
+        config.write_text(f"store: {tmp_path / 'store'}\nlisten: 127.0.0.1:0\n{rule}")
+        proxy = Serve("-c", config)
+        await asyncio.to_thread(proxy.__enter__)
+        ui = Ui(tmp_path / "store", "-c", str(config), "--allow-run")
+        try:
+
+            def send() -> None:
+                with httpx.Client(proxy=proxy.url_for("shop"), timeout=60, trust_env=False) as one:
+                    one.post(f"{origin.url}/pay", json={"amount": 7})
+
+            asking = asyncio.create_task(asyncio.to_thread(send))
+            await asyncio.to_thread(ui.__enter__)
+            async with chromium.page() as browser:
+                await ui.show(browser, "/gates")
+                await browser.find("button", "^Approve shop:1$")
+                # Its parent does not look after it: to the machine it is there, as a zombie.
+                proxy.process.send_signal(signal.SIGKILL)
+                await browser.until(
+                    "document.querySelector('article[data-id] .said').textContent.includes('its proxy ended; nothing was sent')"
+                )
+                assert await browser.nodes("button", "^Approve") == []
+                await browser.until(
+                    "document.querySelector('section[aria-label=Rulings]').innerText.includes('its proxy ended; nothing was sent')"
+                )
+                await ui.go(browser, "/gates")
+                await browser.find("table", "^Past rulings$")
+                shown = await browser.shows("shop:1", "its proxy ended; nothing was sent")
+                assert "does not answer" not in shown
+                check_quiet(browser, ui.origin)
+            (failed,) = await asyncio.gather(asking, return_exceptions=True)
+            assert isinstance(failed, httpx.TransportError)
+            assert origin.heads == []
+        finally:
+            await asyncio.to_thread(ui.stop)
+            await asyncio.to_thread(proxy.stop)
+
+
+async def test_the_focus_goes_on_after_a_ruling(tmp_path: Path, chromium: Chromium) -> None:
+    """To the next request that waits, else to the heading: whoever rules with keys does not begin at the top each time."""
+    async with (
+        holding(tmp_path, "--allow-run") as held,
+        tab(held, chromium) as browser,
+    ):
+        sent = []
+        for number in (1, 2):
+            sent.append(held.post(json={"amount": number}))
+            await browser.find("button", f"^Approve shop:{number}$")
+        await browser.focus("button", "^Approve shop:1$")
+        await browser.press("Enter")
+        await browser.until("document.activeElement.dataset.id === 'shop:2'")
+        await browser.tab_to("textbox", "^Reason$")
+        await browser.write("no")
+        # Whatever is put in place of what was shown meanwhile.
+        await browser.shows("approved")
+        assert (await browser.focused()).name == "Reason"
+        await browser.press("Tab")
+        assert (await browser.focused()).name == "Deny shop:2"
+        await browser.press("Enter")
+        await browser.until("document.activeElement.tagName === 'H1'")
+        assert [one.status_code for one in await asyncio.gather(*sent)] == [200, 424]
+        await browser.shows("denied")
+        assert await browser.run("document.activeElement.tagName") == "H1"
+
+
+async def test_held_requests_count_and_are_shown_as_people_write(
+    tmp_path: Path, chromium: Chromium
+) -> None:
+    """Of an open run its requests, those that are held, and its limits; and a held one takes the call of another."""
+    async with (
+        holding(tmp_path, "--allow-run", limits=Limits(calls=2)) as held,
+        tab(held, chromium) as browser,
+    ):
+        sent = []
+        for number in (1, 2):
+            sent.append(held.post(json={"amount": number}))
+            await browser.find("button", f"^Approve shop:{number}$")
+        assert (await held.post(json={"amount": 3})).status_code == 424
+        shown = await browser.shows("2 held", "0 of 2 calls", "and 2 that are held")
+        assert "3 requests" in shown
+        assert [one for one in ("{'", "': ") if one in shown] == []
+        for number in (1, 2):
+            await browser.click("button", f"^Approve shop:{number}$")
+        assert [one.text for one in await asyncio.gather(*sent)] == ["done", "done"]
+        await browser.shows("2 of 2 calls")
+
+
+async def test_a_reason_that_cannot_be_kept_is_said(tmp_path: Path, chromium: Chromium) -> None:
+    """The request is still held then, and the page says why, and which character it was."""
+    async with (
+        holding(tmp_path, "--allow-run") as held,
+        tab(held, chromium) as browser,
+    ):
+        asking = held.post(json={"amount": 1})
+        await browser.find("button", "^Deny shop:1$")
+        await browser.tab_to("textbox", "^Reason$")
+        await browser.write("no \u202e way")
+        await browser.click("button", "^Deny shop:1$")
+        await browser.shows("reason cannot be kept", "\\u202e")
+        await browser.find("button", "^Deny shop:1$")
+        assert held.rulings() == []
+        await browser.run("document.querySelector('article input').value = 'no way'; true")
+        await browser.click("button", "^Deny shop:1$")
+        assert (await asking).status_code == 424

@@ -20,13 +20,48 @@ function tick() {
   }
 }
 
-function end(gate, text) {
-  if (gate.dataset.ended) return;
-  gate.dataset.ended = "yes";
-  gate.querySelector(".act")?.remove();
+// A request is held no more: `ruled` says whether it is known how that ended.
+function end(gate, text, ruled) {
+  const act = gate.querySelector(".act"), inside = act?.contains(document.activeElement);
+  gate.dataset.ended = ruled ? "ruled" : "yes";
+  act?.remove();
   gate.querySelector(".timer").textContent = "Held no more";
   gate.querySelector("meter").hidden = true;
-  gate.querySelector(".said").textContent = text;
+  say(gate, text);
+  if (inside) gate.focus(); // else whoever was about to rule would be at the top of the page
+}
+
+function say(gate, text) {
+  const said = gate.querySelector(".said");
+  if (said.textContent !== text) said.textContent = text;
+}
+
+// After a ruling: the next request that waits, else the heading.
+function next(place, among) {
+  const waiting = [...root.querySelectorAll(among)].filter((one) => !one.dataset.ended);
+  const after = waiting.find((one) => place.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING);
+  (after || waiting[0] || document.getElementById("title")).focus();
+}
+
+const written = (ruled) => `${ruled.said}, ${new Date(ruled.at_ns / 1e6).toLocaleTimeString()}${ruled.reason ? `: ${ruled.reason}` : ""}`;
+
+// Put a section in place of the one that is shown, where it says something else; the focus stays at what it was at.
+function adopt(name, fresh, place) {
+  const find = (within) => within.querySelector(`section[aria-label="${name}"]`);
+  const old = find(root), arrived = find(fresh);
+  if (arrived) arrived.came = arrived.outerHTML;
+  if (!old && arrived) return place.after(arrived);
+  if (!old || old.came === arrived?.came) return;
+  const at = document.activeElement, inside = old.contains(at);
+  // Somebody writes there, or is asked whether to stop it.
+  if (old.querySelector("[data-sure]") || (inside && at.matches("input") && arrived)) return;
+  const same = (one) => one.tagName === at.tagName && one.textContent === at.textContent && one.getAttribute("href") === at.getAttribute("href");
+  const of = (one) => one.closest("article")?.dataset;
+  const named = (one) => of(one)?.run || of(one)?.break || "";
+  if (!arrived) old.remove(); else old.replaceWith(arrived);
+  if (!inside) return;
+  const again = arrived && [...arrived.querySelectorAll(at.tagName)].find((one) => same(one) && named(one) === named(at));
+  (again || document.getElementById("title")).focus({ preventScroll: true });
 }
 
 let asking = false, again = false;
@@ -47,22 +82,20 @@ async function look() {
       place.querySelector(".empty")?.remove();
       place.append(gate);
     }
-    const gone = [...known].filter(([key, one]) => !held.has(key) && !one.dataset.ended);
+    const gone = [...known].filter(([key, one]) => !held.has(key) && one.dataset.ended !== "ruled");
     if (gone.length) {
-      const { rulings } = await data("/data/gates");
+      const { rulings, silent } = await data("/data/gates");
       for (const [, gate] of gone) {
         const ruled = rulings.find((one) => one.id === gate.dataset.id);
-        end(gate, ruled ? `${ruled.ruling} by ${ruled.by}, ${new Date(ruled.at_ns / 1e6).toLocaleTimeString()}${ruled.reason ? `: ${ruled.reason}` : ""}` : fresh.querySelector(".bad[role=alert]") ? "Its proxy does not answer: it is refused at its deadline" : "It is held no more: its run or its client has ended");
+        if (ruled) end(gate, written(ruled), true);
+        else if (silent.includes(Number(gate.dataset.pid))) say(gate, "Its proxy does not answer: it is refused at its deadline");
+        else end(gate, "It is held no more: its run or its client has ended", false);
       }
     }
     if (!place.childElementCount) place.replaceChildren(...arrived.childNodes);
-    for (const name of ["Open runs", "Rulings", "Breakpoints"]) {
-      const old = root.querySelector(`section[aria-label="${name}"]`), next = fresh.querySelector(`section[aria-label="${name}"]`);
-      if (old?.contains(document.activeElement) && document.activeElement.matches("input")) continue;
-      if (old && next) old.replaceWith(next);
-      else if (next) place.after(next);
-      else old?.remove();
-    }
+    for (const name of ["Open runs", "Rulings", "Breakpoints"]) adopt(name, fresh, place);
+    for (const one of root.querySelectorAll("[data-silent]")) one.remove();
+    for (const one of fresh.querySelectorAll("[data-silent]")) place.before(one);
     const state = fresh.querySelector("#state");
     document.getElementById("state").replaceChildren(...state.childNodes);
   } catch (error) { /* the banner says that nobody answers */ }
@@ -87,10 +120,12 @@ root.addEventListener("click", async (event) => {
   try {
     if (place.dataset.id) {
       const told = await change(`/data/gates/${quoted(place.dataset.id)}/${act}`, { digest: place.dataset.digest, reason: place.querySelector("input").value });
-      end(place, `${told.ruling} by ${told.by}, ${new Date().toLocaleTimeString()}`);
+      end(place, `${told.ruling} by ${told.by}, ${new Date().toLocaleTimeString()}`, false);
+      next(place, "article[data-id]");
     } else if (place.dataset.break) {
       const body = act === "answer" ? { answer: place.querySelector("input").value } : {};
       await change(`/data/breaks/${quoted(place.dataset.break)}/${act}`, body);
+      next(place, "article[data-break]");
     } else await change(`/data/runs/${segment(place.dataset.run)}/stop`, {});
     await look();
   } catch (error) {

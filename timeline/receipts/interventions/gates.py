@@ -45,6 +45,11 @@ class Gates:
     _held: dict[int, tuple[GateRow, int]] = field(default_factory=dict, repr=False)
     """What waits, with the time since when, in nanoseconds."""
 
+    @property
+    def waiting(self) -> int:
+        """How many have no decision in the log."""
+        return len(self._held)
+
     def take(self, event: Event) -> None:
         """Take in an event of the run's log."""
         data = event.data
