@@ -36,9 +36,9 @@ def find_runs(library: Library, asked: Asked) -> tuple[list[RunInfo], bool]:
     """Find the runs that are asked for, the newest first; say whether all of the store was searched."""
     runs = list(newest_first(library.store))
     text = asked.query.get("q", "").strip()[:200]
+    where = read_word(asked.query, "in", IN)
     if not text:
         return runs, True
-    where = read_word(asked.query, "in", IN)
     short = text.lower()
     if where == "label":
         return [
@@ -69,7 +69,7 @@ def table_rows(library: Library, asked: Asked) -> dict[str, Any]:
     """Give the rows of the table of runs, and how many there are."""
     begin = read_number(asked.query, "from", 0, 0, 1 << 40)
     found, whole = find_runs(library, asked)
-    is_tree = asked.query.get("tree") == "1"
+    is_tree = read_word(asked.query, "tree", ("0", "1")) == "1"
     ordered = _as_tree(found) if is_tree else [(info, 0) for info in found]
     rows = []
     now_ns = _NOW()

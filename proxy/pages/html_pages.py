@@ -104,6 +104,7 @@ class Pages:
         self._library.find_facts(info)
         # What is read from here on is as new as this, or newer.
         revision, version = index.revision, self._library.find_version(info)
+        _read_view(asked)
         name = _read_name(asked, run)
         values = self._at_step(asked, run, name) if name is not None else dict(_NOWHERE)
         position = index.position_of(name.seq) if name is not None else 0
@@ -233,7 +234,7 @@ class Pages:
         parts = len(run.exchanges.asked(stored)) if stored.websocket is not None else 0
         shared["parts"] = range(1, parts + 1)
         context, why = self._context(asked, run, name, is_call=_is_call(view.exchange))
-        shown = read_word(asked.query, "view", ("readable", "raw"))
+        shown = _read_view(asked)
         return {
             "step": shared,
             "view": view,
@@ -399,7 +400,7 @@ class Pages:
         if fetching is not None:
             return fetching
         view = self._comparisons.find(first, second)
-        rows, total = view.rows(0, 200, everything=asked.query.get("all") == "1")
+        rows, total = view.rows(0, 200, everything=read_word(asked.query, "all", ("0", "1")) == "1")
         return _page(
             "diff", asked, first=first, second=second, view=view, rows=rows, total=total, begin=0
         )
@@ -409,7 +410,9 @@ class Pages:
         first, second = asked.parameters["first"], asked.parameters["second"]
         view = self._comparisons.find(first, second)
         begin = read_number(asked.query, "from", 0, 0, 1 << 40)
-        rows, total = view.rows(begin, 200, everything=asked.query.get("all") == "1")
+        rows, total = view.rows(
+            begin, 200, everything=read_word(asked.query, "all", ("0", "1")) == "1"
+        )
         return _page(
             "diff_rows", asked, first=first, second=second, rows=rows, total=total, begin=begin
         )
@@ -473,6 +476,10 @@ def _read_name(asked: Asked, run: OpenRun) -> StepName | None:
         return read_step(text, "seq")
     last = last_seq(run)
     return StepName(last) if last else None
+
+
+def _read_view(asked: Asked) -> str:
+    return read_word(asked.query, "view", ("readable", "raw"))
 
 
 def _step_name(name: StepName) -> str:

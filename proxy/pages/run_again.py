@@ -24,7 +24,7 @@ from ...tape.exchange import Exchange, RequestClass
 from ...timeline.receipts.plain_text import plain_lines
 from ...timeline.steps.context import read_context
 from ..control.http.error_body import ControlError
-from .asked import Asked, Reply, reply_json
+from .asked import Asked, Reply, read_number, reply_json
 from .library import Library
 
 REASON = "edited on the page"
@@ -149,9 +149,10 @@ class RunAgain:
 
     def look(self, asked: Asked) -> Reply:
         """Say how far a branch has come."""
-        attempt = self._attempts.get(asked.query.get("number", ""))
+        number = str(read_number(asked.query, "number", 0, 0, 1 << 62))
+        attempt = self._attempts.get(number)
         if attempt is None:
-            raise ControlError(404, "No such attempt", found=asked.query.get("number", "")[:40])
+            raise ControlError(404, "No such attempt", found=number)
         text = plain_lines(attempt.output.decode("utf-8", "replace"))
         found = re.findall(rf"{re.escape(asked.parameters['run'])}@\d+", text)
         told: dict[str, Any] = {

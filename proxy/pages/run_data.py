@@ -152,10 +152,11 @@ def get_place(library: Library, asked: Asked) -> Reply:
     """Say which exchange is at a place of the strip."""
     run = library.open_run(asked.parameters["run"])
     index = run.index
+    at = _share(asked, "at", 0.0)
     with index.lock:
         if not len(index):
             return reply_json({"seq": None, "position": None})
-        position = Axis(index).find(_share(asked, "at", 0.0))
+        position = Axis(index).find(at)
         return reply_json({"seq": index.seqs[position], "position": position + 1})
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from playhead.store import make_key_file
+from playhead.store import Store, make_key_file
 from playhead.tests.support.browser import Browser
+from playhead.tests.support.looking_back import write_store
 from playhead.tests.support.process import playhead, wait_until
 from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, write_refund_store
@@ -40,6 +41,13 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "/diff/refund/refund": (200, ()),
     "/nowhere": (404, ("/runs",)),
     "/runs?in=body&q=x": (400, ("in", "'body'", "url")),
+    "/runs?in=body": (400, ("in", "'body'", "url")),
+    "/runs?tree=maybe": (400, ("tree", "'maybe'", "1")),
+    "/diff/refund/refund?all=some": (400, ("all", "'some'", "1")),
+    f"/data/runs/{RUN}/place?at=nan": (400, ("at", "'nan'", "from 0 to 1")),
+    f"/data/runs/{RUN}/place?at=2": (400, ("at", "'2'", "from 0 to 1")),
+    f"/data/runs/{RUN}/attempts?number=x": (400, ("number", "'x'")),
+    f"/data/runs/{RUN}/attempts?number=1": (404, ("No such attempt",)),
     "/data/runs/refnud": (404, ("No run is named 'refnud'", "refund")),
     f"{_DATA}99": (404, ("has no step 99", "1 to 7")),
     f"{_DATA}6/body?side=both": (400, ("side", "'both'", "request")),
@@ -66,6 +74,19 @@ def test_a_wrong_address_is_explained(refund_ui: Ui, path: str) -> None:
         assert set(answer.json) == {"error", "expected", "found", "hint"}
     elif status >= 400:
         assert said.count("<h1") == 1
+
+
+@pytest.mark.parametrize("query", ["view=pretty", "seq=six", "view=raw&view=raw"])
+def test_a_value_is_read_of_a_run_without_a_step_too(tmp_path: Path, query: str) -> None:
+    """Whatever a run has, a value that cannot be read is said to be none."""
+
+    async def write(store: Store) -> None:
+        await store.runs.create("idle", mode="record", at_ns=1)
+
+    with Ui(write_store(tmp_path / "store", write)) as ui:
+        assert ui.ask(f"{path_of('idle')}?{query}", ui.cookie).status == 400
+        for at in ("nan", "2", "-1", ""):
+            assert ui.ask(f"/data{path_of('idle')}/place?at={at}", ui.cookie).status == 400, at
 
 
 def _plain(text: str) -> str:

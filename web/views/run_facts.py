@@ -36,6 +36,8 @@ class RunFacts:
     """That were sent, as in `cost`; so are the tokens."""
     at_least: int
     """Of these, for how many more tokens may have been billed than are stated."""
+    unpriced: int
+    """Of these, how many have no known price: they are in no sum of money."""
     served_calls: int
     """That a tape answered."""
     outcome: str
@@ -91,6 +93,7 @@ def read_facts(store: Store, info: RunInfo) -> RunFacts:
         tokens.read,
         spent.requests,
         spent.at_least,
+        spent.unpriced,
         bill.saved.requests,
         *_read_outcome(store, info),
         receipt.to_json()["counts"],
