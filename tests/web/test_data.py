@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from playhead.tests.support.looking_back import output
-from playhead.tests.web.cases.page_process import Ui
+from playhead.tests.support.process import read_json
+from playhead.tests.web.cases.page_process import Ui, path_of
 from playhead.tests.web.cases.refund_store import RUN, STEPS
 
 _BASE = f"/data/runs/{RUN}"
@@ -156,3 +157,20 @@ def test_the_strip_is_as_wide_as_asked(asked: Asked, width: int) -> None:
     assert len(text) <= 256 * 1024
     assert len(told["lanes"]) == 1
     assert told["gaps"] == []
+
+
+def test_the_page_says_what_cost_says(kinds_store: Path, kinds_ui: Ui) -> None:
+    """Why a sum may be too low: of how many calls no price is known, and how many may be dearer."""
+    spoken = 0
+    for row in kinds_ui.ask("/data/runs", kinds_ui.cookie).json["runs"]:
+        if row["facts"] is None:
+            continue
+        spent = read_json("cost", row["id"], "--store", kinds_store)["spent"]
+        shown = kinds_ui.ask(path_of(row["id"]), kinds_ui.cookie).text
+        for key, words in (("unpriced", " without a known price"), ("at_least", " perhaps dearer")):
+            count = spent[key]
+            assert row["facts"][key] == count
+            assert (words in shown) == bool(count), (row["id"], words)
+            spoken += bool(count)
+        assert row["facts"]["calls"] == spent["calls"]
+    assert spoken

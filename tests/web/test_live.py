@@ -35,7 +35,9 @@ async def test_steps_of_an_open_run_arrive(tmp_path: Path, chromium: Chromium) -
             def ask() -> int:
                 import httpx
 
-                with httpx.Client(proxy=api.running.url_for("shop"), trust_env=False) as client:
+                with httpx.Client(
+                    proxy=api.running.url_for("shop"), trust_env=False, timeout=60
+                ) as client:
                     return client.get(f"{origin.url}/orders/7").status_code
 
             assert await asyncio.to_thread(ask) == 200
@@ -219,7 +221,7 @@ async def test_a_page_that_was_old_when_it_came_goes_on(tmp_path: Path, chromium
                     await page.go(ui.address(path_of("shop")))
                     await page.shows("recording")
                     await api.running.end("shop")
-                    await page.run("window.free = true; window.go(); true")
+                    await page.run("window.free = true; window.go?.(); true")
                     await page.until(
                         "document.querySelector('.line').innerText.startsWith('sealed') && "
                         "/verdict\\s+recorded/.test(document.getElementById('summary').innerText)"
@@ -244,7 +246,9 @@ async def test_an_open_run_is_stopped(tmp_path: Path) -> None:
             def ask() -> int:
                 import httpx
 
-                with httpx.Client(proxy=api.running.url_for("shop"), trust_env=False) as client:
+                with httpx.Client(
+                    proxy=api.running.url_for("shop"), trust_env=False, timeout=60
+                ) as client:
                     return client.get(f"{origin.url}/orders/7").status_code
 
             assert await asyncio.to_thread(ask) == 200

@@ -9,11 +9,11 @@ const $ = (id) => document.getElementById(id);
 const root = $("run"), run = root.dataset.run, path = root.dataset.path, parts = `/parts${path}`, facts = `/data${path}`;
 const HEIGHT = 24, OF = ["kind", "lane", "effects"];
 let total = Number(root.dataset.total), position = Math.min(Number(root.dataset.position), total), seq = 0, name = "";
-let loading = null, later = 0, back = null;
+let loading = null, later = 0, back = null, awaited = null;
 // Whether the page goes on with a run that is being recorded: where no step is asked for, until somebody looks at another one.
 let following = root.dataset.status === "open" && !new URLSearchParams(location.search).has("seq");
 
-const windows = new Windows(run, (told) => { grow(told.total); render(); if (windows.row(position)) mark(); });
+const windows = new Windows(run, (told) => { grow(told.total); render(); settle(); }, () => drawnNow.again());
 windows.total = total;
 const strip = new Strip(run, $("canvas"), $("gaps"), $("lane-names"), (place) => pointed(place));
 
@@ -28,7 +28,20 @@ function go(to, { now = false, follow = false } = {}) {
   reveal();
   render();
   windows.around(position);
-  if (row) show(now); else windows.get(position).then((found) => { if (found && found.position === position) { seq = found.seq; name = String(seq); mark(); render(); show(now); } });
+  awaited = row ? null : { position, now };
+  if (row) show(now);
+}
+
+// Show the step that was gone to before its line had come, however often that was asked for.
+function settle() {
+  const row = windows.row(position);
+  if (!row) return;
+  if (awaited?.position === position) {
+    const { now } = awaited;
+    awaited = null; seq = row.seq; name = String(seq);
+    show(now);
+  }
+  mark();
 }
 
 async function goSeq(text, focus = true, keep = true) {
@@ -38,7 +51,7 @@ async function goSeq(text, focus = true, keep = true) {
   if (!at) {
     try { at = (await data(`${facts}/moves?of=time&seq=${wanted}&go=${"same"}`)).at; } catch (error) { return say(error.message); }
   }
-  position = at; seq = wanted; name = String(text);
+  position = at; seq = wanted; name = String(text); awaited = null;
   following = false;
   mark(); reveal(); render(); windows.around(position);
   await show(true, focus);

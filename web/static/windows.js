@@ -5,8 +5,8 @@ import { data, segment } from "./net.js";
 const SIZE = 100, MOST = 12;
 
 export class Windows {
-  constructor(run, arrived) {
-    this.run = run; this.arrived = arrived; this.held = new Map(); this.asked = new Map(); this.total = 0; this.state = null; this.age = 0;
+  constructor(run, arrived, lost) {
+    this.run = run; this.arrived = arrived; this.lost = lost; this.held = new Map(); this.asked = new Map(); this.total = 0; this.state = null; this.age = 0;
   }
 
   row(position) {
@@ -33,7 +33,7 @@ export class Windows {
     const age = this.age;
     let told;
     try { told = await data(`/data/runs/${segment(this.run)}/lines?from=${number * SIZE + 1}&limit=${SIZE}`); }
-    catch (error) { return null; }
+    catch (error) { this.lost(); return null; }
     if (age !== this.age) return null; // it was asked for before everything was forgotten
     this.held.set(number, told.rows);
     while (this.held.size > MOST) this.held.delete(this.held.keys().next().value);
@@ -43,10 +43,12 @@ export class Windows {
   }
 
   async get(position) {
-    const known = this.row(position);
-    if (known || position < 1) return known;
-    await this.ask(Math.floor((position - 1) / SIZE));
-    return this.row(position);
+    for (;;) {
+      const known = this.row(position), age = this.age;
+      if (known || position < 1) return known;
+      await this.ask(Math.floor((position - 1) / SIZE));
+      if (age === this.age) return this.row(position);
+    }
   }
 
   find(seq) {
