@@ -43,6 +43,7 @@ function next(place, among) {
   (after || waiting[0] || document.getElementById("title")).focus();
 }
 
+const lost = () => document.activeElement === document.body;
 const written = (ruled) => `${ruled.said}, ${new Date(ruled.at_ns / 1e6).toLocaleTimeString()}${ruled.reason ? `: ${ruled.reason}` : ""}`;
 
 // Put a section in place of the one that is shown, where it says something else; the focus stays at what it was at.
@@ -114,6 +115,7 @@ root.addEventListener("click", async (event) => {
     setTimeout(() => { delete button.dataset.sure; button.replaceChildren(...named); }, 4000);
     return;
   }
+  delete button.dataset.sure;
   const all = [...place.querySelectorAll("button[data-act]")];
   for (const one of all) one.disabled = true;
   said.textContent = "";
@@ -132,7 +134,9 @@ root.addEventListener("click", async (event) => {
     said.textContent = error.message;
     if (!place.dataset.ended) for (const one of all) one.disabled = false;
     look();
+    if (lost()) button.focus();
   }
+  if (lost()) document.getElementById("title").focus(); // a browser takes it from what is disabled
 });
 
 setInterval(tick, 1000);

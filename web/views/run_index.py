@@ -90,6 +90,8 @@ class RunIndex:
     pages: StepPages = field(default_factory=StepPages)
     step_count: int = 0
     """Of the steps that have been read."""
+    readings: int = 0
+    """How often the steps were begun to be read again."""
     complete: bool = False
     """Whether the steps of all exchanges have been read, and the run has ended."""
     _log: "_LogReader" = field(init=False)
@@ -153,6 +155,16 @@ class RunIndex:
         """
         with self.lock:
             return self._steps.read(most)
+
+    def read_steps_again(self) -> None:
+        """Begin to read the steps from the first exchange on: one came in between."""
+        self.pages, self.step_count, self.readings = StepPages(), 0, self.readings + 1
+        self.complete = False
+        self._steps = _StepReader(self)
+
+    def is_being_read_by(self, reader: "_StepReader") -> bool:
+        """Say whether a reader of steps still is the one that fills this."""
+        return self._steps is reader
 
     def position_of(self, seq: int) -> int | None:
         """Find the position of a seq; None where the run does not have it."""
@@ -227,7 +239,13 @@ class _LogReader:
             self._judge_repeat(seq)
         if event.kind in (EventKind.INTENT, EventKind.VERDICT):
             self._arrive(event.seq, event.at_ns, data)
+            position = index.position_of(event.seq)
+            if position is not None and position < index.stepped and not index.pages.get(position):
+                index.read_steps_again()  # it was held while later ones were read
             return
+        if event.kind is EventKind.HELD and index.position_of(event.seq) is None:
+            # What is decided on it comes behind later requests; until then it is no effect.
+            self._arrive(event.seq, event.at_ns, {**data, "request_class": "held"})
         if event.kind is EventKind.ANNOTATED:
             at = index.position_of(event.seq) if event.seq else -1
             self._tell(at, f"note by {data['by']}: {data['text']}")
@@ -265,7 +283,8 @@ class _LogReader:
             self._judge(known, data)
             return
         if len(index) and seq < index.seqs[-1]:
-            return  # the log has them in order, but for one that a crash left
+            self._insert(bisect_left(index.seqs, seq), seq, data)
+            return
         self.began_ns = self.began_ns or at_ns
         idle_us = (at_ns - self._busy_ns) // 1000 if self._busy_ns else 0
         before = index.active[-1] if len(index) else 0
@@ -285,6 +304,25 @@ class _LogReader:
         self.end_ns = max(self.end_ns, at_ns)
         self.active_end = max(self.active_end, index.active[-1])
         self._judge(len(index) - 1, data)
+
+    def _insert(self, at: int, seq: int, data: Any) -> None:
+        """Put in an exchange of which the log tells behind later ones: it was held, or a crash left it. It is where the next one is."""
+        index = self._index
+        index.seqs.insert(at, seq)
+        index.kinds.insert(at, _BY_CLASS.get(data["request_class"], 0))
+        index.marks.insert(at, Mark.OPEN)
+        index.lanes.insert(at, 0)
+        index.active.insert(at, index.active[at])
+        index.took.insert(at, -1)
+        index.folds.insert(at, index.folds[at])
+        for gap in index.gaps:
+            gap.position += gap.position > at
+        index.effects = {one + (one >= at): text for one, text in index.effects.items()}
+        index.told = {one + (one >= at): texts for one, texts in index.told.items()}
+        index.divergences = {one + (one >= at): rows for one, rows in index.divergences.items()}
+        if at < index.stepped:
+            index.read_steps_again()
+        self._judge(at, data)
 
     def _judge(self, position: int, data: Any) -> None:
         index = self._index
@@ -343,13 +381,18 @@ class _StepReader:
         for step in self._reading:
             if self._steps and step.seq != self._steps[0].seq:
                 self._flush()
+                if not index.is_being_read_by(self):
+                    return True
             self._steps.append(step)
             if index.stepped - begun >= most:
                 return True
         self._flush()
         self._reading = None
-        if self._ended:
+        if self._ended and index.is_being_read_by(self):
             self._read_log()  # its outcomes may have come since the log was read
+        if not index.is_being_read_by(self):
+            return True
+        if self._ended:
             while index.stepped < len(index):
                 index.pages.append([])
             index.complete = True
@@ -363,6 +406,8 @@ class _StepReader:
         seq = steps[0].seq
         if not len(index) or index.position_of(seq) is None:  # it arrived since the log was read
             self._read_log()
+            if not index.is_being_read_by(self):
+                return
         position = index.position_of(seq) if seq else 0
         if position is None or not len(index):
             return

@@ -1,10 +1,14 @@
 """The index of a run: what its log tells at once is what its exchanges tell later, and idle time is a gap."""
 
+from array import array
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from playhead.store import Store
 from playhead.tape.exchange import RequestClass
+from playhead.tape.records.events import Event, EventKind
 from playhead.tests.support.exchanges import make_exchange, make_intent, make_record
 from playhead.tests.support.looking_back import write_store
 from playhead.tests.web.cases.refund_store import CAUSE, DUPLICATE, RUN, STEPS, write_refund_store
@@ -97,4 +101,58 @@ def _read(index: RunIndex) -> None:
     while index.read_log(100):
         pass
     while index.read_steps(10):
+        pass
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+async def test_what_is_decided_late_is_at_its_place(tmp_path: Path, is_held: bool) -> None:
+    """A request that was held while later ones went on, or whose event a crash left: with its steps, and none of another's."""
+    made = {
+        seq: make_exchange(
+            seq,
+            kind=RequestClass.EFFECT if seq == 2 else RequestClass.READ,
+            started_ns=(1000 + seq) * _S,
+            end_us=500_000,
+        )
+        for seq in (1, 2, 3, 4)
+    }
+    with Store.open(tmp_path / "store") as store:
+        run = await store.runs.create("late", mode="record", at_ns=1)
+
+        async def save(seq: int) -> None:
+            store.events.append(run.number, make_intent(made[seq]))
+            await store.exchanges.save(run.number, partial(make_record, made[seq]))
+
+        await save(1)
+        index = RunIndex(store, store.runs.get("late"))
+        if is_held:
+            data = {**make_intent(made[2]).data, "digest": "d", "reason": "", "deadline_s": 1.0}
+            store.events.append(run.number, Event(EventKind.HELD, 1002 * _S, data))
+        await save(3)
+        _read_all(index)
+        assert list(index.seqs) == ([1, 2, 3] if is_held else [1, 3])
+        assert index.effects == {}
+        assert Scrubbers(index).stops("effects", 0) == array("I")
+        await save(2)
+        await save(4)
+        await store.runs.seal(run, reason="done", at_ns=2000 * _S)
+        index.info = store.runs.get("late")
+        _read_all(index)
+        fresh = RunIndex(store, index.info)
+        _read_all(fresh)
+        for one in (index, fresh):
+            assert one.complete
+            assert list(one.seqs) == [1, 2, 3, 4]
+            assert list(one.effects) == [1]
+            steps = [one.pages.get(at) for at in range(4)]
+            assert [{step["seq"] for step in those} for those in steps] == [{1}, {2}, {3}, {4}]
+            assert one.step_count == sum(map(len, steps))
+            assert list(one.active) == sorted(one.active)
+            assert list(one.took) == [500_000] * 4
+
+
+def _read_all(index: RunIndex) -> None:
+    while index.read_log(100):
+        pass
+    while index.read_steps(100):
         pass
