@@ -32,7 +32,7 @@ class Scrubbers:
 
     def __init__(self, index: RunIndex) -> None:
         self._index = index
-        self._made: tuple[int, ...] = ()
+        self._made: tuple[object, ...] = ()
         self._lists: dict[tuple[str, int], Sequence[int]] = {}
 
     def stops(self, of: str, position: int) -> Sequence[int]:
@@ -40,7 +40,7 @@ class Scrubbers:
         index = self._index
         if of == "time":
             return range(len(index))
-        state = len(index), index.stepped, index.readings
+        state = len(index), index.stepped, index.pages
         if state != self._made:
             self._made, self._lists = state, {}
         key = of, 0

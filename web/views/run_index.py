@@ -90,8 +90,6 @@ class RunIndex:
     pages: StepPages = field(default_factory=StepPages)
     step_count: int = 0
     """Of the steps that have been read."""
-    readings: int = 0
-    """How often the steps were begun to be read again."""
     complete: bool = False
     """Whether the steps of all exchanges have been read, and the run has ended."""
     _log: "_LogReader" = field(init=False)
@@ -158,7 +156,7 @@ class RunIndex:
 
     def read_steps_again(self) -> None:
         """Begin to read the steps from the first exchange on: one came in between."""
-        self.pages, self.step_count, self.readings = StepPages(), 0, self.readings + 1
+        self.pages, self.step_count = StepPages(), 0
         self.complete = False
         self._steps = _StepReader(self)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from playhead.web.views.addresses import name_of, run_path, segment_of
 
 _NAMES = st.text("~.%2eE/", min_size=1, max_size=6) | st.text(
-    st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6
+    st.characters(codec="utf-8"), min_size=1, max_size=6
 )
 
 
